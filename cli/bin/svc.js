@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+// Node 20 syntax: this file may be started by whichever Node the machine has.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const source = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const ownNode = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url))
+const isRepository = existsSync(source)
+const isNewEnough = Number(process.versions.node.split('.')[0]) >= 24
+
+if (isRepository && (isNewEnough || existsSync(ownNode))) startSource()
+else if (!isNewEnough) refuse()
+else await import('../dist/main.js')
+
+/** In the repository the source runs as it is: in a Node of its own, which alone can have the condition. */
+function startSource() {
+  const node = isNewEnough ? process.execPath : ownNode
+  const child = spawn(node, ['--conditions=svc-source', source, ...process.argv.slice(2)], { stdio: 'inherit' })
+  // The terminal sends SIGINT to both: the child decides when to end, this process only waits for it.
+  process.on('SIGINT', () => {})
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
+  child.on('error', error => {
+    console.error(`svc could not be started: ${error.message}`)
+    process.exitCode = 1
+  })
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}
+
+function refuse() {
+  const mend = isRepository
+    ? 'In this repository run `npm run svc -- <command>`: it brings its own Node.'
+    : 'Install Node 24 or newer (https://nodejs.org) and start svc again.'
+  console.error(`NODE_TOO_OLD\n  svc needs Node 24 or newer, this is ${process.version}\n  ${mend}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,143 @@
+import { type Bail, defineService, type Series, type Use, type Waterfall } from '@svc/core'
+import type { StoredMessage, TurnStatus } from './conversations.ts'
+import type { ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
+import type { Selected } from './selection.ts'
+import type { Json } from './store.ts'
+import type { Effect, ToolResult } from './tool.ts'
+
+/** What a caller asks of one turn. */
+export interface TurnRequest {
+  readonly message: string
+  readonly conversationId?: string
+  readonly provider?: string
+  readonly model?: string
+  readonly temperature?: number
+  readonly maxTokens?: number
+  /** Names of tools; absent: the profile's, else all that the mode allows; empty: none. */
+  readonly tools?: readonly string[]
+}
+
+export interface TurnUsage {
+  readonly input: number
+  readonly output: number
+  readonly total: number
+}
+
+/** One tool call of a turn, as the reply tells it. */
+export interface ToolUse {
+  readonly tool: string
+  readonly callId: string
+  readonly arguments: { readonly [name: string]: Json | undefined }
+  readonly success: boolean
+  readonly durationMs: number
+  readonly error?: string
+}
+
+/** An error as it is told: code, message, facts. */
+export interface ErrorTold {
+  readonly code: string
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** A turn as it happens: `start` first, `end` last; `error` just before an `end` whose status is `failed`. */
+export type TurnEvent =
+  | { readonly type: 'start'; readonly requestId: string; readonly timestamp: string; readonly conversationId: string; readonly provider: string; readonly model: string }
+  | { readonly type: 'token'; readonly content: string; readonly index: number }
+  | { readonly type: 'tool_call'; readonly tool: string; readonly callId: string; readonly arguments: { readonly [name: string]: Json | undefined } }
+  | { readonly type: 'tool_result'; readonly tool: string; readonly callId: string; readonly success: boolean; readonly result: Json; readonly error: string | null; readonly durationMs: number }
+  | { readonly type: 'error'; readonly error: ErrorTold }
+  | TurnEnd
+
+export interface TurnEnd {
+  readonly type: 'end'
+  readonly requestId: string
+  readonly timestamp: string
+  readonly conversationId: string
+  readonly status: TurnStatus
+  readonly provider: string
+  readonly model: string
+  readonly usage: TurnUsage
+  readonly durationMs: number
+  readonly toolsUsed: readonly ToolUse[]
+}
+
+/** The reply: the stream, gathered. */
+export interface TurnReply extends Omit<TurnEnd, 'type'> {
+  readonly response: string
+}
+
+/** A turn before anything is decided: taps may change it. */
+export interface TurnStart extends TurnRequest {}
+
+/** A model about to be asked: a tap may answer instead (a cache). */
+export interface ModelCall {
+  readonly selected: Selected
+  readonly request: ModelRequest
+  /** 1 for the first round of the turn, growing with each round of tools. */
+  readonly round: number
+  /** 1 for the first try of this round. */
+  readonly attempt: number
+}
+/** A model call that failed before its first event. */
+export interface ModelFailed extends ModelCall {
+  readonly failure: ModelFailure
+  readonly message: string
+}
+/** What to do about it: wait and try again, or ask another. */
+export type FailureAnswer = { readonly waitMs: number } | { readonly provider: string; readonly model: string; readonly waitMs?: number }
+export interface ModelDone extends ModelCall {
+  readonly usage: Usage
+  readonly durationMs: number
+  /** Milliseconds to the first event. */
+  readonly firstMs: number
+  readonly failure?: ModelFailure
+}
+
+/** A tool about to run. */
+export interface ToolCall {
+  readonly conversationId: string
+  readonly tool: string
+  readonly callId: string
+  readonly arguments: { readonly [name: string]: Json | undefined }
+  readonly category: string
+  readonly effects: readonly Effect[]
+  readonly mode: string
+}
+export type ToolVerdict =
+  | { readonly verdict: 'allow' }
+  | { readonly verdict: 'change'; readonly arguments: { readonly [name: string]: Json | undefined } }
+  | { readonly verdict: 'deny'; readonly reason: string }
+  | { readonly verdict: 'answer'; readonly result: ToolResult }
+
+export interface TurnDone {
+  readonly end: TurnEnd
+  readonly kept: readonly StoredMessage[]
+}
+
+export interface ChatHooks {
+  /** Before anything. */
+  turn: Waterfall<TurnStart>
+  /** A ready answer instead of the model's. */
+  modelCall: Bail<ModelCall, readonly ModelEvent[]>
+  modelFailed: Bail<ModelFailed, FailureAnswer>
+  modelDone: Series<ModelDone>
+  toolCall: Bail<ToolCall, ToolVerdict>
+  end: Series<TurnDone>
+}
+
+/**
+ * Runs turns. What fails before the `start` event is thrown: CONVERSATION_UNKNOWN, CONVERSATION_BUSY, CONVERSATION_FULL, PROVIDER_NOT_FOUND,
+ * MODEL_NOT_FOUND, INVALID_VALUE (`details: {field, …}`), MODEL_FAILED (`details: ModelFailure & {provider}`); what fails later is an `error` event.
+ */
+export interface Chat {
+  stream(turn: TurnRequest, use: Use): AsyncIterable<TurnEvent>
+  /** Throws what failed, before or after `start`. */
+  reply(turn: TurnRequest, use: Use): Promise<TurnReply>
+}
+
+export const Chat = defineService<Chat, ChatHooks>('chat', {
+  api: 1,
+  methods: { stream: 'stream', reply: 'call' },
+  hooks: { turn: 'waterfall', modelCall: 'bail', modelFailed: 'bail', modelDone: 'series', toolCall: 'bail', end: 'series' },
+})

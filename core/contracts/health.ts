@@ -1,0 +1,19 @@
+import { defineSlot, type Use } from '@svc/core'
+import type { Json } from './store.ts'
+
+export type HealthWord = 'healthy' | 'degraded' | 'unhealthy'
+
+/** What one part says of itself; `detail` is for `/api/v1/status`, never a secret. */
+export interface CheckReport {
+  readonly status: HealthWord
+  readonly reason?: string
+  readonly detail?: { readonly [key: string]: Json | undefined }
+}
+
+/** A part that can be asked how it is. Answers from a cache where probing costs; never a billed call. */
+export interface Check {
+  probe(use: Use): Promise<CheckReport>
+}
+
+/** Checks by the word under which `/health` shows them: `database`, `providers`, `cache`. */
+export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call' } })

@@ -1,0 +1,93 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { defineService, defineSlot, type JsonSchema, type Series, type Use } from '@svc/core'
+import type { Json } from './store.ts'
+
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** A request, checked: body and query fit the route's schemas. Header names are in lower case. */
+export interface RouteRequest {
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Json | undefined
+}
+
+/** An answer: `body` goes as JSON, `text` as it is. Without both: no content. */
+export interface RouteReply {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly text?: string
+}
+
+/** An answer of the OpenAPI document: a status and the schema of its body. */
+export interface RouteResponse {
+  readonly description: string
+  readonly schema?: JsonSchema
+  readonly contentType?: string
+}
+
+/**
+ * One route: plain data in, data or a stream out. Path parameters are written `:id`. A route has `handle` or `stream`, never both.
+ * A stream yields text as it goes on the wire; what it throws before its first item is an ordinary error record.
+ */
+export interface Route {
+  readonly method: HttpMethod
+  readonly path: string
+  readonly summary: string
+  /** The scope it needs; absent: open to everybody, authentication or not. */
+  readonly scope?: 'chat' | 'read' | 'workflows' | 'tools' | 'admin'
+  /** Not counted by limits. */
+  readonly uncounted?: boolean
+  readonly query?: JsonSchema
+  readonly body?: JsonSchema
+  readonly responses?: Readonly<Record<string, RouteResponse>>
+  /** Media type of a stream. Streams of `text/event-stream` get heartbeats. */
+  readonly streams?: string
+  handle?(request: RouteRequest, use: Use): Promise<RouteReply>
+  stream?(request: RouteRequest, use: Use): AsyncIterable<string>
+}
+
+/** Routes under a name of the plugin's choice. */
+export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: 'call', stream: 'stream' } })
+
+/** Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. */
+export interface Mount {
+  readonly path: string
+  readonly scope?: Route['scope']
+  handle(request: IncomingMessage, response: ServerResponse, use: Use): Promise<void>
+}
+export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call' }, local: true })
+
+/** One credential scheme. `undefined`: the request carries no credential of this kind; throws AUTHENTICATION_FAILED for a bad one. */
+export interface AuthScheme {
+  /** The challenge for `WWW-Authenticate`. */
+  readonly challenge: string
+  authenticate(request: { readonly headers: Readonly<Record<string, string>>; readonly address: string }, use: Use): Promise<{ readonly id: string; readonly scopes: readonly string[] } | undefined>
+}
+export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', { api: 1, methods: { authenticate: 'call' } })
+
+/** A request that has been answered. `route` is the template, `''` where none matched. */
+export interface RequestDone {
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+}
+export interface HttpHooks {
+  done: Series<RequestDone>
+}
+
+/** The figures of the server, since it began. */
+export interface HttpFigures {
+  readonly requestsTotal: number
+  readonly requestsActive: number
+}
+
+/** The HTTP server. */
+export interface Http {
+  /** Where it listens, once it does. */
+  address(use: Use): Promise<{ readonly host: string; readonly port: number; readonly url: string } | undefined>
+  figures(use: Use): Promise<HttpFigures>
+}
+export const Http = defineService<Http, HttpHooks>('http', { api: 1, methods: { address: 'call', figures: 'call' }, hooks: { done: 'series' } })

@@ -1,0 +1,74 @@
+import { defineService, defineSlot, type Use } from '@svc/core'
+import type { Effect } from './tool.ts'
+
+/** A mode of working: which tools it allows by their effects, what it tells the model, how many tool calls it grants. All data. */
+export interface Mode {
+  readonly description: string
+  readonly effects: readonly Effect[]
+  /** Added to the system prompt. */
+  readonly prompt: string
+  /** Tool calls a turn. */
+  readonly toolBudget: number
+}
+
+/** Modes by name. */
+export const Modes = defineSlot<Mode>('modes', { api: 1, methods: {} })
+
+/** A profile as `profiles.yaml` has it. */
+export interface Profile {
+  readonly name: string
+  readonly description?: string
+  readonly provider?: string
+  readonly model?: string
+  readonly temperature?: number
+  readonly maxTokens?: number
+  readonly systemPrompt?: string
+  readonly mode?: string
+  /** Names of the tools a turn has unless it names its own; absent: all that the mode allows. */
+  readonly tools?: readonly string[]
+  readonly fallback?: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
+}
+
+/** Provider and model of a turn, and where each came from. */
+export interface ModelChoice {
+  readonly provider: string
+  readonly model: string
+  readonly source: { readonly provider: ChoiceSource; readonly model: ChoiceSource }
+}
+export type ChoiceSource = 'request' | 'override' | 'profile' | 'default'
+
+/** What is in force now. */
+export interface Effective extends ModelChoice {
+  readonly profile: string
+  readonly mode: string
+  readonly override: { readonly provider: string; readonly model: string } | null
+  readonly profiles: readonly string[]
+  readonly modes: readonly string[]
+}
+
+/** All that a turn takes from the selection: it keeps this, whatever is switched meanwhile. */
+export interface Selected extends ModelChoice {
+  readonly profile: Profile
+  readonly mode: string
+  /** Other candidates in order, from the profile. */
+  readonly fallback: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
+}
+
+/**
+ * The state of the server session: active profile, override, mode.
+ * Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE (unknown profile or mode, `details: {field, value, allowed, reason}`).
+ */
+export interface Selection {
+  effective(use: Use): Promise<Effective>
+  profiles(use: Use): Promise<{ readonly profiles: readonly Profile[]; readonly active: string; readonly default: string }>
+  /** Who answers a turn that asks for this. */
+  select(asked: { readonly provider?: string; readonly model?: string }, use: Use): Promise<Selected>
+  switchProfile(profile: string, use: Use): Promise<Effective>
+  switchModel(provider: string, model: string, use: Use): Promise<Effective>
+  switchMode(mode: string, use: Use): Promise<Effective>
+}
+
+export const Selection = defineService<Selection>('selection', {
+  api: 1,
+  methods: { effective: 'call', profiles: 'call', select: 'call', switchProfile: 'call', switchModel: 'call', switchMode: 'call' },
+})

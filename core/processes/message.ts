@@ -1,0 +1,88 @@
+import type { MethodKind, Principal, Use } from '../src/token.ts'
+import type { WireError } from './errors.ts'
+import { findUnplain } from './plain.ts'
+
+/** Raised when the words of the channel change. */
+export const PROTOCOL = 1
+/** Items of a stream that may be under way unread. */
+export const WINDOW = 64
+
+export const HELLO = 0
+export const CALL = 1
+export const ABORT = 2
+export const CREDIT = 3
+export const RETURN = 4
+export const ANSWER = 5
+export const ITEM = 6
+export const FAIL = 7
+export const SHAPE = 8
+
+/** What two sides of a contract must agree on. */
+export interface Shape {
+  readonly name: string
+  readonly api: number
+  readonly methods: Readonly<Record<string, MethodKind>>
+}
+/** What of `use` crosses as it is; its signal crosses as ABORT. */
+export type WireUse = Omit<Use, 'signal'>
+
+/** The words of the channel. An id is the caller's; CALL to RETURN go from the caller, ANSWER to FAIL to it; ANSWER also ends a stream. */
+export type Message =
+  | [typeof HELLO, protocol: number]
+  | [typeof CALL, id: number, path: string, method: string, args: unknown[], use: WireUse]
+  | [typeof ABORT, id: number, reason: WireError]
+  | [typeof CREDIT, id: number, items: number]
+  | [typeof RETURN, id: number]
+  | [typeof ANSWER, id: number, value: unknown]
+  | [typeof ITEM, id: number, item: unknown]
+  | [typeof FAIL, id: number, error: WireError]
+  | [typeof SHAPE, path: string, shape: Shape]
+
+/** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
+export function plainUse({ principal, requestId, trace, deadline }: WireUse): WireUse {
+  return { principal, requestId, ...(trace === undefined ? {} : { trace }), ...(deadline === undefined ? {} : { deadline }) }
+}
+
+const isId = Number.isSafeInteger
+const isText = (value: unknown) => typeof value === 'string'
+const isObject = (value: unknown) => typeof value === 'object' && value !== null
+const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
+const isUse = (value: unknown) => {
+  const { principal, requestId, trace, deadline } = Object(value) as Partial<WireUse>
+  const rest = (trace === undefined || isText(trace)) && (deadline === undefined || Number.isFinite(deadline))
+  return isText(requestId) && isPrincipal(Object(principal)) && rest
+}
+const isShape = (value: unknown) => {
+  const { name, api, methods } = Object(value) as Partial<Shape>
+  return isText(name) && isId(api) && isObject(methods)
+}
+
+const FORMS: Readonly<Record<number, readonly ((value: unknown) => boolean)[]>> = {
+  [HELLO]: [isId],
+  [CALL]: [isId, isText, isText, Array.isArray, isUse],
+  [ABORT]: [isId, isObject],
+  [CREDIT]: [isId, isId],
+  [RETURN]: [isId],
+  [ANSWER]: [isId],
+  [ITEM]: [isId],
+  [FAIL]: [isId, isObject],
+  [SHAPE]: [isText, isShape],
+}
+
+/** Whether what came in has the form of a message: the far side may lie. */
+export function isMessage(value: unknown): value is Message {
+  return Array.isArray(value) && isId(value[0]) && (FORMS[value[0]]?.every((holds, i) => holds(value[i + 1])) ?? false)
+}
+
+const PARTS: Readonly<Record<number, readonly [at: number, name: string]>> = {
+  [CALL]: [4, 'args'],
+  [ANSWER]: [2, 'result'],
+  [ITEM]: [2, 'item'],
+  [FAIL]: [2, 'error'],
+}
+
+/** The place of a message that may not cross, if there is one. `label` is the path and method it belongs to. */
+export function cheatIn(message: Message, label: string): string | undefined {
+  const part = PARTS[message[0]]
+  return part && findUnplain(message[part[0]], `${label}.${part[1]}`)
+}

@@ -1,0 +1,155 @@
+import type { ChildProcess } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { DefaultSerializer, deserialize } from 'node:v8'
+import type { MessagePort } from 'node:worker_threads'
+import { messageOf } from '../src/errors.ts'
+import { frameTooLarge } from './errors.ts'
+import { copyPlain } from './plain.ts'
+
+/** Carries plain values, in order, to one far side. What they mean is the channel's matter. */
+export interface Transport {
+  /** The channel checks each value before it is sent and names what is not plain. */
+  readonly strict?: boolean
+  /** Throws when the value cannot be sent. */
+  send(value: unknown): void
+  /** Once, before the first `send`. `gone` is called once, with the reason, when nothing can come any more. */
+  listen(receive: (value: unknown) => void, gone: (why: string) => void): void
+  /** Sends what was given to `send`, then lets go. */
+  close(): void
+}
+
+/** The largest message of a socket. */
+export const MOST_BYTES = 64 * 1024 * 1024
+
+type Peer = ChildProcess | NodeJS.Process
+
+/** Over the IPC of a forked process (`serialization: 'advanced'`): for our own code only, as Node sets no limit to a message there. */
+export function ipcTransport(peer: Peer): Transport {
+  const emitter: NodeJS.EventEmitter = peer
+  return {
+    send(value) {
+      // The callback takes the error of a far side that is gone; without it Node would emit it and end this process.
+      if (peer.connected) peer.send?.(value, undefined, undefined, () => {})
+    },
+    listen(receive, gone) {
+      // Node and others may share the line: ours are lists.
+      emitter.on('message', (value: unknown) => Array.isArray(value) && receive(value))
+      emitter.once('disconnect', () => gone('its IPC closed'))
+      if (emitter === process) return
+      emitter.on('error', (error: unknown) => gone(messageOf(error)))
+      emitter.once('exit', (code: number | null, signal: string | null) => gone(`it ended with ${signal ?? code}`))
+    },
+    close() {
+      if (peer.connected) peer.disconnect?.()
+    },
+  }
+}
+
+const HEAD = Buffer.alloc(4)
+
+/** One value as a frame: its length in 4 bytes (little endian), then V8's own form of it. */
+export function encodeFrame(value: unknown): Buffer {
+  const serializer = new DefaultSerializer()
+  serializer.writeRawBytes(HEAD)
+  serializer.writeHeader()
+  serializer.writeValue(value)
+  const frame = serializer.releaseBuffer()
+  if (frame.length - 4 > MOST_BYTES) throw frameTooLarge(frame.length - 4, MOST_BYTES)
+  frame.writeUInt32LE(frame.length - 4)
+  return frame
+}
+
+/** Cuts a stream of bytes into values; throws when a frame announces more than may be. */
+export function createFrameReader(receive: (value: unknown) => void): (chunk: Buffer) => void {
+  let chunks: Buffer[] = []
+  let have = 0
+  let want = 4
+  const take = (rest: Buffer): Buffer => {
+    const size = rest.readUInt32LE(0)
+    if (size > MOST_BYTES) throw frameTooLarge(size, MOST_BYTES)
+    want = size + 4
+    if (rest.length < want) return rest
+    receive(deserialize(rest.subarray(4, want)))
+    const next = rest.subarray(want)
+    want = 4
+    return next
+  }
+  return chunk => {
+    chunks.push(chunk)
+    have += chunk.length
+    if (have < want) return
+    let rest = chunks.length === 1 ? chunk : Buffer.concat(chunks, have)
+    while (rest.length >= want) rest = take(rest)
+    chunks = rest.length > 0 ? [rest] : []
+    have = rest.length
+  }
+}
+
+/**
+ * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
+ * our own: it runs no code and makes no classes, a key `__proto__` stays a key, and Chromium reads its renderers' messages with it. Its limit is ours, so
+ * a far side that is not trusted cannot make this one hold more than one frame of 64 MiB, nor speak Node's internal words; that is why isolated plugins
+ * are reached over this and not over Node's IPC.
+ */
+export function socketTransport(socket: Socket): Transport {
+  return {
+    send: value => void (socket.writable && socket.write(encodeFrame(value))),
+    listen(receive, gone) {
+      const read = createFrameReader(receive)
+      socket.on('data', (chunk: Buffer) => {
+        try {
+          read(chunk)
+        } catch (error) {
+          socket.destroy(error instanceof Error ? error : undefined)
+        }
+      })
+      socket.on('error', error => gone(messageOf(error)))
+      socket.on('close', () => gone('its socket closed'))
+    },
+    close() {
+      socket.destroySoon()
+      socket.unref()
+    },
+  }
+}
+
+/** To a worker thread. */
+export function portTransport(port: MessagePort): Transport {
+  return {
+    send: value => port.postMessage(value),
+    listen(receive, gone) {
+      port.on('message', receive)
+      port.on('messageerror', error => gone(messageOf(error)))
+      port.on('close', () => gone('its port closed'))
+    },
+    close: () => port.close(),
+  }
+}
+
+interface Ear {
+  receive?: (value: unknown) => void
+  gone?: (why: string) => void
+}
+
+/**
+ * Two ends in one process that behave like two processes: every value is checked, copied and frozen, and arrives in a later turn of the loop.
+ * With it tests show what would break across a real border.
+ */
+export function memoryTransport(): [Transport, Transport] {
+  const ears: [Ear, Ear] = [{}, {}]
+  let open = true
+  const close = () => {
+    if (open) setImmediate(() => ears.forEach(ear => ear.gone?.('its channel closed')))
+    open = false
+  }
+  const end = (mine: Ear, theirs: Ear): Transport => ({
+    strict: true,
+    send(value) {
+      const copy = copyPlain(value)
+      if (open) setImmediate(() => theirs.receive?.(copy))
+    },
+    listen: (receive, gone) => void Object.assign(mine, { receive, gone }),
+    close,
+  })
+  return [end(ears[0], ears[1]), end(ears[1], ears[0])]
+}

@@ -1,0 +1,114 @@
+import { basename } from 'node:path'
+import { configUnreadable } from './errors.ts'
+import type { Plugin } from './plugin.ts'
+import type { Manifest } from './manifest.ts'
+
+/** A tree of configuration values, as files hold it. */
+export type ConfigTree = { [key: string]: unknown }
+
+/** One place that configuration came from. `line` finds a key in its file. */
+export interface Layer {
+  /** `defaults`, `environment`, `flags`, or the file's name. */
+  readonly name: string
+  readonly file?: string
+  readonly value: ConfigTree
+  line?(keys: readonly string[]): number | undefined
+  /** For the environment: the variable that set a key. */
+  variable?(keys: readonly string[]): string | undefined
+}
+
+/** A plugin to load: its package, folder or file, or the plugin itself. */
+export interface PluginEntry {
+  readonly use: string | URL | Plugin
+  /** Needed where `use` is a plugin: what its errors and log lines call it. */
+  readonly name?: string
+  /** What an inline plugin may add; absent: anything. */
+  readonly manifest?: Manifest
+  /** Its failure leaves the host running. */
+  readonly optional?: boolean
+  readonly enabled?: boolean
+  /** Where `use` is resolved from: a file or folder URL. */
+  readonly from?: string
+}
+export type PluginRef = string | URL | PluginEntry
+
+/** The configuration in force: one tree, and where each value came from. */
+export interface Config {
+  readonly value: ConfigTree
+  readonly plugins: readonly PluginEntry[]
+  readonly layers: readonly Layer[]
+  /** The layer that set a key, heaviest first. */
+  layerOf(keys: readonly string[]): Layer | undefined
+  /** `svc.config.yaml:12`, `environment SVC_A__B`, `flags`; of the nearest key around it where the key itself is absent. */
+  where(keys: readonly string[]): string | undefined
+}
+
+export const isTree = (value: unknown): value is ConfigTree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Merges layers, given from light to heavy: trees merge, lists and values are replaced, `plugins` merges by name. Keys of heavier layers come first. */
+export function mergeConfig(layers: readonly Layer[]): Config {
+  const value: ConfigTree = {}
+  for (const layer of layers.toReversed()) fill(value, layer.value)
+  delete value.plugins
+  const layerOf = (keys: readonly string[]) => layers.findLast(layer => has(layer.value, keys))
+  return { value, plugins: mergePlugins(layers), layers, layerOf, where: keys => whereOf(keys, layerOf) }
+}
+
+function fill(target: ConfigTree, source: ConfigTree) {
+  for (const [key, value] of Object.entries(source)) {
+    if (!Object.hasOwn(target, key)) Object.defineProperty(target, key, { value: copy(value), enumerable: true, writable: true, configurable: true })
+    else if (isTree(target[key]) && isTree(value)) fill(target[key], value)
+  }
+}
+
+const copy = (value: unknown): unknown => {
+  if (!isTree(value)) return Array.isArray(value) ? [...value] : value
+  const tree: ConfigTree = {}
+  fill(tree, value)
+  return tree
+}
+
+export function get(tree: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((at, key) => (typeof at === 'object' && at !== null && Object.hasOwn(at, key) ? (at as ConfigTree)[key] : undefined), tree)
+}
+const has = (tree: ConfigTree, keys: readonly string[]) => get(tree, keys) !== undefined
+
+function whereOf(keys: readonly string[], layerOf: (keys: readonly string[]) => Layer | undefined): string | undefined {
+  for (let depth = keys.length; depth > 0; depth--) {
+    const layer = layerOf(keys.slice(0, depth))
+    if (!layer) continue
+    if (!layer.file) return [layer.name, layer.variable?.(keys.slice(0, depth))].filter(Boolean).join(' ')
+    const line = layer.line?.(keys)
+    return line === undefined ? `${basename(layer.file)}, key ${keys.join('.')}` : `${basename(layer.file)}:${line}`
+  }
+  return undefined
+}
+
+function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
+  const merged = new Map<string, PluginEntry>()
+  for (const layer of layers) {
+    const list = layer.value.plugins ?? []
+    if (!Array.isArray(list)) throw configUnreadable('plugins must be a list of package names, paths and { use, optional, enabled }', layer.file ?? layer.name)
+    for (const ref of list as PluginRef[]) {
+      const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, layer) }
+      const name = nameOf(entry)
+      merged.set(name, { ...merged.get(name), ...entry })
+    }
+  }
+  return [...merged.values()].filter(entry => entry.enabled !== false)
+}
+
+/** A reference in its full form. */
+export function entryOf(ref: PluginRef, layer?: Layer): PluginEntry {
+  if (typeof ref === 'string' || ref instanceof URL) return { use: ref }
+  const known = isTree(ref) && 'use' in ref
+  if (!known) throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', layer?.file ?? layer?.name ?? 'plugins')
+  return ref
+}
+
+export const nameOf = (entry: PluginEntry): string => entry.name ?? (typeof entry.use === 'string' || entry.use instanceof URL ? String(entry.use) : 'inline')
+
+/** A configuration that a program gives as an object. */
+export function configOf(value: ConfigTree): Config {
+  return mergeConfig([{ name: 'given', value }])
+}

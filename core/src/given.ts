@@ -1,0 +1,46 @@
+import type { Plugin } from './plugin.ts'
+import type { AnyService, AnySlot, SlotView } from './token.ts'
+
+/** What `setup` is given, and the calls to services that have not been answered yet. */
+export interface GivenParts {
+  readonly values: Record<string, unknown>
+  readonly waits: ReadonlySet<string>
+  /** The setup has ended: calls go straight through from now on. */
+  settle(): void
+}
+
+/** Hands out what the plugin asked for. While its setup runs, calls are noted, so that a time-out can say what was waited for. */
+export function createGiven(plugin: Plugin, services: ReadonlyMap<string, unknown>, view: (token: AnySlot) => SlotView<unknown>): GivenParts {
+  const waits = new Set<string>()
+  const settled: (() => void)[] = []
+  const one = (token: AnyService | AnySlot) => {
+    if (token.what === 'slot') return view(token)
+    const stub = stubOf(token, services.get(token.name), waits)
+    if (stub) settled.push(stub.settle)
+    return stub?.service
+  }
+  const tokens = Object.entries({ ...plugin.requires, ...plugin.optional })
+  return { values: Object.fromEntries(tokens.map(([key, token]) => [key, one(token)])), waits, settle: () => settled.forEach(settle => settle()) }
+}
+
+type Method = (...args: unknown[]) => unknown
+
+/** A service as others get it: the methods of its token and nothing else. */
+function stubOf(token: AnyService, implementation: unknown, waits: Set<string>) {
+  if (implementation === undefined) return undefined
+  const methods = implementation as Record<string, Method>
+  const service: Record<string, Method> = {}
+  for (const name of Object.keys(token.methods)) service[name] = (...args) => noted(waits, `${token.name}.${name}`, methods[name]!(...args))
+  const settle = () => {
+    for (const name of Object.keys(token.methods)) service[name] = methods[name]!.bind(methods)
+  }
+  return { service, settle }
+}
+
+function noted(waits: Set<string>, what: string, answer: unknown): unknown {
+  if (!(answer instanceof Promise)) return answer
+  waits.add(what)
+  const done = () => void waits.delete(what)
+  answer.then(done, done)
+  return answer
+}

@@ -1,0 +1,175 @@
+import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
+import { tapFailed, tapTimeout } from './errors.ts'
+import type { Log } from './log.ts'
+import type { TapOptions } from './plugin.ts'
+import type { AnyHook, HookKind, Use } from './token.ts'
+
+/** What the taps of one plugin on one hook have cost. */
+export interface HookFigures {
+  readonly plugin: string
+  readonly hook: string
+  readonly calls: number
+  readonly errors: number
+  readonly ms: number
+}
+
+type AnyTap = (value: unknown, use: Use) => unknown
+interface Tap {
+  readonly plugin: string
+  readonly hook: string
+  readonly order: number
+  readonly stage: number
+  readonly limitMs: number
+  readonly run: AnyTap
+  readonly figures: { calls: number; errors: number; ms: number }
+}
+type Call = (value: unknown, use: Use) => Promise<unknown>
+/** One hook: its taps, and what runs them, made again when they change (tapable has no untap). */
+interface Point {
+  kind: HookKind | undefined
+  taps: Tap[]
+  call: Call | undefined
+}
+
+export interface Hooks {
+  /** Joins a hook; `order` is the plugin's place in the start order. */
+  tap(ref: AnyHook, plugin: string, order: number, run: AnyTap, options?: TapOptions): () => void
+  /** How the owner calls one hook. */
+  caller(ref: AnyHook): Call
+  figures(): HookFigures[]
+  /** Hooks that still have taps. */
+  tapped(): string[]
+  [Symbol.dispose](): void
+}
+
+/** Makes all hooks of a host: whoever taps first makes the point, before or after the owner's setup. */
+export function createHooks(log: Log, limitMs: () => number): Hooks {
+  const points = new Map<string, Point>()
+  const figures = new Map<string, Tap['figures']>()
+  const watch = createWatch()
+  const pointOf = (id: string) => points.get(id) ?? made(points, id, { kind: undefined, taps: [], call: undefined })
+  return {
+    tap(ref, plugin, order, run, options = {}) {
+      const point = pointOf(ref.id)
+      const count = figures.get(`${plugin} ${ref.id}`) ?? made(figures, `${plugin} ${ref.id}`, { calls: 0, errors: 0, ms: 0 })
+      const tap: Tap = { plugin, hook: ref.id, order, stage: options.stage ?? 0, limitMs: options.limitMs ?? limitMs(), run, figures: count }
+      changeTaps(point, ref.kind, [...point.taps, tap])
+      return () => changeTaps(point, ref.kind, point.taps.filter(other => other !== tap))
+    },
+    caller(ref) {
+      const point = pointOf(ref.id)
+      point.kind = ref.kind
+      return (value, use) => {
+        if (point.taps.length === 0) return ref.kind === 'waterfall' ? Promise.resolve(value) : NOTHING
+        point.call ??= build(point, ref.kind, watch, log)
+        return point.call(value, use)
+      }
+    },
+    figures: () => [...figures].map(([key, count]) => ({ plugin: key.split(' ')[0]!, hook: key.split(' ')[1]!, ...count })),
+    tapped: () => [...points].filter(([, point]) => point.taps.length > 0).map(([id]) => id),
+    [Symbol.dispose]: watch.stop,
+  }
+}
+
+const NOTHING = Promise.resolve(undefined)
+
+function made<V>(map: Map<string, V>, key: string, value: V): V {
+  map.set(key, value)
+  return value
+}
+
+function changeTaps(point: Point, kind: HookKind, taps: Tap[]) {
+  point.kind = kind
+  point.taps = taps.sort((a, b) => a.stage - b.stage || a.order - b.order)
+  point.call = undefined
+}
+
+function build(point: Point, kind: HookKind, watch: Watch, log: Log): Call {
+  const hook = newHook(kind)
+  for (const tap of point.taps) {
+    const counted = count(tap, watch)
+    hook.tapPromise(tap.plugin, kind === 'series' ? lookOnly(tap, counted, log) : counted)
+  }
+  return (value, use) => hook.promise(value, use)
+}
+
+interface TapableHook {
+  tapPromise(name: string, run: Call): void
+  promise(value: unknown, use: Use): Promise<unknown>
+}
+function newHook(kind: HookKind): TapableHook {
+  if (kind === 'series') return new AsyncSeriesHook<[unknown, Use]>(['value', 'use']) as unknown as TapableHook
+  if (kind === 'bail') return new AsyncSeriesBailHook<[unknown, Use], unknown>(['value', 'use'])
+  return new AsyncSeriesWaterfallHook<[unknown, Use], unknown>(['value', 'use'])
+}
+
+/** A series tap may fail without breaking the work (tapable alone would stop at it). */
+function lookOnly(tap: Tap, run: Call, log: Log): Call {
+  return async (value, use) => {
+    try {
+      await run(value, use)
+    } catch (error) {
+      log.warn({ err: error, plugin: tap.plugin, hook: tap.hook }, 'a tap failed')
+    }
+  }
+}
+
+/** Counts calls, errors and time of a tap and limits its time; tapable's interception sees no end. */
+function count(tap: Tap, watch: Watch): Call {
+  const { figures } = tap
+  return async (value, use) => {
+    const begun = performance.now()
+    figures.calls++
+    try {
+      return await watch.within(tap.limitMs, tap.run(value, use), () => tapTimeout(tap.plugin, tap.hook, tap.limitMs))
+    } catch (error) {
+      figures.errors++
+      throw tapFailed(tap.plugin, tap.hook, error)
+    } finally {
+      figures.ms += performance.now() - begun
+    }
+  }
+}
+
+interface Watch {
+  within(limitMs: number, answer: unknown, late: () => Error): unknown
+  stop(): void
+}
+interface Waiting {
+  until: number
+  fail(): void
+}
+
+/** One coarse timer for all taps that are under way: a timer a tap would cost more than most taps. */
+function createWatch(): Watch {
+  const waiting = new Set<Waiting>()
+  let timer: NodeJS.Timeout | undefined
+  const look = () => {
+    const now = performance.now()
+    for (const one of waiting) if (one.until <= now) one.fail()
+    if (waiting.size === 0) stop()
+  }
+  const stop = () => {
+    clearInterval(timer)
+    timer = undefined
+  }
+  return {
+    stop,
+    within(limitMs, answer, late) {
+      if (!(answer instanceof Promise)) return answer
+      timer ??= setInterval(look, 50).unref()
+      return new Promise((resolve, reject) => {
+        const one: Waiting = { until: performance.now() + limitMs, fail: () => settle(reject, late()) }
+        const settle = <V>(how: (value: V) => void, value: V) => {
+          waiting.delete(one)
+          how(value)
+        }
+        waiting.add(one)
+        answer.then(
+          value => settle(resolve, value),
+          error => settle(reject, error),
+        )
+      })
+    },
+  }
+}

@@ -1,0 +1,195 @@
+import { asSvcError, closeFailed, formatError, missingService, setupFailed, setupTimeout, StartFailed, SvcError, svcError } from './errors.ts'
+import { createGiven, type GivenParts } from './given.ts'
+import { createHooks, type Hooks } from './hooks.ts'
+import { createLog, type Log } from './log.ts'
+import { type HostOptions, type Plan, planHost } from './plan.ts'
+import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
+import { createScope, type Crossing, type OwnedScope, within } from './scope.ts'
+import { createSlot, type Slot } from './slot.ts'
+import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemUse } from './token.ts'
+
+/** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
+export interface RunningHost extends AsyncDisposable {
+  readonly log: Log
+  /** A service by its token. Throws SERVICE_MISSING. */
+  service<T, H>(token: ServiceToken<T, H>): T
+  slot<T>(token: SlotToken<T>): SlotView<T>
+  report(): HostReport
+  /** Drains and undoes everything; a second call waits for the first. Throws CLOSE_FAILED when an undo failed. */
+  close(): Promise<void>
+}
+
+/** Starts a host: plan, set up one by one, `ready`. A failing start undoes what it built and throws START_FAILED with every problem. */
+export async function startHost(options: HostOptions = {}): Promise<RunningHost> {
+  const plan = await planHost(options)
+  if (plan.problems.length > 0) throw new StartFailed(plan.problems)
+  const host = new House(options, plan)
+  try {
+    for (const [order, seat] of plan.seats.entries()) await host.setUp(seat, order)
+    await host.ready()
+  } catch (error) {
+    await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'undoing a failed start left something'))
+    throw new StartFailed([asSvcError(error, 'SETUP_FAILED')])
+  }
+  return host
+}
+
+type PlannedSeat = Plan['seats'][number]
+const DIRECT: Crossing = { service: (_token, implementation) => implementation, item: (_token, item) => item, tap: (_ref, tap) => tap }
+
+class House implements RunningHost {
+  readonly log: ReturnType<typeof createLog>
+  #options: HostOptions
+  #plan: Plan
+  #crossing: Crossing
+  #hooks: Hooks
+  #slots = new Map<string, Slot>()
+  #services = new Map<string, unknown>()
+  #set: { seat: PlannedSeat; owned: OwnedScope; setupMs: number }[] = []
+  #failed: PluginReport[]
+  #ending = new AbortController()
+  #use = systemUse(this.#ending.signal)
+  #state: HostState = 'starting'
+  #startedAt = Date.now()
+  #closing: Promise<void> | undefined
+
+  constructor(options: HostOptions, plan: Plan) {
+    this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
+    this.#plan = plan
+    this.#crossing = options.crossing ?? DIRECT
+    this.#failed = [...plan.failed]
+    this.log = createLog({ level: plan.kernel.log.level, ...options.log })
+    this.#hooks = createHooks(this.log, () => plan.kernel.host.tap_timeout_ms)
+    this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
+  }
+
+  async setUp(seat: PlannedSeat, order: number): Promise<void> {
+    const begun = performance.now()
+    const owned = this.#scopeFor(seat, order)
+    try {
+      this.#needServices(seat)
+      const given = createGiven(seat.plugin, this.#services, token => this.#slot(token).view)
+      const result = await this.#runSetup(seat, owned, given)
+      given.settle()
+      this.#provide(seat, result)
+      this.#set.push({ seat, owned, setupMs: performance.now() - begun })
+    } catch (error) {
+      await this.#abandon(seat, owned, error as SvcError, performance.now() - begun)
+    }
+  }
+
+  async ready(): Promise<void> {
+    for (const one of this.#slots.values()) await one.flush()
+    this.#state = 'running'
+    await this.#hooks.caller(Host.hooks.ready)({}, this.#use)
+  }
+
+  service<T, H>(token: ServiceToken<T, H>): T {
+    const found = this.#services.get(token.name)
+    if (found === undefined) throw missingService('the program', token.name, this.#services.keys())
+    return found as T
+  }
+
+  slot<T>(token: SlotToken<T>): SlotView<T> {
+    return this.#slot(token).view as SlotView<T>
+  }
+
+  report(): HostReport {
+    const { serverId = '', version = '' } = this.#options
+    const plugins = [...this.#set.map(one => runningReport(one.seat, one.owned, one.setupMs)), ...this.#failed]
+    return { serverId, version, state: this.#state, startedAt: this.#startedAt, plugins, hooks: this.#hooks.figures() }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeOnce()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #slot(token: AnySlot): Slot {
+    const there = this.#slots.get(token.name)
+    if (there) return there
+    const tell = this.#hooks.caller(token.changed)
+    const made = createSlot(token, change => tell(change, this.#use))
+    this.#slots.set(token.name, made)
+    return made
+  }
+
+  #scopeFor(seat: PlannedSeat, order: number): OwnedScope {
+    const { name, instance, config, found, plugin } = seat
+    return createScope({
+      name,
+      ...(instance === undefined ? {} : { instance }),
+      config,
+      manifest: found.manifest,
+      declared: found.declared,
+      order,
+      ...(plugin.provides ? { provides: plugin.provides } : {}),
+      log: this.log.child(instance === undefined ? { plugin: name } : { plugin: name, instance }),
+      hooks: this.#hooks,
+      crossing: this.#crossing,
+      closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
+      slot: token => this.#slot(token),
+    })
+  }
+
+  async #runSetup(seat: PlannedSeat, owned: OwnedScope, given: GivenParts): Promise<unknown> {
+    const limit = this.#plan.kernel.host.setup_timeout_ms
+    try {
+      return await within(limit, () => seat.plugin.setup(owned.scope, given.values), () => setupTimeout(seat.name, limit, waitedFor(given, owned)))
+    } catch (error) {
+      throw error instanceof SvcError && error.code === 'SETUP_TIMEOUT' ? error : setupFailed(seat.name, error)
+    }
+  }
+
+  /** A service may be missing although its plugin is there: when that one was optional and failed. */
+  #needServices({ name, plugin }: PlannedSeat) {
+    const missing = Object.values(plugin.requires).find(token => token.what === 'service' && !this.#services.has(token.name))
+    if (missing) throw missingService(name, missing.name, this.#services.keys())
+  }
+
+  #provide({ name, plugin: { provides } }: PlannedSeat, result: unknown) {
+    if (!provides) return
+    const methods = (result ?? {}) as Record<string, unknown>
+    const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
+    if (missing.length > 0) throw setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
+    this.#services.set(provides.name, this.#crossing.service(provides, result, name))
+  }
+
+  async #abandon(seat: PlannedSeat, owned: OwnedScope, error: SvcError, setupMs: number) {
+    for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
+    if (!seat.found.optional) throw error
+    this.log.error({ plugin: seat.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
+    this.#failed.push(failedReport(seat.found, error, setupMs))
+  }
+
+  async #closeOnce(): Promise<void> {
+    const served = this.#state === 'running'
+    this.#state = 'closing'
+    if (served) await this.#hooks.caller(Host.hooks.closing)({}, this.#use)
+    const problems: SvcError[] = []
+    for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
+    this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))
+    this.#hooks[Symbol.dispose]()
+    problems.push(...leftovers(this.#slots, this.#hooks))
+    this.#set = []
+    this.#state = 'closed'
+    for (const error of problems) this.log.error({ err: error }, error.message)
+    if (problems.length > 0) throw Object.assign(svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]!.plugin ?? 'svc' }), { problems })
+  }
+}
+
+function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
+  if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
+  const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
+  return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
+}
+
+function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
+  const items = [...slots].flatMap(([slot, { view }]) => view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` })))
+  const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
+  return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
+}

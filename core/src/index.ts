@@ -1,0 +1,45 @@
+// For plugin writers
+export { definePlugin, type Given, type Plugin, type PluginDefinition, type Scope, type TapOptions, type Tokens } from './plugin.ts'
+export {
+  type AnyHook,
+  type AnyService,
+  type AnySlot,
+  type Bail,
+  defineService,
+  defineSlot,
+  type HookCallers,
+  type HookKind,
+  type HookRef,
+  type HookType,
+  type MethodKind,
+  type MethodTable,
+  type Principal,
+  type Series,
+  type ServiceToken,
+  type SlotChange,
+  type SlotToken,
+  type SlotView,
+  SYSTEM,
+  systemUse,
+  type TapFunction,
+  type Use,
+  type Waterfall,
+} from './token.ts'
+export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from './schema.ts'
+export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, nearest, SvcError, svcError } from './errors.ts'
+export type { Log, LogLevel } from './log.ts'
+export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
+
+// For embedders
+export { type RunningHost, startHost } from './host.ts'
+export { type HostOptions, type Plan, planHost } from './plan.ts'
+export { type ConfigFor, defineConfig } from './define-config.ts'
+export { type Config, type ConfigTree, configOf, get, isTree, type Layer, mergeConfig, type PluginEntry, type PluginRef } from './config.ts'
+export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from './find.ts'
+export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
+export { importFrom } from './load.ts'
+export { StartFailed } from './errors.ts'
+export type { LogOptions } from './log.ts'
+export type { HookFigures } from './hooks.ts'
+export type { Crossing } from './scope.ts'
+export type { ReservedSection } from './sections.ts'

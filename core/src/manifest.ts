@@ -1,0 +1,95 @@
+import { readFile } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { manifestInvalid, manifestNewer, messageOf } from './errors.ts'
+import { type Fault, schema } from './schema.ts'
+
+/** The plugin api that this host speaks. */
+export const API = 1
+
+/** What a package says of itself in the `svc` part of its package.json, readable before any of its code runs. */
+export interface Manifest {
+  readonly api: number
+  readonly kind: string
+  /** Slot → names, with `*` for what is known only at run time. `commands` maps a name to its summary and module. */
+  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, CommandManifest>>>>
+  readonly permissions?: { readonly network?: readonly string[]; readonly env?: readonly string[]; readonly read?: readonly string[]; readonly write?: readonly string[] }
+}
+export interface CommandManifest {
+  readonly summary: string
+  /** Module of the command, relative to the package. */
+  readonly module: string
+}
+
+/** A package as found: nothing of it has run. */
+export interface PackageInfo {
+  readonly name: string
+  readonly version: string
+  readonly folder: string
+  readonly manifest: Manifest
+  /** The entry module, where the package has no "exports". */
+  readonly main?: string
+}
+
+const texts = { type: 'array', items: { type: 'string', minLength: 1 } }
+const closed = (properties: object, required: string[] = []) => ({ type: 'object', properties, required, additionalProperties: false })
+const command = closed({ summary: { type: 'string' }, module: { type: 'string' } }, ['summary', 'module'])
+const manifestSchema = schema<Manifest>(
+  closed(
+    {
+      api: { type: 'integer', minimum: 1 },
+      kind: { type: 'string', minLength: 1 },
+      contributes: { type: 'object', properties: { commands: { type: 'object', additionalProperties: command } }, additionalProperties: texts },
+      permissions: closed({ network: texts, env: texts, read: texts, write: texts }),
+      runtime: { type: 'string' },
+    },
+    ['api', 'kind'],
+  ),
+)
+
+interface PackageJson {
+  name?: string
+  version?: string
+  svc?: Manifest
+  main?: string
+  exports?: unknown
+}
+
+/** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER. */
+export async function readManifest(file: string): Promise<PackageInfo> {
+  const text = await readFile(file, 'utf8')
+  const pkg = parse(text, file)
+  const name = pkg.name ?? basename(dirname(file))
+  if (!pkg.svc) throw manifestInvalid(name, 'its package.json has no "svc" part, so it is no plugin', basename(file), 'add "svc": { "api": 1, "kind": "tool" }')
+  if (Number.isInteger(pkg.svc.api) && pkg.svc.api > API) throw manifestNewer(name, pkg.svc.api, API, basename(file))
+  const faults = manifestSchema.check(structuredClone(pkg.svc))
+  if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
+  return { name, version: pkg.version ?? '0.0.0', folder: dirname(file), manifest: pkg.svc, ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }) }
+}
+
+function parse(text: string, file: string): PackageJson {
+  try {
+    return JSON.parse(text) as PackageJson
+  } catch (error) {
+    throw manifestInvalid(basename(dirname(file)), `its package.json is no JSON: ${messageOf(error)}`, basename(file), 'mend the file')
+  }
+}
+
+async function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+  const { lineOf } = await import('./lines.ts')
+  const where = `${basename(file)}:${lineOf(text, ['svc', ...faults[0]!.keys]) ?? 1}`
+  const near = faults.map(f => f.nearest).find(Boolean)
+  const mend = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
+  return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, mend)
+}
+
+/** Whether a manifest lets the plugin add `name` to a slot. */
+export function declares(manifest: Manifest, slot: string, name: string): boolean {
+  const words = manifest.contributes?.[slot]
+  return Array.isArray(words) && words.some(word => matches(word as string, name))
+}
+
+function matches(pattern: string, name: string): boolean {
+  if (!pattern.includes('*')) return pattern === name
+  const expression = pattern.split('*').map(part => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*')
+  return new RegExp(`^${expression}$`).test(name)
+}

@@ -1,0 +1,105 @@
+import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from './config.ts'
+import { asSvcError, pluginTwice, type SvcError } from './errors.ts'
+import { type Found, findPlugin } from './load.ts'
+import type { LogOptions } from './log.ts'
+import { orderPlugins } from './order.ts'
+import type { Plugin } from './plugin.ts'
+import { failedReport, Host, type PluginReport } from './report.ts'
+import type { Crossing } from './scope.ts'
+import { cutSections, type KernelConfig, type ReservedSection, type Seat, type Sections } from './sections.ts'
+
+/** What a host is started with. */
+export interface HostOptions {
+  /** The plugins; those of `config` when absent. */
+  readonly plugins?: readonly PluginRef[]
+  /** A configuration that was found, or an object. */
+  readonly config?: Config | ConfigTree
+  /** Where names of plugins are looked up: file or folder URLs, first come, first taken. Default: the current folder. */
+  readonly from?: readonly string[]
+  readonly log?: LogOptions
+  /** Documented sections that no plugin may own yet. */
+  readonly reserved?: readonly ReservedSection[]
+  /** What this server is called among those that share a store. Default: made up. */
+  readonly serverId?: string
+  /** The version that `/health` tells. */
+  readonly version?: string
+  readonly crossing?: Crossing
+}
+
+/** What was found out before anything was set up. */
+export interface Plan {
+  readonly config: Config
+  readonly kernel: KernelConfig
+  /** In start order. */
+  readonly seats: readonly (Seat & { readonly found: Found })[]
+  readonly failed: readonly PluginReport[]
+  readonly problems: readonly SvcError[]
+}
+
+interface Loaded {
+  readonly name: string
+  readonly found: Found
+  readonly plugin: Plugin
+}
+
+/** Reads manifests, imports, checks configuration and orders, but sets nothing up; all problems together. */
+export async function planHost(options: HostOptions): Promise<Plan> {
+  const config = takeConfig(options.config)
+  const { loaded, failed, problems } = await loadAll(options, config)
+  const sections = cutSections(config, loaded, options.reserved)
+  const { dropped, kept } = dropOptional(loaded, sections)
+  const { order, problems: orderProblems } = orderPlugins(kept, [Host])
+  const seats = inOrder(order, sections)
+  return {
+    config,
+    kernel: sections.kernel,
+    seats,
+    failed: [...failed, ...dropped],
+    problems: [...problems, ...sections.problems, ...seats.flatMap(seat => seat.problems), ...orderProblems],
+  }
+}
+
+/** Instances come last, in the order of the configuration: they provide no service, so nobody waits for them. */
+function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
+  const single = order.flatMap(one => seats.filter(seat => seat.name === one.name && seat.instance === undefined).map(seat => ({ ...seat, found: one.found })))
+  const many = seats.flatMap(seat => (seat.instance === undefined ? [] : order.filter(one => one.name === seat.name).map(one => ({ ...seat, found: one.found }))))
+  return [...single, ...many.sort((a, b) => a.place - b.place)]
+}
+
+/** An optional plugin whose configuration is wrong stays out; the others keep their faults. */
+function dropOptional(loaded: readonly Loaded[], sections: Sections) {
+  const faults = new Map(sections.seats.flatMap(seat => seat.problems.map(problem => [seat.name, problem] as const)))
+  const out = loaded.filter(one => one.found.optional && faults.has(one.name))
+  return { dropped: out.map(one => failedReport(one.found, faults.get(one.name)!)), kept: loaded.filter(one => !out.includes(one)) }
+}
+
+function takeConfig(given: HostOptions['config']): Config {
+  return given && typeof given.where === 'function' ? (given as Config) : configOf((given as ConfigTree | undefined) ?? {})
+}
+
+interface Outcome {
+  readonly loaded?: Loaded
+  readonly failed?: PluginReport
+  readonly problem?: SvcError
+}
+
+async function loadAll(options: HostOptions, config: Config) {
+  const entries = options.plugins ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false) : config.plugins
+  const from = options.from ?? [new URL(`file://${process.cwd()}/`).href]
+  const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from)))
+  const all = outcomes.flatMap(one => one.loaded ?? [])
+  const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
+  const twice = all.filter(one => !loaded.includes(one)).map(one => pluginTwice(one.name))
+  return { loaded, failed: outcomes.flatMap(one => one.failed ?? []), problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice] }
+}
+
+async function loadOne(entry: PluginEntry, from: readonly string[]): Promise<Outcome> {
+  let found: Found | undefined
+  try {
+    found = await findPlugin(entry, from)
+    return { loaded: { name: found.name, found, plugin: await found.load() } }
+  } catch (error) {
+    const problem = asSvcError(error, 'PLUGIN_IMPORT_FAILED', { plugin: found?.name ?? nameOf(entry) })
+    return entry.optional ? { failed: failedReport(found ?? { name: nameOf(entry), version: '' }, problem) } : { problem }
+  }
+}

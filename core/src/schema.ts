@@ -1,0 +1,102 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { nearest } from './errors.ts'
+
+/** A JSON Schema, as plain data. */
+export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
+
+/** One thing wrong with a value, in the terms of whoever wrote it. */
+export interface Fault {
+  /** Where, with dots and indexes: `tools[2].name`; empty for the value itself. */
+  path: string
+  /** The same as keys. */
+  keys: string[]
+  keyword: string
+  /** What was expected and what was there: "must be integer, was text". */
+  message: string
+  /** The words allowed, for an enumeration. */
+  allowed?: unknown[]
+  /** For an unknown key: the nearest known one. */
+  nearest?: string
+  value?: unknown
+}
+
+/** A schema with the type it stands for. Compiled at its first check, so that what is never used costs nothing. */
+export interface Schema<T = unknown> {
+  readonly json: JsonSchema
+  /** All faults of `value`, none when it fits. Fills in defaults in place. */
+  check(value: unknown): Fault[]
+  readonly '~type'?: T
+}
+
+let ajv: Ajv | undefined
+const theAjv = () => (ajv ??= new Ajv({ allErrors: true, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false }))
+
+/** Takes a hand-written JSON Schema for the type `T`. */
+export function schema<T>(json: JsonSchema): Schema<T> {
+  let validate: ValidateFunction | undefined
+  return {
+    json,
+    check(value) {
+      validate ??= theAjv().compile(json as object)
+      return validate(value) ? [] : faultsOf(validate.errors ?? [])
+    },
+  }
+}
+
+// if/oneOf/anyOf report their branches as well as themselves: the branches say more.
+const WRAPPERS = new Set(['if', 'not'])
+
+function faultsOf(errors: ErrorObject[]): Fault[] {
+  const faults = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
+  const seen = new Set<string>()
+  return faults.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
+}
+
+/** Names whose values are never shown. */
+export const SECRET = /(^|_)(key|token|secret|password|authorization|cookie)$/i
+
+const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
+
+function faultOf(error: ErrorObject): Fault {
+  const params = error.params as Record<string, unknown>
+  const keys = keysOf(error.instancePath)
+  if (error.keyword === 'required') return { ...placed([...keys, String(params.missingProperty)]), keyword: 'required', message: 'is required' }
+  if (EXTRA_KEYWORDS.has(error.keyword)) return unknownKey(keys, error, params)
+  const allowed = error.keyword === 'enum' ? { allowed: params.allowedValues as unknown[] } : {}
+  const secret = SECRET.test(keys.at(-1) ?? '')
+  const message = `${expectation(error, params)}, was ${secret ? 'another value' : show(error.data)}`
+  return { ...placed(keys), keyword: error.keyword, message, ...(secret ? {} : { value: error.data }), ...allowed }
+}
+
+function unknownKey(keys: string[], error: ErrorObject, params: Record<string, unknown>): Fault {
+  const key = String(params.additionalProperty ?? params.unevaluatedProperty)
+  const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {})
+  const near = nearest(key, known)
+  return { ...placed([...keys, key]), keyword: 'unknown', message: 'is no known key', allowed: known, ...(near ? { nearest: near } : {}) }
+}
+
+function expectation(error: ErrorObject, params: Record<string, unknown>): string {
+  if (error.keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).map(v => JSON.stringify(v)).join(', ')}`
+  if (error.keyword === 'const') return `must be ${JSON.stringify(params.allowedValue)}`
+  if (error.keyword === 'pattern') return String(error.parentSchema?.patternHint ?? `must match ${params.pattern}`)
+  if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`
+  return error.message ?? 'is invalid'
+}
+
+/** Names the kind of a value, with the value where it is short: `text "abc"`, `list`, `null`. */
+export function show(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string') return value.length > 60 ? `text of ${value.length} characters` : `text ${JSON.stringify(value)}`
+  return typeof value === 'object' ? 'an object' : String(value)
+}
+
+const placed = (keys: string[]) => ({ keys, path: pathOf(keys) })
+
+/** Keys as a person reads them: `tools[2].name`. */
+export function pathOf(keys: readonly string[]): string {
+  return keys.reduce((path, key) => (/^\d+$/.test(key) && path ? `${path}[${key}]` : path ? `${path}.${key}` : key), '')
+}
+
+const keysOf = (pointer: string) =>
+  pointer.split('/').slice(1).map(key => key.replaceAll('~1', '/').replaceAll('~0', '~'))

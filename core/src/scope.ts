@@ -1,0 +1,132 @@
+import { closeFailed, scopeClosed, type SvcError, undeclaredContribution } from './errors.ts'
+import type { Hooks } from './hooks.ts'
+import type { Log } from './log.ts'
+import { declares, type Manifest } from './manifest.ts'
+import type { Scope, TapOptions } from './plugin.ts'
+import type { Slot } from './slot.ts'
+import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'
+
+/** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
+export interface Crossing {
+  service(token: AnyService, implementation: unknown, by: string): unknown
+  item(token: AnySlot, item: unknown, by: string, name: string): unknown
+  tap(ref: AnyHook, tap: (value: unknown, use: Use) => unknown, by: string): (value: unknown, use: Use) => unknown
+}
+
+/** What a scope stands on. */
+export interface ScopeParts {
+  readonly name: string
+  readonly instance?: string
+  readonly config: unknown
+  readonly manifest: Manifest
+  readonly declared: boolean
+  readonly order: number
+  readonly provides?: AnyService
+  readonly log: Log
+  readonly hooks: Hooks
+  readonly crossing: Crossing
+  readonly closeLimitMs: () => number
+  slot(token: AnySlot): Slot
+}
+
+/** A scope as the host holds it. */
+export interface OwnedScope {
+  readonly scope: Scope
+  /** What was added, by slot. */
+  readonly added: Map<string, Set<string>>
+  /** The last thing the plugin did with its scope, in words. */
+  lastStep(): string
+  /** Undoes everything, in reverse; returns what failed. */
+  close(): Promise<SvcError[]>
+}
+
+type Undo = () => unknown
+
+/** Makes the hold of one plugin on the host: one ordered set of undos. */
+export function createScope(parts: ScopeParts): OwnedScope {
+  const { name } = parts
+  const undos = new Set<Undo>()
+  const added = new Map<string, Set<string>>()
+  const ending = new AbortController()
+  let step = 'nothing was added yet'
+  const open = (what: string) => {
+    if (ending.signal.aborted) throw scopeClosed(name, what)
+    step = what
+  }
+  const owned = (undo: Undo): (() => void) => {
+    undos.add(undo)
+    return () => void (undos.delete(undo) && undo())
+  }
+  const scope: Scope = {
+    name,
+    instance: parts.instance,
+    config: parts.config,
+    log: parts.log,
+    signal: ending.signal,
+    hooks: callersOf(parts),
+    add(slot, item, value) {
+      open(`added ${slot.name}/${item}`)
+      if (parts.declared && !declares(parts.manifest, slot.name, item)) throw undeclaredContribution(name, slot.name, item)
+      const remove = parts.slot(slot).add(item, parts.crossing.item(slot, value, name, item), name)
+      const names = note(added, slot.name, item)
+      return owned(() => {
+        names.delete(item)
+        remove()
+      })
+    },
+    tap(ref, run, options?: TapOptions) {
+      open(`tapped ${ref.id}`)
+      const crossed = parts.crossing.tap(ref, run as (value: unknown, use: Use) => unknown, name)
+      return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
+    },
+    use(thing) {
+      open('took charge of a disposable')
+      owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))
+      return thing
+    },
+    defer(undo) {
+      open('deferred an undo')
+      owned(undo)
+    },
+  }
+  return { scope, added, lastStep: () => step, close: () => closeAll(parts, ending, undos) }
+}
+
+function note(added: Map<string, Set<string>>, slot: string, name: string): Set<string> {
+  const names = added.get(slot) ?? new Set<string>()
+  added.set(slot, names.add(name))
+  return names
+}
+
+function callersOf(parts: ScopeParts): Scope['hooks'] {
+  const hooks = Object.entries((parts.provides?.hooks ?? {}) as Record<string, AnyHook>)
+  return Object.fromEntries(hooks.map(([hook, ref]) => [hook, parts.hooks.caller(ref)])) as Scope['hooks']
+}
+
+async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {
+  ending.abort(scopeClosed(parts.name, 'closing'))
+  const failed: SvcError[] = []
+  const limit = parts.closeLimitMs()
+  for (const undo of [...undos].reverse()) {
+    undos.delete(undo)
+    try {
+      await within(limit, undo, () => new Error(`it did not end within ${limit} ms`))
+    } catch (error) {
+      failed.push(closeFailed(parts.name, 'an undo failed', error))
+    }
+  }
+  return failed
+}
+
+/** Runs `work` for at most so many milliseconds, else throws what `late` says. */
+export async function within<T>(limitMs: number, work: () => T | Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), limitMs)
+  })
+  try {
+    return await Promise.race([work(), limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,180 @@
+import { type Config, type ConfigTree, get, isTree } from './config.ts'
+import { configInvalid, configUnknownKey, reservedAsked, type SvcError } from './errors.ts'
+import type { Plugin } from './plugin.ts'
+import { type Fault, type JsonSchema, pathOf, schema, type Schema } from './schema.ts'
+
+/** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
+export interface ReservedSection {
+  readonly section: string
+  readonly json: JsonSchema
+  /** Values that ask: `{ key: 'enabled', asks: value => value === true, what, mend }`; `key` '' is the section itself. */
+  readonly asks?: readonly { readonly key: string; readonly when: (value: unknown) => boolean; readonly what: string; readonly mend: string }[]
+}
+
+/** A set-up that is to be made: a plugin, or one entry of the section it has instances of. */
+export interface Seat {
+  readonly name: string
+  readonly plugin: Plugin
+  readonly instance?: string
+  /** The place of an instance's entry in its section. */
+  readonly place: number
+  readonly config: unknown
+  readonly problems: readonly SvcError[]
+}
+
+interface Owner {
+  readonly path: string
+  readonly name: string
+  readonly plugin?: Plugin
+  readonly reserved?: ReservedSection
+}
+
+const keysOf = (path: string) => path.split('.')
+
+/** The parts of the configuration that the kernel itself owns. */
+export interface KernelConfig {
+  host: { setup_timeout_ms: number; tap_timeout_ms: number; close_timeout_ms: number }
+  log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
+}
+const ms = (value: number) => ({ type: 'integer', minimum: 1, default: value })
+export const KERNEL_SCHEMA = schema<KernelConfig>({
+  type: 'object',
+  properties: {
+    host: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: { setup_timeout_ms: ms(10_000), tap_timeout_ms: ms(5_000), close_timeout_ms: ms(10_000) },
+    },
+    log: {
+      type: 'object',
+      default: {},
+      additionalProperties: false,
+      properties: { level: { enum: ['debug', 'info', 'warn', 'error', 'silent'], default: 'info' } },
+    },
+  },
+})
+
+export interface Sections {
+  readonly kernel: KernelConfig
+  readonly seats: readonly Seat[]
+  /** Problems that belong to no plugin. */
+  readonly problems: readonly SvcError[]
+}
+
+/** Cuts the configuration into the sections that plugins own, the longest owner first, and checks each; all faults at once. */
+export function cutSections(config: Config, plugins: readonly { name: string; plugin: Plugin }[], reserved: readonly ReservedSection[] = []): Sections {
+  const owners = ownersOf(plugins, reserved)
+  const kernel = cut({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
+  const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, undefined, [], fault))
+  return {
+    kernel: kernel as unknown as KernelConfig,
+    seats: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
+    problems: [...kernelFaults, ...unknownKeys(config, owners), ...unknownTypes(config, plugins), ...reservedProblems(config, owners)],
+  }
+}
+
+function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved: readonly ReservedSection[]): Owner[] {
+  const own = plugins.flatMap(({ name, plugin }) => [plugin.section, plugin.instances].filter(path => path !== undefined).map(path => ({ path, name, plugin })))
+  const taken = new Set<string>(own.map(owner => owner.path))
+  const free = reserved.filter(one => !taken.has(one.section)).map(one => ({ path: one.section, name: 'svc', reserved: one }))
+  return [{ path: 'host', name: 'svc' }, { path: 'log', name: 'svc' }, ...own, ...free]
+}
+
+/** The value of a section without what deeper owners own, as a copy that checks may fill in. */
+function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
+  if (!isTree(value)) return Array.isArray(value) ? structuredClone(value) : value
+  const tree: ConfigTree = {}
+  for (const [key, inner] of Object.entries(value)) {
+    const path = [...keys, key]
+    if (keys.length > 0 && owners.some(owner => owner.path === path.join('.'))) continue
+    if (inner !== undefined) Object.defineProperty(tree, key, { value: cut(inner, path, owners), enumerable: true, writable: true, configurable: true })
+  }
+  return tree
+}
+
+function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): Seat[] {
+  if (plugin.instances === undefined) return [seatOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
+  const keys = keysOf(plugin.instances)
+  const entries = get(config.value, keys)
+  if (!isTree(entries)) return []
+  const places = Object.keys(entries)
+  const mine = Object.entries(entries).filter(([entry, value]) => typeOf(entry, value) === plugin.type && !(isTree(value) && value.enabled === false))
+  return mine.map(([entry]) => ({ ...seatOf(config, name, plugin, [...keys, entry], owners), instance: entry, place: places.indexOf(entry) }))
+}
+
+const typeOf = (entry: string, value: unknown) => (isTree(value) && value.type !== undefined ? value.type : entry)
+
+function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly string[], owners: readonly Owner[]): Seat {
+  const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? {}, keys, owners)
+  const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
+  const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
+  return { name, plugin, place: 0, config: deepFreeze(value), problems: faults.map(fault => faultError(config, name, keys, fault)) }
+}
+
+function withoutEntryKeys(entry: ConfigTree): ConfigTree {
+  const { type: _type, enabled: _enabled, ...rest } = entry
+  return rest
+}
+
+const NO_KEYS: Schema = schema({ type: 'object', additionalProperties: false })
+const noConfig = (value: unknown) => (isTree(value) && Object.keys(value).length === 0 ? [] : NO_KEYS.check(value))
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) for (const inner of Object.values(Object.freeze(value))) deepFreeze(inner)
+  return value
+}
+
+function faultError(config: Config, plugin: string | undefined, keys: readonly string[], fault: Fault): SvcError {
+  const path = [...keys, ...fault.keys]
+  const where = config.where(path)
+  if (fault.keyword === 'unknown') return Object.assign(configUnknownKey(path.join('.'), fault.allowed as string[], where), plugin ? { plugin } : {})
+  const mend = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
+  return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, mend)
+}
+
+function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly string[] = []): SvcError[] {
+  const at = keys.join('.')
+  const tree = keys.length === 0 ? config.value : get(config.value, keys)
+  if (owners.some(owner => owner.path === at)) return []
+  const below = owners.filter(owner => at === '' || owner.path.startsWith(`${at}.`))
+  if (!isTree(tree)) return [configInvalid(undefined, `${at} must be an object`, config.where(keys))]
+  const known = new Set(below.map(owner => keysOf(owner.path)[keys.length]!))
+  return Object.keys(tree).flatMap(key => {
+    const path = [...keys, key]
+    return known.has(key) ? unknownKeys(config, owners, path) : [configUnknownKey(path.join('.'), known, config.where(path))]
+  })
+}
+
+/** Entries of a section of instances whose type no loaded plugin has. */
+function unknownTypes(config: Config, plugins: readonly { name: string; plugin: Plugin }[]): SvcError[] {
+  const sections = Map.groupBy(plugins.filter(one => one.plugin.instances !== undefined), one => one.plugin.instances!)
+  return [...sections].flatMap(([section, owners]) => {
+    const types = owners.map(one => one.plugin.type ?? '')
+    const entries = get(config.value, keysOf(section))
+    if (!isTree(entries)) return []
+    const strange = Object.entries(entries).filter(([entry, value]) => !types.includes(String(typeOf(entry, value))))
+    return strange.map(([entry, value]) => unknownType(config, [...keysOf(section), entry], String(typeOf(entry, value)), types))
+  })
+}
+
+function unknownType(config: Config, keys: string[], type: string, types: string[]): SvcError {
+  const where = config.where([...keys, 'type'])
+  return configInvalid(undefined, `${keys.join('.')} is of type "${type}", which no loaded plugin knows`, where, `known types: ${types.sort().join(', ')}; or add the plugin that brings "${type}"`)
+}
+
+function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] {
+  return owners.flatMap(({ reserved, path }) => {
+    const value = reserved && get(config.value, keysOf(path))
+    if (!reserved || value === undefined) return []
+    const faults = schema(reserved.json).check(cut(value, keysOf(path), owners))
+    const asked = (reserved.asks ?? []).filter(ask => ask.when(ask.key === '' ? value : get(value, keysOf(ask.key))))
+    return [
+      ...faults.map(fault => faultError(config, undefined, keysOf(path), fault)),
+      ...asked.map(ask => {
+        const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
+        return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.mend)
+      }),
+    ]
+  })
+}

@@ -1,0 +1,76 @@
+import { nameTaken } from './errors.ts'
+import type { AnySlot, SlotChange, SlotView } from './token.ts'
+
+interface Held {
+  readonly item: unknown
+  readonly plugin: string
+}
+
+/** One slot of a host. */
+export interface Slot {
+  readonly view: SlotView<unknown>
+  /** Adds; returns the removal. Throws NAME_TAKEN. */
+  add(name: string, item: unknown, plugin: string): () => void
+  /** Tells pending changes now. */
+  flush(): Promise<void>
+}
+
+/** Makes a slot; `tell` hears of changes, gathered to one event a turn of the loop. */
+export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise<unknown>): Slot {
+  const held = new Map<string, Held>()
+  let version = 0
+  let pending: { added: Set<string>; removed: Set<string> } | undefined
+  const flush = async () => {
+    if (!pending) return
+    const { added, removed } = pending
+    pending = undefined
+    await tell({ slot: token.name, added: [...added], removed: [...removed], version })
+  }
+  const changed = (name: string, to: 'added' | 'removed') => {
+    version++
+    if (!pending) {
+      pending = { added: new Set(), removed: new Set() }
+      setImmediate(() => void flush())
+    }
+    noteChange(pending, name, to)
+  }
+  return {
+    view: viewOf(held, () => version),
+    flush,
+    add(name, item, plugin) {
+      const other = held.get(name)
+      if (other) throw nameTaken(plugin, token.name, name, other.plugin)
+      const mine: Held = { item, plugin }
+      held.set(name, mine)
+      changed(name, 'added')
+      return () => {
+        if (held.get(name) !== mine) return
+        held.delete(name)
+        changed(name, 'removed')
+      }
+    },
+  }
+}
+
+// What came and went between two events was never seen; what went and came again has changed, so both tell it.
+function noteChange(pending: { added: Set<string>; removed: Set<string> }, name: string, to: 'added' | 'removed') {
+  if (to === 'added') return void pending.added.add(name)
+  const unseen = pending.added.delete(name) && !pending.removed.has(name)
+  if (!unseen) pending.removed.add(name)
+}
+
+function viewOf(held: Map<string, Held>, version: () => number): SlotView<unknown> {
+  return Object.freeze({
+    get version() {
+      return version()
+    },
+    get size() {
+      return held.size
+    },
+    get: (name: string) => held.get(name)?.item,
+    has: (name: string) => held.has(name),
+    names: () => [...held.keys()],
+    entries: () => [...held].map(([name, one]): [string, unknown] => [name, one.item]),
+    owner: (name: string) => held.get(name)?.plugin,
+  })
+}

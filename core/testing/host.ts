@@ -1,0 +1,33 @@
+import { type ConfigTree, definePlugin, type HostOptions, type PluginRef, type RunningHost, type ServiceToken, type SlotToken, startHost } from '@svc/core'
+import { STRICT } from './strict.ts'
+
+/** Something a test gives in place of a plugin. */
+export type Gift = PluginRef
+
+/** Gives a service: `testHost([plugin], { give: [service(Store, store)] })`. */
+export function service<T, H>(token: ServiceToken<T, H>, implementation: T): Gift {
+  const plugin = definePlugin({ provides: token as ServiceToken<T>, setup: () => implementation as never })
+  return { name: `test:${token.name}`, use: plugin }
+}
+
+/** Gives one item of a slot: `item(Tools, 'weather', tool)`. */
+export function item<T>(slot: SlotToken<T>, name: string, value: T): Gift {
+  return { name: `test:${slot.name}/${name}`, use: definePlugin({ setup: scope => void scope.add(slot, name, value) }) }
+}
+
+/** What a test host is made of besides its plugins. */
+export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing' | 'config'> {
+  readonly give?: readonly Gift[]
+  readonly config?: ConfigTree
+  /** Default true: everything between plugins is cloned, frozen and checked, as if each lived in a process of its own. */
+  readonly strict?: boolean
+}
+
+/**
+ * Starts a host with these plugins (`new URL('..', import.meta.url)` is the package a test stands in) and what the test gives.
+ * Strict unless told otherwise, so that a plugin that passes can be moved to a process of its own.
+ */
+export async function testHost(plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> {
+  const { give = [], strict = true, ...rest } = options
+  return startHost({ ...rest, plugins: [...plugins, ...give], ...(strict ? { crossing: STRICT } : {}) })
+}

@@ -1,0 +1,2 @@
+export { type Gift, item, service, testHost, type TestHostOptions } from './host.ts'
+export type { KitCase } from './kit.ts'

@@ -1,0 +1,116 @@
+import type { IndexPaths, LogQuery, RangeQuery, StoreOp } from '@svc/core/contracts'
+import type { Catalog } from './catalog.ts'
+import { storeInvalid, storeTooLarge, storeUnknown } from './errors.ts'
+import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
+
+/** What every store accepts at the most. Sizes count characters of JSON text. */
+export const LIMITS = Object.freeze({
+  key: 1024,
+  ops: 10_000,
+  value: 16 * 1024 * 1024,
+  batch: 64 * 1024 * 1024,
+  page: 1000,
+  read: 10_000,
+})
+
+const whole = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least
+
+/** Refuses what could not be a key everywhere: empty, too long, with a NUL or half a surrogate pair. */
+export function checkKey(what: string, key: unknown): void {
+  if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be text and not empty`)
+  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} characters, this one ${key.length}`)
+  if (!key.isWellFormed() || key.includes('\u0000')) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
+}
+
+function checkExpected(op: number, name: string, value: number | undefined): void {
+  if (value !== undefined && !whole(value, 0)) throw storeInvalid(`${name} of operation ${op} must be a whole number from 0`)
+}
+
+const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: number, catalog: Catalog) => void } = {
+  put(op, at, catalog) {
+    catalog.collection(op.collection)
+    checkKey('key', op.key)
+    checkExpected(at, 'ifVersion', op.ifVersion)
+  },
+  delete(op, at, catalog) {
+    catalog.collection(op.collection)
+    checkKey('key', op.key)
+    checkExpected(at, 'ifVersion', op.ifVersion)
+  },
+  append(op, at, catalog) {
+    catalog.log(op.log)
+    checkKey('stream id', op.id)
+    checkExpected(at, 'ifLength', op.ifLength)
+    if (!Array.isArray(op.values)) throw storeInvalid(`values of operation ${at} must be a list`)
+  },
+  drop(op, _at, catalog) {
+    catalog.log(op.log)
+    checkKey('stream id', op.id)
+  },
+  migrated(op, at, catalog) {
+    catalog.space(op.space)
+    if (!whole(op.version, 1)) throw storeInvalid(`version of operation ${at} must be a whole number from 1`)
+  },
+}
+
+/** Refuses a batch that breaks the contract before anything of it is done. */
+export function checkOps(ops: readonly StoreOp[], catalog: Catalog): void {
+  if (ops.length > LIMITS.ops) throw storeTooLarge(`a batch has at most ${LIMITS.ops} operations, this one ${ops.length}`, 'split it')
+  ops.forEach((op, at) => {
+    const check = Object.hasOwn(checks, op.op) ? checks[op.op] : undefined
+    if (!check) throw storeInvalid(`operation ${at} is of the unknown kind ${JSON.stringify(op.op)}`)
+    check(op as never, at, catalog)
+  })
+}
+
+/** Refuses a value or a batch that is larger than every store takes. */
+export function checkSize(value: number, batch: number): void {
+  if (value > LIMITS.value) throw storeTooLarge(`a value has at most ${LIMITS.value} characters of JSON, this one ${value}`, 'split it, or keep it elsewhere')
+  if (batch > LIMITS.batch) throw storeTooLarge(`a batch has at most ${LIMITS.batch} characters of JSON, this one ${batch}`, 'split it')
+}
+
+/** A range, checked: the paths of its index (none for the keys) and the part of it that is asked for. */
+export interface CheckedRange {
+  readonly paths: IndexPaths
+  readonly span: Span
+}
+
+/** Checks a range query against what is declared. Throws STORE_UNKNOWN or STORE_INVALID. */
+export function checkRange(collection: string, query: RangeQuery, catalog: Catalog): CheckedRange {
+  const { indexes } = catalog.collection(collection)
+  if (query.index !== undefined && !Object.hasOwn(indexes, query.index)) throw storeUnknown('index', `${collection}.${query.index}`)
+  const paths = query.index === undefined ? [] : indexes[query.index]!
+  if (!whole(query.limit, 1) || query.limit > LIMITS.page) throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.page}`)
+  checkBounds(query, paths)
+  const span = spanOf(query, paths)
+  const rest = query.cursor === undefined ? span : spanAfter(span, query.cursor, query.reverse ?? false)
+  if (!rest) throw storeInvalid('the cursor is none of this query')
+  return { paths, span: rest }
+}
+
+function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): void {
+  if (equals.length > paths.length) throw storeInvalid(`equals has ${equals.length} values for ${paths.length} paths`)
+  if (!equals.every(isScalar)) throw storeInvalid('equals takes text, numbers, booleans and null')
+  const onKey = equals.length === paths.length
+  for (const bound of [from, to]) {
+    if (bound === undefined) continue
+    if (onKey ? typeof bound !== 'string' : !isScalar(bound)) throw storeInvalid(`from and to must be ${onKey ? 'text: they bound the key' : 'text, a number, a boolean or null'}`)
+    if (onKey && !(bound as string).isWellFormed()) throw storeInvalid('from and to must be well-formed Unicode')
+  }
+}
+
+/** Checks a query of a log. Throws STORE_UNKNOWN or STORE_INVALID. */
+export function checkRead(log: string, id: string, query: LogQuery, catalog: Catalog): void {
+  catalog.log(log)
+  checkKey('stream id', id)
+  if (!whole(query.limit, 1) || query.limit > LIMITS.read) throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.read}`)
+  if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be a whole number from 1')
+}
+
+/** Refuses a lease request that could not be kept. */
+export function checkLease(lease: string, ttlMs: number, waitMs = 0, holder = 'x'): void {
+  checkKey('lease', lease)
+  checkKey('holder', holder)
+  if (!whole(ttlMs, 1)) throw storeInvalid('ttlMs must be a whole number from 1')
+  if (!whole(waitMs, 0)) throw storeInvalid('waitMs must be a whole number from 0')
+}

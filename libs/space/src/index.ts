@@ -1,0 +1,17 @@
+// For plugins that keep something.
+export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
+// For stores: what every one of them checks and how it says no.
+export { type Catalog, createCatalog, type Declared } from './catalog.ts'
+export { type CheckedRange, checkKey, checkLease, checkOps, checkRange, checkRead, checkSize, LIMITS } from './check.ts'
+export {
+  leaseBusy,
+  storeClosed,
+  storeConflict,
+  storeFenced,
+  storeInvalid,
+  storeNewer,
+  storeTooLarge,
+  storeUnavailable,
+  storeUnknown,
+} from './errors.ts'
+export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

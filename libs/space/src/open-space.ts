@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto'
+import { asSvcError, codeOf, messageOf, type Use } from '@svc/core'
+import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
+import { migrationFailed, migrationMissing } from './errors.ts'
+
+/** What a migration works with; every batch it writes carries `fence`. */
+export interface MigrationContext {
+  readonly store: Store
+  readonly fence: Fence
+  readonly use: Use
+}
+
+/**
+ * Brings data from version n to n + 1. What it returns is written together with the new version, so a small migration is all or
+ * nothing. A larger one writes batches of its own and must be able to begin again after having been cut off anywhere.
+ */
+export type Migration = (context: MigrationContext) => Promise<readonly StoreOp[] | undefined>
+
+/** The migrations of a space by the version they begin with. */
+export type Migrations = { readonly [fromVersion: number]: Migration }
+
+/** How long a migration holds its lease without a sign of life, and how long others wait for it. */
+const TTL_MS = 30_000
+const WAIT_MS = 10 * 60_000
+
+/**
+ * Opens a plugin's space and brings what is stored to the version it declares: one step after the other, under a lease, so that of
+ * several processes one migrates and the others wait. Throws STORE_NEWER, MIGRATION_MISSING, MIGRATION_FAILED.
+ * `await openSpace(store, { name: 'notes', version: 2, collections: { notes: {} } }, { 1: async () => [] }, use)`
+ */
+export async function openSpace(store: Store, space: Space, migrations: Migrations, use: Use): Promise<void> {
+  if (!isBehind(await store.open(space, use), space)) return
+  const lease = await store.acquire(`migrate:${space.name}`, { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS }, use)
+  const fence = { lease: lease.lease, fence: lease.fence }
+  const alive = setInterval(() => store.renew(fence, TTL_MS, use).catch(() => clearInterval(alive)), TTL_MS / 3)
+  try {
+    await migrate(space, migrations, { store, fence, use })
+  } finally {
+    clearInterval(alive)
+    await store.release(fence, { ...use, signal: AbortSignal.timeout(TTL_MS) })
+  }
+}
+
+const isBehind = (stored: { readonly version: number }, space: Space) => stored.version !== 0 && stored.version < space.version
+
+async function migrate(space: Space, migrations: Migrations, context: MigrationContext): Promise<void> {
+  // Asked again under the lease: another process may have done it meanwhile.
+  let { version } = await context.store.open(space, context.use)
+  for (; version !== 0 && version < space.version; version++) {
+    const step = Object.hasOwn(migrations, version) ? migrations[version] : undefined
+    if (!step) throw migrationMissing(space.name, version)
+    await take(step, space.name, version, context)
+  }
+}
+
+async function take(step: Migration, space: string, version: number, context: MigrationContext): Promise<void> {
+  try {
+    const last = (await step(context)) ?? []
+    await context.store.batch([...last, { op: 'migrated', space, version: version + 1 }], { fence: context.fence }, context.use)
+  } catch (error) {
+    if (context.use.signal.aborted || codeOf(error)?.startsWith('STORE_')) throw error
+    throw migrationFailed(space, version, asSvcError(error, 'MIGRATION_FAILED', { mend: messageOf(error) }))
+  }
+}

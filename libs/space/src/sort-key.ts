@@ -1,0 +1,101 @@
+import type { IndexPaths, Json, RangeQuery } from '@svc/core/contracts'
+
+// Every entry of an index becomes one text whose order by UTF-8 bytes is the order that the contract asks for: a part for each
+// path, then the key. So any store that compares bytes (SQLite, PostgreSQL with collation "C", a sorted list) has the order for free.
+
+/** What an index sorts by; anything else at a path counts as null. */
+export type Scalar = null | boolean | number | string
+
+/** Part of an index: `[low, high)` by UTF-8 bytes of sort keys; `high` is absent where there is no end. */
+export interface Span {
+  readonly low: string
+  readonly high?: string
+}
+
+const END = '\u0001'
+const LOW = /[\u0000-\u0002]/g
+const ESCAPED: Record<string, string> = { '\u0000': '\u0002\u0002', '\u0001': '\u0002\u0003', '\u0002': '\u0002\u0004' }
+const bits = new DataView(new ArrayBuffer(8))
+
+const hex = (word: number) => (word >>> 0).toString(16).padStart(8, '0')
+
+/** A double as 16 hexadecimal digits that sort like the numbers: the sign bit turned, negative ones turned altogether. */
+function numberPart(value: number): string {
+  bits.setFloat64(0, value === 0 ? 0 : value)
+  const head = bits.getUint32(0)
+  const tail = bits.getUint32(4)
+  return head >>> 31 ? hex(~head) + hex(~tail) : hex(head ^ 0x80000000) + hex(tail)
+}
+
+/** One value as a part of a sort key. No part is the beginning of another one. */
+function part(value: Scalar): string {
+  if (value === null) return '0'
+  if (typeof value === 'boolean') return value ? '2' : '1'
+  if (typeof value === 'number') return `3${numberPart(value)}`
+  return `4${value.toWellFormed().replace(LOW, char => ESCAPED[char]!)}${END}`
+}
+
+export const isScalar = (value: unknown): value is Scalar =>
+  value === null || typeof value === 'boolean' || typeof value === 'string' || Number.isFinite(value)
+
+function at(value: unknown, path: readonly string[]): Scalar {
+  let here: unknown = value
+  for (const step of path) {
+    if (typeof here !== 'object' || here === null || Array.isArray(here) || !Object.hasOwn(here, step)) return null
+    here = (here as Record<string, unknown>)[step]
+  }
+  return isScalar(here) ? here : null
+}
+
+const steps = new Map<string, readonly string[]>()
+function stepsOf(path: string): readonly string[] {
+  let known = steps.get(path)
+  if (!known) steps.set(path, (known = path.split('.')))
+  return known
+}
+
+/** The text under which a record stands in an index. */
+export function sortKey(paths: IndexPaths, value: Json, key: string): string {
+  let text = ''
+  for (const path of paths) text += part(at(value, stepsOf(path)))
+  return text + key
+}
+
+/** The first text behind all that begin with `prefix`, whose last character is never the last of Unicode. */
+const behind = (prefix: string) => prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1)
+
+/** The part of an index (or of the keys, with no paths) that a query asks for. The query has been checked. */
+export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
+  const equals = (query.equals ?? []) as readonly Scalar[]
+  const prefix = equals.map(part).join('')
+  const next = (value: Json) => prefix + (equals.length === paths.length ? String(value) : part(value as Scalar))
+  const high = query.to === undefined ? (prefix && behind(prefix)) || undefined : next(query.to)
+  return { low: query.from === undefined ? prefix : next(query.from), ...(high === undefined ? {} : { high }) }
+}
+
+/** What is left of a span behind a cursor; `undefined` when the cursor is none of this query. */
+export function spanAfter(span: Span, cursor: string, reverse: boolean): Span | undefined {
+  const position = Buffer.from(cursor, 'base64url').toString()
+  if (cursorOf(position) !== cursor || !isWithin(span, position)) return undefined
+  // The NUL makes the least text that is greater: the entry at the cursor is left out.
+  return reverse ? { low: span.low, high: position } : { ...span, low: `${position}\u0000` }
+}
+
+/** A page's end as a caller sees it. */
+export const cursorOf = (position: string): string => Buffer.from(position).toString('base64url')
+
+// A cursor may come from outside: one that left the span would show what `equals` hides.
+const isWithin = ({ low, high }: Span, position: string) =>
+  byBytes(low) <= byBytes(position) && (high === undefined || byBytes(position) < byBytes(high))
+
+const WIDE = /[\ud800-\uffff]/
+/** A text whose order by JavaScript's `<` is the order of the given one by UTF-8 bytes: surrogates move behind U+FFFF. */
+export function byBytes(text: string): string {
+  if (!WIDE.test(text)) return text
+  let out = ''
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    out += String.fromCharCode(unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
+  }
+  return out
+}

@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const settle = 3_000
+let before: Map<string, number>
+
+/** Fails the run when a test leaves a server, socket, child process or timer behind that keeps Node alive. */
+export const mochaHooks = {
+  beforeAll(this: Mocha.Context): void {
+    this.timeout(0) // no timer of mocha's own among those counted
+    before = resources()
+  },
+
+  async afterAll(this: Mocha.Context): Promise<void> {
+    this.timeout(0)
+    const end = Date.now() + settle
+    while (leftovers().length > 0 && Date.now() < end) await sleep(50)
+    const left = leftovers()
+    if (left.length > 0)
+      throw new Error(
+        `the tests left open: ${left.join(', ')}\n  Close what a test opens (await using, afterEach); find it with mocha -g.`
+      )
+  },
+}
+
+function leftovers(): string[] {
+  return [...resources()].flatMap(([type, count]) => {
+    const more = count - (before.get(type) ?? 0)
+    return more > 0 ? [`${more} ${type}`] : []
+  })
+}
+
+function resources(): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const type of process.getActiveResourcesInfo()) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return counts
+}
