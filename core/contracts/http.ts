@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { defineService, defineSlot, type JsonSchema, type Series, type Use } from '@svc/core'
+import type { ErrorTold } from './chat.ts'
 import type { Json } from './store.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -78,6 +79,21 @@ export interface HttpHooks {
   done: Series<RequestDone>
 }
 
+/** The record that every error of the API is told with. */
+export interface ErrorRecord {
+  readonly success: false
+  readonly error: string
+  readonly error_code: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** One code of the API, its usual status and its meaning. */
+export interface ErrorCode {
+  readonly code: string
+  readonly status: number
+  readonly meaning: string
+}
+
 /** The figures of the server, since it began. */
 export interface HttpFigures {
   readonly requestsTotal: number
@@ -89,5 +105,9 @@ export interface Http {
   /** Where it listens, once it does. */
   address(use: Use): Promise<{ readonly host: string; readonly port: number; readonly url: string } | undefined>
   figures(use: Use): Promise<HttpFigures>
+  /** How the API tells an error that must go out as part of an answer (an `error` event of a stream). */
+  explain(error: ErrorTold, use: Use): Promise<{ readonly status: number; readonly record: ErrorRecord }>
+  /** All codes the API tells errors with. */
+  codes(use: Use): Promise<readonly ErrorCode[]>
 }
-export const Http = defineService<Http, HttpHooks>('http', { api: 1, methods: { address: 'call', figures: 'call' }, hooks: { done: 'series' } })
+export const Http = defineService<Http, HttpHooks>('http', { api: 1, methods: { address: 'call', figures: 'call', explain: 'call', codes: 'call' }, hooks: { done: 'series' } })

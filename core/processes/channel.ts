@@ -1,11 +1,12 @@
 import type { ServiceToken, SlotToken, Use } from '../src/token.ts'
-import { cannotCross, channelBroken, fromWire, notPlain, pluginGone, toWire } from './errors.ts'
+import { defineService } from '../src/token.ts'
+import { cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
 import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
 import { createServer } from './serve.ts'
-import { askShapes, type Caller, createStub, type Receiver } from './stub.ts'
+import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
 
-/** A contract: the token of a service or of a slot's items. */
+/** What can be offered and reached: the token of a service, or of a slot for its items. */
 export type Contract<T> = ServiceToken<T> | SlotToken<T>
 
 export interface ReachOptions {
@@ -41,91 +42,76 @@ export interface Channel extends Disposable {
   close(): void
 }
 
+interface Greeting {
+  greet(use: Use): Promise<void>
+}
+const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet: 'call' } })
+
 /** Opens a channel over a transport: `openChannel(socketTransport(socket), { name: 'weather' })`. */
 export function openChannel(transport: Transport, options: ChannelOptions): Channel {
-  const { name, self = name, graceMs = 5000 } = options
-  const over = new AbortController()
-  const receivers = new Map<number, Receiver>()
-  const outbox = createOutbox(transport, self, over.signal, (message, error) => undeliverable(message, error))
-  const { post } = outbox
-  const server = createServer({ self, name, post, onFault: options.onFault })
-  let lastId = 0
-
-  const undeliverable = (message: Message, error: Error) => {
-    if (message[0] === CALL) return receivers.get(message[1])?.fail(error)
+  const { name, self = name, graceMs = 5000, onFault } = options
+  const ending = new AbortController()
+  const over = ending.signal
+  /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
+  const refuse = (message: Message, error: Error): Message | undefined => {
+    if (message[0] === CALL) return void caller.fail(message[1], error)
     if (message[0] === ITEM) server.drop(message[1])
-    const failed = message[0] === FAIL && !transport.strict ? { ...message[2], details: {} } : toWire(error)
-    if (message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL) post([FAIL, message[1], failed], 'error')
+    if (message[0] === FAIL && !transport.strict) return [FAIL, message[1], { ...message[2], details: {} }]
+    return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
+  const { post, flush } = createOutbox(transport, self, over, refuse)
+  const server = createServer({ self, name, over, post, onFault })
+  const caller = createCaller({ graceMs, over, post })
+
   const end = (why: string) => {
-    if (over.signal.aborted) return
-    const error = pluginGone(name, why)
-    over.abort(error)
-    server.stop(error)
-    for (const receiver of receivers.values()) receiver.fail(error)
+    if (over.aborted) return
+    ending.abort(pluginGone(name, why))
+    server.stop()
+    caller.stop()
   }
-  const receive = (message: Message): boolean => {
+  const receive = (message: Message) => {
     if (message[0] === HELLO) return message[1] === PROTOCOL
-    if (message[0] === ITEM) return receivers.get(message[1])?.item(message[2]) ?? true
-    if (message[0] === ANSWER) receivers.get(message[1])?.done(message[2])
-    else if (message[0] === FAIL) receivers.get(message[1])?.fail(fromWire(message[2]))
-    else return server.take(message)
-    return true
+    return message[0] === ANSWER || message[0] === ITEM || message[0] === FAIL ? caller.take(message) : server.take(message)
   }
   const receiveAll = (batch: unknown) => {
-    for (const message of Array.isArray(batch) ? batch : [batch]) {
-      if (over.signal.aborted) return
-      if (isMessage(message) && receive(message)) continue
-      end(channelBroken(name, 'an unknown word').message)
-      return transport.close()
-    }
-  }
-  const caller: Caller = {
-    graceMs,
-    post,
-    enlist(receiver) {
-      if (over.signal.aborted) queueMicrotask(() => receiver.fail(over.signal.reason))
-      else receivers.set(++lastId, receiver)
-      return lastId
-    },
-    delist: id => void receivers.delete(id),
+    const good = Array.isArray(batch) && batch.every(message => over.aborted || (isMessage(message) && receive(message)))
+    if (good) return
+    end('it does not speak the words of this channel')
+    transport.close()
   }
   const close = () => {
-    outbox.flush()
+    flush()
     end('the channel was closed')
     transport.close()
   }
+  const reach = <T>(path: string, token: Contract<T>, { only, data }: ReachOptions = {}): T => {
+    post([SHAPE, path, shapeOf(token)], path)
+    // The table follows from the interface by type, so what it builds is that interface: the one place where this is said.
+    return Object.freeze({ ...data, ...caller.stub(path, token.methods, only) }) as T
+  }
   transport.listen(receiveAll, end)
   post([HELLO, PROTOCOL], 'hello')
+  server.offer('', shapeOf(Greeting), { greet: async () => server.check() })
   return {
     name,
-    signal: over.signal,
+    signal: over,
     offer: (path, token, implementation) => server.offer(path, shapeOf(token), implementation as object),
-    reach<T>(path: string, token: Contract<T>, { only, data }: ReachOptions = {}): T {
-      post([SHAPE, path, shapeOf(token)], path)
-      // The table follows from the interface by type, so what it builds is the interface: the one place where that is said.
-      return Object.freeze({ ...data, ...createStub(caller, path, token.methods, only) }) as T
-    },
-    handshake: use => askShapes(caller, use),
+    reach,
+    handshake: use => reach('', Greeting).greet(use),
     close,
     [Symbol.dispose]: close,
   }
 }
 
-const shapeOf = ({ name, api, methods }: Contract<never>): Shape => ({ name, api, methods })
-
-interface Outbox {
-  post(message: Message, label: string): void
-  flush(): void
-}
+const shapeOf = ({ name, api, methods }: Shape): Shape => ({ name, api, methods })
 
 /** Gathers what is said in one turn of the loop into one send; a message that may not cross is kept from the others. */
 function createOutbox(
   transport: Transport,
   self: string,
   over: AbortSignal,
-  refuse: (message: Message, error: Error) => void
-): Outbox {
+  refuse: (message: Message, error: Error) => Message | undefined
+) {
   let messages: Message[] = []
   let labels: string[] = []
   const sendOne = (message: Message, label: string) => {
@@ -133,7 +119,8 @@ function createOutbox(
       transport.send([message])
     } catch (error) {
       const cheat = cheatIn(message, label)
-      refuse(message, cheat ? notPlain(self, cheat) : cannotCross(self, label, error))
+      const other = refuse(message, cheat ? notPlain(self, cheat) : cannotCross(self, label, error))
+      if (other) sendOne(other, label)
     }
   }
   const flush = () => {
@@ -147,14 +134,23 @@ function createOutbox(
       batch.forEach((message, i) => sendOne(message, names[i]!))
     }
   }
-  return {
-    flush,
-    post(message, label) {
-      if (over.aborted) return
-      const cheat = transport.strict ? cheatIn(message, label) : undefined
-      if (cheat) return refuse(message, notPlain(self, cheat))
-      if (messages.push(message) === 1) process.nextTick(flush)
-      labels.push(label)
-    },
+  const post = (message: Message, label: string) => {
+    if (over.aborted) return
+    const cheat = transport.strict ? cheatIn(message, label) : undefined
+    const sendable = cheat ? refuse(message, notPlain(self, cheat)) : message
+    if (!sendable) return
+    if (messages.push(sendable) === 1) process.nextTick(flush)
+    labels.push(label)
   }
+  return { post, flush }
+}
+
+/** The methods of its table that an item really has. */
+export function methodsOf<T>(token: Contract<T>, item: T): string[] {
+  return Object.keys(token.methods).filter(method => typeof Reflect.get(item as object, method) === 'function')
+}
+
+/** The members of an item that are no methods of its contract. */
+export function dataOf<T>(token: Contract<T>, item: T): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(item as object).filter(([key]) => !Object.hasOwn(token.methods, key)))
 }

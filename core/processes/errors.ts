@@ -4,36 +4,61 @@ const GONE_MEND = 'the log tells why it ended; what it offered is back once it r
 export const pluginGone = (plugin: string, why: string) =>
   svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, mend: GONE_MEND })
 
-const PLAIN_MEND = 'let only JSON values, undefined, bigint, Date and Uint8Array cross a contract; progress is an item of a stream'
+const PLAIN_MEND =
+  'let only JSON values, undefined, bigint, Date and Uint8Array cross a contract; progress is an item of a stream'
 export const notPlain = (plugin: string, cheat: string) =>
   svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, mend: PLAIN_MEND })
 
 export const cannotCross = (plugin: string, where: string, cause: unknown) =>
-  svcError(codeOf(cause) ?? 'NOT_PLAIN', `${where} could not be sent: ${messageOf(cause)}`, { plugin, where, cause, mend: PLAIN_MEND })
+  svcError(codeOf(cause) ?? 'NOT_PLAIN', `${where} could not be sent: ${messageOf(cause)}`, {
+    plugin,
+    where,
+    cause,
+    mend: PLAIN_MEND,
+  })
 
 export const nothingOffered = (plugin: string, path: string) =>
-  svcError('NOT_OFFERED', `${plugin} offers nothing at "${path}"`, { plugin, details: { path }, mend: 'it was taken back; look it up again' })
+  svcError('NOT_OFFERED', `${plugin} offers nothing at "${path}"`, {
+    plugin,
+    details: { path },
+    mend: 'it was taken back; look it up again',
+  })
 
 const TABLE_MEND = 'the two sides were built for different contracts, or one of them lies'
 export const methodUnknown = (plugin: string, path: string, method: string) =>
-  svcError('METHOD_UNKNOWN', `"${path}" of ${plugin} has no method "${method}"`, { plugin, details: { path, method }, mend: TABLE_MEND })
+  svcError('METHOD_UNKNOWN', `"${path}" of ${plugin} has no method "${method}"`, {
+    plugin,
+    details: { path, method },
+    mend: TABLE_MEND,
+  })
 
 export const useMissing = (where: string) =>
   svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, mend: 'hand on the use you were given' })
 
 export const deadlineOver = (where: string) =>
-  svcError('TIMEOUT', `${where} did not answer before its deadline`, { where, mend: 'raise the limit of the caller, or look at what is slow' })
+  svcError('TIMEOUT', `${where} did not answer before its deadline`, {
+    where,
+    mend: 'raise the limit of the caller, or look at what is slow',
+  })
 
 export const readerLeft = () => svcError('ABORTED', 'the reader left the stream')
 
 export const frameTooLarge = (bytes: number, most: number) =>
-  svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes is larger than ${most}`, { details: { bytes, most }, mend: 'send it in pieces, as items' })
+  svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes is larger than ${most}`, {
+    details: { bytes, most },
+    mend: 'send it in pieces, as items',
+  })
 
 export const workerEnded = (how: string) =>
-  svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, { mend: 'its last lines, above or in the log, tell why' })
+  svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, {
+    mend: 'its last lines, above or in the log, tell why',
+  })
 
 export const workerSlow = (ms: number) =>
-  svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, { details: { ms }, mend: 'its log tells what it was waiting for' })
+  svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, {
+    details: { ms },
+    mend: 'its log tells what it was waiting for',
+  })
 
 export const serverNone = (where: string, port?: number) =>
   svcError('SERVER_NONE', `no running server was found${port === undefined ? '' : ` on port ${port}`}`, {
@@ -58,9 +83,11 @@ export interface WireError {
   readonly mend?: string
 }
 
+const LONGEST_TEXT = 10_000
+
 /** An error as it crosses. One without a code becomes an INTERNAL_ERROR. */
 export function toWire(error: unknown): WireError {
-  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), ...partsOf(error) }
+  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error).slice(0, LONGEST_TEXT), ...partsOf(error) }
 }
 
 /** The error that crossed. The far side may lie: what is not of the form is left out. */

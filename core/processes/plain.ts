@@ -50,6 +50,7 @@ function copy(value: unknown, made: Map<object, unknown>): unknown {
   const twin: object = Array.isArray(value) ? [] : {}
   made.set(value, twin)
   // Assigning would let a key named __proto__ change the prototype.
-  for (const [key, member] of Object.entries(value)) Object.defineProperty(twin, key, { value: copy(member, made), enumerable: true })
+  for (const [key, member] of Object.entries(value))
+    Object.defineProperty(twin, key, { value: copy(member, made), enumerable: true })
   return Object.freeze(twin)
 }

@@ -1,9 +1,9 @@
 import type { MethodKind, Use } from '../src/token.ts'
-import { deadlineOver, toWire, useMissing } from './errors.ts'
-import { ABORT, CALL, CREDIT, type Message, plainUse, RETURN, WINDOW } from './message.ts'
+import { deadlineOver, fromWire, toWire, useMissing } from './errors.ts'
+import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW } from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
-export interface Waiting {
+interface Waiting {
   /** Takes an item of a stream; answers whether it may be: more than the window is a lie. */
   item(value: unknown): boolean
   done(value: unknown): void
@@ -12,48 +12,131 @@ export interface Waiting {
   stop?: () => void
 }
 
-/** The caller's side of a channel. */
-export interface Caller {
-  readonly graceMs: number
-  post(message: Message, label: string): void
-  /** Gives it an id; fails it when the far side is gone. */
-  enlist(waiting: Waiting): number
-  /** Ends it without the far side's word, unless it has ended. */
-  settle(id: number, outcome: { error: unknown } | undefined): void
-}
-
 type Method = (...args: unknown[]) => unknown
 
-/** Builds what is called like the far implementation: a plain object from the token's table, nothing else. */
-export function createStub(caller: Caller, path: string, methods: Readonly<Record<string, MethodKind>>, only?: readonly string[]) {
-  const kinds = Object.entries(methods).filter(([method]) => only?.includes(method) ?? true)
-  return Object.fromEntries(kinds.map(([method, kind]) => [method, (kind === 'call' ? callOf : streamOf)(caller, path, method)]))
+/** The calling side of a channel. */
+export interface Caller {
+  /** Builds what is called like the far implementation: a plain object from the table, nothing else. */
+  stub(path: string, methods: Readonly<Record<string, MethodKind>>, only?: readonly string[]): Record<string, Method>
+  /** Answers whether the message may be. */
+  take(message: Message): boolean
+  fail(id: number, error: unknown): void
+  /** The far side is gone: fails all that waits. */
+  stop(): void
+}
+interface CallerOptions {
+  readonly graceMs: number
+  /** Has aborted when the far side is gone. */
+  readonly over: AbortSignal
+  post(message: Message, label: string): void
+}
+/** What a call or stream needs of the calling side. */
+interface Line extends CallerOptions {
+  begin(waiting: Waiting, path: string, method: string, args: unknown[], use: Use): number
+  /** Ends what waits, unless it has ended. */
+  settle(id: number, how: (waiting: Waiting) => void): void
 }
 
-function callOf(caller: Caller, path: string, method: string): Method {
-  const label = `${path}.${method}`
+export function createCaller(options: CallerOptions): Caller {
+  const waiting = new Map<number, Waiting>()
+  let lastId = 0
+  const settle: Line['settle'] = (id, how) => {
+    const one = waiting.get(id)
+    if (!one) return
+    waiting.delete(id)
+    one.stop?.()
+    how(one)
+  }
+  const begin: Line['begin'] = (one, path, method, args, use) => {
+    const id = ++lastId
+    const label = `${path}.${method}`
+    waiting.set(id, one)
+    options.post([CALL, id, path, method, args, plainUse(use)], label)
+    if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
+    // What may not cross has failed already.
+    if (waiting.has(id)) one.stop = follow(line, id, use, label)
+    return id
+  }
+  const line: Line = { ...options, begin, settle }
+  const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
+  return {
+    stub(path, methods, only) {
+      const kinds = Object.entries(methods).filter(([method]) => only?.includes(method) ?? true)
+      return Object.fromEntries(
+        kinds.map(([method, kind]) => [method, (kind === 'call' ? callOf : streamOf)(line, path, method)])
+      )
+    },
+    take(message) {
+      if (message[0] === ITEM) return waiting.get(message[1])?.item(message[2]) ?? true
+      if (message[0] === ANSWER) settle(message[1], one => one.done(message[2]))
+      else if (message[0] === FAIL) fail(message[1], fromWire(message[2]))
+      return true
+    },
+    fail,
+    stop: () => [...waiting.keys()].forEach(id => fail(id, options.over.reason)),
+  }
+}
+
+function callOf(line: Line, path: string, method: string): Method {
   return (...args) =>
     new Promise((done, fail) => {
-      const use = takeUse(args, label)
-      const id = caller.enlist({ item: () => false, done, fail })
-      caller.post([CALL, id, path, method, args, plainUse(use)], label)
-      follow(caller, id, use, label)
+      const use = takeUse(args, path, method)
+      line.begin({ item: () => false, done, fail }, path, method, args, use)
     })
 }
 
-function streamOf(caller: Caller, path: string, method: string): Method {
-  const label = `${path}.${method}`
+function streamOf(line: Line, path: string, method: string): Method {
   return (...args) => {
-    const use = takeUse(args, label)
-    return read(caller, label, use, id => caller.post([CALL, id, path, method, args, plainUse(use)], label))
+    const use = takeUse(args, path, method)
+    return read(line, use, waiting => line.begin(waiting, path, method, args, use))
   }
 }
 
 /** The last argument, taken off the others. */
-function takeUse(args: unknown[], label: string): Use {
+function takeUse(args: unknown[], path: string, method: string): Use {
   const use = args.pop() as Use | undefined
-  if (!(use?.signal instanceof AbortSignal)) throw useMissing(label)
+  if (!(use?.signal instanceof AbortSignal)) throw useMissing(`${path}.${method}`)
   return use
+}
+
+/** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
+async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
+  const items: unknown[] = []
+  const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
+  const end = (failed: boolean, error?: unknown) => {
+    Object.assign(state, { ended: true, failed, error })
+    state.wake?.()
+  }
+  const change = () => new Promise<void>(resolve => (state.wake = resolve))
+  const item = (value: unknown) => {
+    state.wake?.()
+    return items.push(value) <= WINDOW
+  }
+  const id = begin({ item, done: () => end(false), fail: error => end(true, error) })
+  let taken = 0
+  try {
+    for (;;) {
+      while (items.length > 0) {
+        if (++taken === WINDOW / 2 && !state.ended) {
+          line.post([CREDIT, id, taken], '')
+          taken = 0
+        }
+        yield items.shift()
+      }
+      if (state.ended) break
+      await change()
+    }
+  } finally {
+    // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
+    if (!state.ended) {
+      line.post([RETURN, id], '')
+      const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
+      while (!state.ended) await change()
+      clearTimeout(timer)
+      if (state.failed && !use.signal.aborted) throw state.error
+    }
+  }
+  if (state.failed) throw state.error
 }
 
 const LONGEST_TIMER = 2 ** 31 - 1
@@ -62,12 +145,12 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
  * Only a far side that says nothing within the grace time is given up.
  */
-function follow(caller: Caller, id: number, { signal, deadline }: Use, label: string): (() => void) | undefined {
+function follow(line: Line, id: number, { signal, deadline }: Use, label: string): () => void {
   let timer: NodeJS.Timeout | undefined
   const leave = (reason: unknown) => {
     stop()
-    caller.post([ABORT, id, toWire(reason)], label)
-    timer = setTimeout(() => caller.settle(id, { error: reason }), caller.graceMs)
+    line.post([ABORT, id, toWire(reason)], label)
+    timer = setTimeout(() => line.settle(id, one => one.fail(reason)), line.graceMs)
   }
   const onAbort = () => leave(signal.reason)
   const stop = () => {

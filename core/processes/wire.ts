@@ -1,4 +1,4 @@
-import type { ChildProcess } from 'node:child_process'
+import type { ChildProcess, Serializable } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { DefaultSerializer, deserialize } from 'node:v8'
 import type { MessagePort } from 'node:worker_threads'
@@ -29,7 +29,7 @@ export function ipcTransport(peer: Peer): Transport {
   return {
     send(value) {
       // The callback takes the error of a far side that is gone; without it Node would emit it and end this process.
-      if (peer.connected) peer.send?.(value, undefined, undefined, () => {})
+      if (peer.connected) peer.send?.(value as Serializable, undefined, undefined, () => {})
     },
     listen(receive, gone) {
       // Node and others may share the line: ours are lists.

@@ -28,16 +28,17 @@ export interface Schema<T = unknown> {
   readonly '~type'?: T
 }
 
-let ajv: Ajv | undefined
-const theAjv = () => (ajv ??= new Ajv({ allErrors: true, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false }))
+const ajvs: { all?: Ajv; first?: Ajv } = {}
+const makeAjv = (allErrors: boolean) => new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
+const ajvFor = (faults: 'all' | 'first') => (ajvs[faults] ??= makeAjv(faults === 'all'))
 
-/** Takes a hand-written JSON Schema for the type `T`. */
-export function schema<T>(json: JsonSchema): Schema<T> {
+/** Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million. */
+export function schema<T>(json: JsonSchema, options: { readonly faults?: 'all' | 'first' } = {}): Schema<T> {
   let validate: ValidateFunction | undefined
   return {
     json,
     check(value) {
-      validate ??= theAjv().compile(json as object)
+      validate ??= ajvFor(options.faults ?? 'all').compile(json as object)
       return validate(value) ? [] : faultsOf(validate.errors ?? [])
     },
   }

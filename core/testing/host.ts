@@ -1,4 +1,13 @@
-import { type ConfigTree, definePlugin, type HostOptions, type PluginRef, type RunningHost, type ServiceToken, type SlotToken, startHost } from '@svc/core'
+import {
+  type ConfigTree,
+  definePlugin,
+  type HostOptions,
+  type PluginRef,
+  type RunningHost,
+  type ServiceToken,
+  type SlotToken,
+  startHost,
+} from '@svc/core'
 import { STRICT } from './strict.ts'
 
 /** Something a test gives in place of a plugin. */

@@ -1,2 +1,5 @@
 export { type Gift, item, service, testHost, type TestHostOptions } from './host.ts'
 export type { KitCase } from './kit.ts'
+export { providerKit } from './provider-kit.ts'
+export type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
+export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'

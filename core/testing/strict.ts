@@ -10,7 +10,8 @@ export const STRICT: Crossing = {
 
 function cross<T>(value: T, place: string, by: string): T {
   const cheat = findUnplain(value, place)
-  if (cheat) throw svcError('NOT_PLAIN', cheat, { plugin: by, mend: 'contracts carry JSON, undefined, bigint, Date and Uint8Array only' })
+  if (cheat)
+    throw svcError('NOT_PLAIN', cheat, { plugin: by, mend: 'contracts carry JSON, undefined, bigint, Date and Uint8Array only' })
   return copyPlain(value)
 }
 
@@ -22,21 +23,29 @@ function crossItem(token: AnySlot, item: object, by: string, name: string): obje
 
 type Method = (...args: unknown[]) => unknown
 
-function crossMethods(place: string, table: Readonly<Record<string, MethodKind>>, item: object, by: string): Record<string, Method> {
+function crossMethods(
+  place: string,
+  table: Readonly<Record<string, MethodKind>>,
+  item: object,
+  by: string
+): Record<string, Method> {
   const methods = item as Record<string, Method | undefined>
   const there = Object.entries(table).filter(([name]) => typeof methods[name] === 'function')
   return Object.fromEntries(
     there.map(([name, kind]) => {
       const call: Method = (...args) => methods[name]!(...crossArguments(`${place}.${name}`, args, by))
       return [name, kind === 'call' ? crossCall(`${place}.${name}`, call, by) : crossStream(`${place}.${name}`, call, by)]
-    }),
+    })
   )
 }
 
 function crossArguments(place: string, args: unknown[], by: string): unknown[] {
   const use = args.at(-1) as Use | undefined
   if (!(use?.signal instanceof AbortSignal)) {
-    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, mend: 'hand on the use you were given' })
+    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, {
+      plugin: by,
+      mend: 'hand on the use you were given',
+    })
   }
   return [...args.slice(0, -1).map((arg, at) => cross(arg, `${place}.args[${at}]`, by)), use]
 }
@@ -60,4 +69,7 @@ function crossStream(place: string, call: Method, by: string): Method {
 }
 
 const notOfKind = (place: string, kind: string, by: string) =>
-  svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, { plugin: by, mend: 'a call returns a Promise, a stream an AsyncIterable' })
+  svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, {
+    plugin: by,
+    mend: 'a call returns a Promise, a stream an AsyncIterable',
+  })

@@ -61,11 +61,13 @@ const declaredBy = (space: Space): Declared[] =>
 
 function checkSpace(space: Space, owner: (kind: string, name: string) => string | undefined): void {
   checkName('space', space.name)
-  if (!Number.isSafeInteger(space.version) || space.version < 1) throw storeInvalid(`the version of space "${space.name}" must be a whole number from 1`)
+  if (!Number.isSafeInteger(space.version) || space.version < 1)
+    throw storeInvalid(`the version of space "${space.name}" must be a whole number from 1`)
   const check = (kind: string, name: string) => {
     checkName(kind, name)
     const by = owner(kind, name)
-    if (by !== undefined && by !== space.name) throw storeInvalid(`the ${kind} "${name}" of space "${space.name}" belongs to space "${by}"`)
+    if (by !== undefined && by !== space.name)
+      throw storeInvalid(`the ${kind} "${name}" of space "${space.name}" belongs to space "${by}"`)
   }
   for (const log of space.logs ?? []) check('log', log)
   for (const { name, indexes } of declaredBy(space)) {
@@ -75,10 +77,12 @@ function checkSpace(space: Space, owner: (kind: string, name: string) => string 
 }
 
 function checkName(kind: string, name: string): void {
-  if (!NAME.test(name)) throw storeInvalid(`a ${kind}'s name must be [a-z][a-z0-9_]*, at most 63 characters, was ${JSON.stringify(name)}`)
+  if (!NAME.test(name))
+    throw storeInvalid(`a ${kind}'s name must be [a-z][a-z0-9_]*, at most 63 characters, was ${JSON.stringify(name)}`)
 }
 
 function checkIndex(name: string, paths: IndexPaths): void {
   checkName('index', name)
-  if (paths.length === 0 || paths.some(path => path === '')) throw storeInvalid(`the index "${name}" needs at least one path, none of them empty`)
+  if (paths.length === 0 || paths.some(path => path === ''))
+    throw storeInvalid(`the index "${name}" needs at least one path, none of them empty`)
 }

@@ -55,7 +55,8 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
 
 /** Refuses a batch that breaks the contract before anything of it is done. */
 export function checkOps(ops: readonly StoreOp[], catalog: Catalog): void {
-  if (ops.length > LIMITS.ops) throw storeTooLarge(`a batch has at most ${LIMITS.ops} operations, this one ${ops.length}`, 'split it')
+  if (ops.length > LIMITS.ops)
+    throw storeTooLarge(`a batch has at most ${LIMITS.ops} operations, this one ${ops.length}`, 'split it')
   ops.forEach((op, at) => {
     const check = Object.hasOwn(checks, op.op) ? checks[op.op] : undefined
     if (!check) throw storeInvalid(`operation ${at} is of the unknown kind ${JSON.stringify(op.op)}`)
@@ -65,8 +66,13 @@ export function checkOps(ops: readonly StoreOp[], catalog: Catalog): void {
 
 /** Refuses a value or a batch that is larger than every store takes. */
 export function checkSize(value: number, batch: number): void {
-  if (value > LIMITS.value) throw storeTooLarge(`a value has at most ${LIMITS.value} characters of JSON, this one ${value}`, 'split it, or keep it elsewhere')
-  if (batch > LIMITS.batch) throw storeTooLarge(`a batch has at most ${LIMITS.batch} characters of JSON, this one ${batch}`, 'split it')
+  if (value > LIMITS.value)
+    throw storeTooLarge(
+      `a value has at most ${LIMITS.value} characters of JSON, this one ${value}`,
+      'split it, or keep it elsewhere'
+    )
+  if (batch > LIMITS.batch)
+    throw storeTooLarge(`a batch has at most ${LIMITS.batch} characters of JSON, this one ${batch}`, 'split it')
 }
 
 /** A range, checked: the paths of its index (none for the keys) and the part of it that is asked for. */
@@ -78,9 +84,11 @@ export interface CheckedRange {
 /** Checks a range query against what is declared. Throws STORE_UNKNOWN or STORE_INVALID. */
 export function checkRange(collection: string, query: RangeQuery, catalog: Catalog): CheckedRange {
   const { indexes } = catalog.collection(collection)
-  if (query.index !== undefined && !Object.hasOwn(indexes, query.index)) throw storeUnknown('index', `${collection}.${query.index}`)
+  if (query.index !== undefined && !Object.hasOwn(indexes, query.index))
+    throw storeUnknown('index', `${collection}.${query.index}`)
   const paths = query.index === undefined ? [] : indexes[query.index]!
-  if (!whole(query.limit, 1) || query.limit > LIMITS.page) throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.page}`)
+  if (!whole(query.limit, 1) || query.limit > LIMITS.page)
+    throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.page}`)
   checkBounds(query, paths)
   const span = spanOf(query, paths)
   const rest = query.cursor === undefined ? span : spanAfter(span, query.cursor, query.reverse ?? false)
@@ -94,7 +102,8 @@ function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): 
   const onKey = equals.length === paths.length
   for (const bound of [from, to]) {
     if (bound === undefined) continue
-    if (onKey ? typeof bound !== 'string' : !isScalar(bound)) throw storeInvalid(`from and to must be ${onKey ? 'text: they bound the key' : 'text, a number, a boolean or null'}`)
+    if (onKey ? typeof bound !== 'string' : !isScalar(bound))
+      throw storeInvalid(`from and to must be ${onKey ? 'text: they bound the key' : 'text, a number, a boolean or null'}`)
     if (onKey && !(bound as string).isWellFormed()) throw storeInvalid('from and to must be well-formed Unicode')
   }
 }
@@ -103,7 +112,8 @@ function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): 
 export function checkRead(log: string, id: string, query: LogQuery, catalog: Catalog): void {
   catalog.log(log)
   checkKey('stream id', id)
-  if (!whole(query.limit, 1) || query.limit > LIMITS.read) throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.read}`)
+  if (!whole(query.limit, 1) || query.limit > LIMITS.read)
+    throw storeInvalid(`limit must be a whole number from 1 to ${LIMITS.read}`)
   if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be a whole number from 1')
 }
 

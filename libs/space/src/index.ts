@@ -14,4 +14,5 @@ export {
   storeUnavailable,
   storeUnknown,
 } from './errors.ts'
+export { type Attempt, createLeaseQueue, type LeaseDoor, type LeaseQueue } from './lease-queue.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

@@ -30,7 +30,11 @@ const WAIT_MS = 10 * 60_000
  */
 export async function openSpace(store: Store, space: Space, migrations: Migrations, use: Use): Promise<void> {
   if (!isBehind(await store.open(space, use), space)) return
-  const lease = await store.acquire(`migrate:${space.name}`, { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS }, use)
+  const lease = await store.acquire(
+    `migrate:${space.name}`,
+    { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS },
+    use
+  )
   const fence = { lease: lease.lease, fence: lease.fence }
   const alive = setInterval(() => store.renew(fence, TTL_MS, use).catch(() => clearInterval(alive)), TTL_MS / 3)
   try {

@@ -1,0 +1,161 @@
+import type { JsonSchema, ReservedSection } from '@svc/core'
+
+/** The documented keys that no plugin of this release owns: they are known and checked, and switching one on says that nothing does it yet. */
+export interface DocumentedConfig {
+  server?: {
+    workers?: number
+    ssl?: { enabled?: boolean; cert?: string; key?: string }
+    cors?: { enabled?: boolean; origins?: string[]; methods?: string[] }
+    rate_limit?: { enabled?: boolean; requests_per_minute?: number; requests_per_day?: number; by?: 'address' | 'principal' }
+    auth?: {
+      enabled?: boolean
+      api_key_env?: string
+      oidc?: { issuer?: string; audience?: string; jwks_uri?: string; scope_claim?: string }
+    }
+  }
+  mcp?: {
+    server?: {
+      enabled?: boolean
+      host?: string
+      port?: number
+      tools?: string[]
+      sets?: string[]
+      auth?: { required?: boolean; api_key_env?: string }
+    }
+    clients?: McpClientConfig[]
+  }
+  workflows?: { roots?: string[]; sync_wait_ms?: number; run_timeout_s?: number; max_age?: string | number }
+  recommend?: { approval?: boolean }
+}
+
+export interface McpClientConfig {
+  name: string
+  url?: string
+  command?: string
+  args?: string[]
+  env?: Record<string, string>
+  tools?: string[]
+  timeout?: number
+  retry_attempts?: number
+  api_key_env?: string
+  oauth?: { client_id?: string; client_secret?: string; token_url?: string; scope?: string }
+  sandbox?: boolean
+  sandbox_config?: {
+    timeout?: number
+    memory_limit?: string
+    network_access?: boolean
+    filesystem_readonly?: boolean
+    allowed_paths?: string[]
+  }
+  allow?: string[]
+  deny?: string[]
+  effects?: string[]
+}
+
+const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({ type: 'object', properties, required, additionalProperties: false })
+const text: JsonSchema = { type: 'string', minLength: 1 }
+const texts: JsonSchema = { type: 'array', items: text }
+const flag: JsonSchema = { type: 'boolean' }
+const count = (minimum: number): JsonSchema => ({ type: 'integer', minimum })
+const port: JsonSchema = { type: 'integer', minimum: 0, maximum: 65_535 }
+
+const mcpClient = closed(
+  {
+    name: text,
+    url: text,
+    command: text,
+    args: texts,
+    env: { type: 'object', additionalProperties: { type: 'string' } },
+    tools: texts,
+    timeout: { type: 'number', exclusiveMinimum: 0 },
+    retry_attempts: count(0),
+    api_key_env: text,
+    oauth: closed({ client_id: text, client_secret: text, token_url: text, scope: text }),
+    sandbox: flag,
+    sandbox_config: closed({
+      timeout: { type: 'number', exclusiveMinimum: 0 },
+      memory_limit: { type: 'string', pattern: '^\\d+[KMG]?$' },
+      network_access: flag,
+      filesystem_readonly: flag,
+      allowed_paths: texts,
+    }),
+    allow: texts,
+    deny: texts,
+    effects: texts,
+  },
+  ['name'],
+)
+
+const isOn = (value: unknown) => value === true
+const orPlugin = (section: string) => `or add a plugin that owns ${section} to "plugins"`
+
+/** What the host is told of them. A plugin that owns one of these sections takes its place. */
+export const RESERVED: readonly ReservedSection[] = [
+  {
+    section: 'server.workers',
+    json: count(1),
+    asks: [
+      {
+        key: '',
+        when: value => typeof value === 'number' && value > 1,
+        what: 'several workers',
+        mend: `set server.workers to 1 (the default), ${orPlugin('server.workers')}`,
+      },
+    ],
+  },
+  {
+    section: 'server.ssl',
+    json: closed({ enabled: flag, cert: text, key: text }),
+    asks: [
+      {
+        key: 'enabled',
+        when: isOn,
+        what: 'TLS',
+        mend: `leave --ssl-cert, --ssl-key and server.ssl.enabled out and let a proxy in front speak TLS, ${orPlugin('server.ssl')}`,
+      },
+    ],
+  },
+  { section: 'server.cors', json: closed({ enabled: flag, origins: texts, methods: texts }) },
+  {
+    section: 'server.rate_limit',
+    json: closed({ enabled: flag, requests_per_minute: count(1), requests_per_day: count(1), by: { enum: ['address', 'principal'] } }),
+    asks: [
+      {
+        key: 'enabled',
+        when: isOn,
+        what: 'rate limits',
+        mend: `set server.rate_limit.enabled to false, ${orPlugin('server.rate_limit')}`,
+      },
+    ],
+  },
+  {
+    section: 'server.auth',
+    json: closed({ enabled: flag, api_key_env: text, oidc: closed({ issuer: text, audience: text, jwks_uri: text, scope_claim: text }) }),
+    asks: [
+      {
+        key: 'enabled',
+        when: isOn,
+        what: 'authentication',
+        mend: `set server.auth.enabled to false and keep server.host at 127.0.0.1, ${orPlugin('server.auth')}`,
+      },
+    ],
+  },
+  {
+    section: 'mcp.server',
+    json: closed({ enabled: flag, host: text, port, tools: texts, sets: texts, auth: closed({ required: flag, api_key_env: text }) }),
+    asks: [
+      {
+        key: 'enabled',
+        when: isOn,
+        what: 'an MCP server',
+        mend: `leave --mcp and mcp.server.enabled out, ${orPlugin('mcp.server')}`,
+      },
+    ],
+  },
+  { section: 'mcp.clients', json: { type: 'array', items: mcpClient } },
+  {
+    section: 'workflows',
+    json: closed({ roots: texts, sync_wait_ms: count(0), run_timeout_s: count(1), max_age: { type: ['string', 'number'] } }),
+  },
+  { section: 'recommend', json: closed({ approval: flag }) },
+]

@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util'
+import type { ConfigTree } from '@svc/core'
+
+/** One option of `svc serve`, as data: oclif's flag, the quick way in and the configuration key come from it. */
+export interface ServeFlag {
+  readonly type: 'integer' | 'text' | 'switch'
+  readonly summary: string
+  /** What it writes into the configuration. */
+  readonly sets?: (value: never) => ConfigTree
+  /** For the help: `<file>`. */
+  readonly value?: string
+  readonly char?: 'c' | 'p'
+}
+
+const words = (text: string) => text.split(',').map(word => word.trim()).filter(word => word !== '')
+
+/** The options of `svc serve`: the documented ones, and where the configuration is. */
+export const SERVE_FLAGS = {
+  port: { type: 'integer', char: 'p', value: 'int', summary: 'Port to listen on; 0 takes a free one', sets: (port: number) => ({ server: { port } }) },
+  profile: { type: 'text', value: 'name', summary: 'Profile at start', sets: (profile: string) => ({ selection: { profile } }) },
+  mode: { type: 'text', value: 'mode', summary: 'Mode of working at start', sets: (mode: string) => ({ selection: { mode } }) },
+  config: { type: 'text', char: 'c', value: 'file', summary: "Configuration file, in place of the project's svc.config.*" },
+  debug: { type: 'switch', summary: 'Log at level debug', sets: () => ({ log: { level: 'debug' } }) },
+  workers: { type: 'integer', value: 'int', summary: 'Number of worker processes', sets: (workers: number) => ({ server: { workers } }) },
+  'ssl-cert': { type: 'text', value: 'file', summary: 'Certificate: serve TLS', sets: (cert: string) => ({ server: { ssl: { enabled: true, cert } } }) },
+  'ssl-key': { type: 'text', value: 'file', summary: "The certificate's key", sets: (key: string) => ({ server: { ssl: { enabled: true, key } } }) },
+  mcp: { type: 'switch', summary: 'Serve the tools over MCP as well', sets: () => ({ mcp: { server: { enabled: true } } }) },
+  tools: { type: 'text', value: 'names', summary: 'Tools that MCP clients see, by comma', sets: (names: string) => ({ mcp: { server: { tools: words(names) } } }) },
+  json: { type: 'switch', summary: 'One JSON line an event on the standard output' },
+} as const satisfies Record<string, ServeFlag>
+
+export type ServeFlagName = keyof typeof SERVE_FLAGS
+/** Options of `svc serve` as they were given. */
+export type ServeOptions = { readonly [name in ServeFlagName]?: string | number | boolean }
+
+const FLAGS: Readonly<Record<string, ServeFlag>> = SERVE_FLAGS
+
+/** The layer of configuration that these options are. */
+export function flagsLayer(options: ServeOptions): ConfigTree {
+  const trees = Object.entries(options).map(([name, value]) => treeOf(FLAGS[name]?.sets, value))
+  return trees.reduce(join, {})
+}
+
+// The table's own literal says which value each function takes; what arrives here was read by that very table.
+const treeOf = (sets: ServeFlag['sets'], value: unknown): ConfigTree => (sets === undefined || value === undefined || value === false ? {} : sets(value as never))
+
+function join(into: ConfigTree, from: ConfigTree): ConfigTree {
+  for (const [key, value] of Object.entries(from)) {
+    const there = into[key]
+    into[key] = isObject(there) && isObject(value) ? join(there, value) : value
+  }
+  return into
+}
+
+const isObject = (value: unknown): value is ConfigTree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Reads plain options of `svc serve`; `undefined` where anything is doubtful: oclif, which has the same table, then says what. */
+export function parseServe(args: string[]): ServeOptions | undefined {
+  try {
+    const options = Object.fromEntries(Object.entries(FLAGS).map(([name, flag]) => [name, plainOption(flag)]))
+    const { values } = parseArgs({ args, options, strict: true, allowPositionals: false })
+    const read = Object.entries(values).map(([name, value]) => [name, FLAGS[name]?.type === 'integer' ? integerOf(value) : value])
+    return read.some(([, value]) => value === undefined || value === '') ? undefined : (Object.fromEntries(read) as ServeOptions)
+  } catch {
+    return undefined
+  }
+}
+
+const plainOption = (flag: ServeFlag) => ({
+  type: flag.type === 'switch' ? ('boolean' as const) : ('string' as const),
+  ...(flag.char ? { short: flag.char } : {}),
+})
+
+const integerOf = (value: unknown) => (/^-?\d+$/.test(String(value)) ? Number(value) : undefined)

@@ -1,0 +1,160 @@
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { createConnection, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { defineService, systemUse, type Use } from '../src/token.ts'
+import { type Channel, openChannel } from './channel.ts'
+import { serverAmbiguous, serverNone } from './errors.ts'
+import type { WorkerInfo } from './supervisor.ts'
+import { socketTransport } from './wire.ts'
+
+/** A running server, as commands see it. */
+export interface ServerInfo {
+  readonly pid: number
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  readonly version: string
+  /** Unix time in milliseconds. */
+  readonly startedAt: number
+  readonly workers: readonly WorkerInfo[]
+}
+
+/** What commands may ask of a running server. */
+export interface Control {
+  info(use: Use): Promise<ServerInfo>
+  /** Begins to stop it: drains, then ends. */
+  stop(use: Use): Promise<void>
+}
+export const Control = defineService<Control>('control', { api: 1, methods: { info: 'call', stop: 'call' } })
+
+export interface ControlSocket extends AsyncDisposable {
+  readonly path: string
+}
+
+/** What fits into a socket's address. */
+const LONGEST_PATH = 107
+const SHORT_SOCKET = 'control.sock'
+const SHORT_FOLDER = 'svc-'
+const PROBE_MS = 2000
+
+/**
+ * Lets commands reach this server at `<home>/run/<pid>.sock` (folder 0700, socket 0600: only the same user may speak), and removes the sockets of dead servers.
+ * A path too long for a socket goes to a private folder in the system's temporary directory, noted in `<home>/run/<pid>.path`.
+ */
+export async function listenControl(home: string, pid: number, control: Control): Promise<ControlSocket> {
+  const run = join(home, 'run')
+  await mkdir(run, { recursive: true, mode: 0o700 })
+  await chmod(run, 0o700)
+  await removeDead(run)
+  const place = await placeFor(run, pid)
+  const channels = new Set<Channel>()
+  const server = createServer(socket => {
+    const channel = openChannel(socketTransport(socket), { name: 'a command', self: 'svc' })
+    channel.offer('control', Control, control)
+    channels.add(channel)
+    channel.signal.addEventListener('abort', () => channels.delete(channel), { once: true })
+  })
+  server.listen(place.path)
+  await once(server, 'listening')
+  await chmod(place.path, 0o600)
+  return {
+    path: place.path,
+    async [Symbol.asyncDispose]() {
+      server.close()
+      for (const channel of channels) channel.close()
+      await remove(place)
+    },
+  }
+}
+
+/** Where a server listens: its socket, and the note that leads to it, if it lies elsewhere. */
+interface Place {
+  readonly path: string
+  readonly note?: string
+}
+
+async function placeFor(run: string, pid: number): Promise<Place> {
+  const path = join(run, `${pid}.sock`)
+  if (Buffer.byteLength(path) <= LONGEST_PATH) return { path }
+  const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note: join(run, `${pid}.path`) }
+  await writeFile(place.note, place.path, { mode: 0o600 })
+  return place
+}
+
+async function placesIn(run: string): Promise<Place[]> {
+  const names = await readdir(run).catch(() => [])
+  const notes = names.filter(name => name.endsWith('.path')).map(name => join(run, name))
+  const noted = notes.map(async note => ({ path: (await readFile(note, 'utf8').catch(() => '')).trim(), note }))
+  return [...names.filter(name => name.endsWith('.sock')).map(name => ({ path: join(run, name) })), ...(await Promise.all(noted))]
+}
+
+async function remove({ path, note }: Place): Promise<void> {
+  const ours = !note || (basename(path) === SHORT_SOCKET && basename(dirname(path)).startsWith(SHORT_FOLDER))
+  if (ours) await rm(path, { force: true })
+  if (!note) return
+  if (ours) await rmdir(dirname(path)).catch(() => {})
+  await rm(note, { force: true })
+}
+
+async function removeDead(run: string): Promise<void> {
+  for (const place of await placesIn(run)) {
+    const socket = await connect(place.path)
+    socket?.destroy()
+    if (!socket) await remove(place)
+  }
+}
+
+/** A connection, or nothing when nobody listens there. */
+async function connect(path: string): Promise<Socket | undefined> {
+  if (path === '') return undefined
+  const socket = createConnection(path)
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(PROBE_MS) })
+    return socket
+  } catch {
+    socket.destroy()
+    return undefined
+  }
+}
+
+/** A running server that was found; disposing of it ends the connection, not the server. */
+export interface FoundServer extends Disposable {
+  readonly info: ServerInfo
+  readonly control: Control
+}
+
+/** All servers that run in this home. */
+export async function findServers(home: string): Promise<FoundServer[]> {
+  const found = await Promise.all((await placesIn(join(home, 'run'))).map(find))
+  return found.filter(server => server !== undefined)
+}
+
+async function find({ path }: Place): Promise<FoundServer | undefined> {
+  const socket = await connect(path)
+  if (!socket) return undefined
+  const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command' })
+  const control = channel.reach('control', Control)
+  try {
+    const info = await control.info({ ...systemUse(channel.signal), deadline: Date.now() + PROBE_MS })
+    return { info, control, [Symbol.dispose]: channel.close }
+  } catch {
+    channel.close()
+    return undefined
+  }
+}
+
+/** The server of this home: the one on `port`, or the only one. Throws SERVER_NONE, SERVER_AMBIGUOUS. */
+export async function reachServer(home: string, { port }: { port?: number | undefined } = {}): Promise<FoundServer> {
+  const servers = await findServers(home)
+  const [server, ...others] = servers.filter(one => port === undefined || one.info.port === port)
+  for (const one of servers) if (one !== server || others.length > 0) one[Symbol.dispose]()
+  if (!server) throw serverNone(home, port)
+  if (others.length > 0)
+    throw serverAmbiguous(
+      home,
+      [server, ...others].map(one => one.info.port).sort((a, b) => a - b)
+    )
+  return server
+}

@@ -1,0 +1,18 @@
+// What crosses a process
+export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
+export { copyPlain, findUnplain } from './plain.ts'
+export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
+
+// A running server
+export { type SupervisorEvent, type SupervisorOptions, type SupervisorSettings, type SupervisorState } from './supervisor.ts'
+export { createSupervisor, type Supervisor, type WorkerInfo } from './supervisor.ts'
+export { type WorkerLink, workerLink } from './worker-link.ts'
+export {
+  Control,
+  type ControlSocket,
+  findServers,
+  type FoundServer,
+  listenControl,
+  reachServer,
+  type ServerInfo,
+} from './control.ts'

@@ -1,0 +1,72 @@
+import cluster from 'node:cluster'
+import { svcError } from '../src/errors.ts'
+import { defineService, systemUse, type Use } from '../src/token.ts'
+import { type Channel, openChannel } from './channel.ts'
+import { toWire, type WireError } from './errors.ts'
+import { ipcTransport } from './wire.ts'
+
+/** What the supervisor hears from a worker. */
+export interface Supervision {
+  ready(report: unknown, use: Use): Promise<void>
+  failed(problems: readonly WireError[], use: Use): Promise<void>
+}
+export const Supervision = defineService<Supervision>('supervision', { api: 1, methods: { ready: 'call', failed: 'call' } })
+
+/** What a worker is told. */
+export interface WorkerControl {
+  /** Answers at once; the worker ends when it has drained. */
+  drain(use: Use): Promise<void>
+}
+export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call' } })
+
+/** A worker's line to its supervisor. */
+export interface WorkerLink {
+  /** For further contracts between worker and supervisor. */
+  readonly channel: Channel
+  /** Tells that this worker serves; `report` is plain data. */
+  ready(report: unknown): Promise<void>
+  /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
+  failed(error: unknown): Promise<void>
+  /**
+   * `drain` runs once, when the supervisor asks for it or is gone: it ends with all work done (close the host). Then the worker lets go of the socket and
+   * ends as soon as nothing else is open.
+   *
+   * The line is let go with `cluster.worker.disconnect()`, which calls `http.Server.close()`, and that cuts idle keep-alive connections at once: a client that
+   * sends its next request at that moment loses it. So the http plugin sets, before it begins to drain,
+   *
+   *     server.closeIdleConnections = () => {}
+   *
+   * goes on answering what comes on open connections with `Connection: close`, and lets idle ones end by the keep-alive time-out.
+   */
+  onDrain(drain: () => unknown): void
+}
+
+/** Opens the line; for the entry of a process that a supervisor forked. */
+export function workerLink(): WorkerLink {
+  const { worker } = cluster
+  if (!worker) throw svcError('NO_SUPERVISOR', 'this process was not forked by a supervisor', { mend: 'start it with svc serve' })
+  // Node ends a worker whose primary is gone at once, unless it thinks that this was meant.
+  worker.once('disconnect', () => {
+    worker.exitedAfterDisconnect = true
+  })
+  const drained = Promise.withResolvers<void>()
+  const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
+  channel.offer('worker', WorkerControl, { drain: async () => drained.resolve() })
+  channel.signal.addEventListener('abort', () => drained.resolve(), { once: true })
+  const supervisor = channel.reach('supervision', Supervision)
+  const use = systemUse(channel.signal)
+  const leave = () => {
+    if (process.connected) worker.disconnect()
+  }
+  return {
+    channel,
+    ready: report => supervisor.ready(report, use),
+    failed: error => supervisor.failed(problemsOf(error), use),
+    onDrain: drain => void drained.promise.then(drain).finally(leave),
+  }
+}
+
+function problemsOf(error: unknown): WireError[] {
+  const { problems } = Object(error) as { problems?: unknown }
+  return (Array.isArray(problems) ? problems : [error]).map(toWire)
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
+import { type JsonSchema, systemUse, type Use } from '@svc/core'
+import { copyPlain, findUnplain } from '@svc/core/processes'
+import { Ajv, type ValidateFunction } from 'ajv'
+import type { KitCase } from './kit.ts'
+
+/** Milliseconds within which what should happen at once has to happen, also on a slow machine. */
+const AT_ONCE_MS = 5_000
+
+/** What a kit's `open` gives besides the thing that is tested. */
+export interface KitSubject {
+  /** Frees what `open` made. */
+  close?(): unknown
+}
+
+/** Makes cases that each open a subject of their own and close it, whatever happens. */
+export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
+  return (title: string, check: (subject: S) => Promise<void>): KitCase => ({
+    title,
+    async run() {
+      const subject = await open()
+      try {
+        await check(subject)
+      } finally {
+        await subject.close?.()
+      }
+    },
+  })
+}
+
+/** A case that was not asked for: its title says what is missing. */
+export const skipped = (title: string, missing: string): KitCase => ({
+  title: `${title} – skipped: ${missing} was not given`,
+  run: async () => {},
+})
+
+/** A use of its own with the means to abort it. */
+export function abortable(id = 'kit'): { use: Use; abort(): void } {
+  const controller = new AbortController()
+  return { use: systemUse(controller.signal, id), abort: () => controller.abort(new Error('the kit aborted')) }
+}
+
+/** The same value, deeply frozen: who changes an argument fails here. */
+export const frozen = <T>(value: T): T => copyPlain(value)
+
+export function assertPlain(value: unknown, what: string): void {
+  const cheat = findUnplain(value, what)
+  assert.equal(cheat, undefined, `only plain data can cross a process: ${cheat}`)
+}
+
+/** Waits for `work`, but not for ever. */
+export async function atOnce<T>(work: Promise<T>, what: string): Promise<T> {
+  const over = new AbortController()
+  const late = setTimeout(AT_ONCE_MS, undefined, { signal: over.signal }).then(
+    () => assert.fail(`${what} did not happen within ${AT_ONCE_MS} ms`),
+    () => new Promise<never>(() => {})
+  )
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    over.abort()
+  }
+}
+
+/** How work ended: nothing is thrown. */
+export async function outcome<T>(
+  work: Promise<T>
+): Promise<{ readonly value?: T; readonly error?: unknown; readonly failed: boolean }> {
+  try {
+    return { value: await work, failed: false }
+  } catch (error) {
+    return { error, failed: true }
+  }
+}
+
+/** Asks again until the answer is yes. */
+export async function becomes(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + AT_ONCE_MS
+  while (!(await holds())) {
+    if (Date.now() > end) assert.fail(`${what} did not happen within ${AT_ONCE_MS} ms`)
+    await setTimeout(5)
+  }
+}
+
+/** Compiles a schema; an invalid one fails with the place. */
+export function compileSchema(schema: JsonSchema, what: string): ValidateFunction {
+  try {
+    return new Ajv({ allErrors: true, strict: false, addUsedSchema: false }).compile(schema as object)
+  } catch (error) {
+    return assert.fail(`${what} is no valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { codeOf, messageOf } from '@svc/core'
+import type { ModelFailure, ModelFailureKind, ModelRequest, Provider } from '@svc/core/contracts'
+import { abortable, assertPlain, atOnce, becomes, outcome, skipped } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { checkOrder, readAll, RETRYABLE, textOf } from './provider-events.ts'
+import type { Make, ProviderRequests, ProviderSubject } from './provider-subject.ts'
+
+/** How it tells that a call failed. */
+export function failing(make: Make, { failures = {}, midway }: ProviderRequests, secrets: readonly string[]): KitCase[] {
+  const kinds = Object.keys(RETRYABLE) as ModelFailureKind[]
+  const late = 'tells a failure in the middle after the pieces before it'
+  const told = kinds.map(kind => {
+    const [request, title] = [failures[kind], `tells the failure ${kind} before anything else`]
+    if (!request) return skipped(title, `\`failures.${kind}\``)
+    return make(title, async subject => {
+      const { events, error } = await readUntilFailure(subject, request)
+      assert.deepEqual(events, [], 'events came before the failure')
+      checkFailure(error, kind, secrets)
+    })
+  })
+  const inTheMiddle = midway
+    ? make(late, async subject => {
+        const { events, error } = await readUntilFailure(subject, midway.request)
+        assert.ok(events.length > 0, 'it failed before its first piece')
+        assert.ok(!events.some(event => event.type === 'finish'), 'it finished and failed')
+        checkFailure(error, midway.kind, secrets)
+      })
+    : skipped(late, '`midway`')
+  return [...told, inTheMiddle]
+}
+
+async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
+  const { value, error } = await outcome(collect(subject.provider, request))
+  await nobodyServed(subject)
+  return error === undefined ? { events: value!.events, error: value!.error } : assert.fail(messageOf(error))
+}
+
+async function collect(provider: Provider, request: ModelRequest) {
+  const events = []
+  try {
+    for await (const event of provider.chat(request, abortable().use)) events.push(event)
+  } catch (error) {
+    return { events, error }
+  }
+  return assert.fail('it did not fail')
+}
+
+function checkFailure(error: unknown, kind: ModelFailureKind, secrets: readonly string[]): void {
+  assert.equal(codeOf(error), 'MODEL_FAILED', `it threw ${messageOf(error)}`)
+  const details = (error as { details?: unknown }).details as Partial<ModelFailure> | undefined
+  assertPlain(details, 'details')
+  assert.equal(details?.kind, kind)
+  assert.equal(details.retryable, RETRYABLE[kind], `retryable of ${kind}`)
+  for (const name of ['retryAfterMs', 'upstreamStatus', 'limit', 'count'] as const) {
+    const value = details[name]
+    assert.ok(value === undefined || (Number.isFinite(value) && value >= 0), `details.${name} is ${value}`)
+  }
+  const words = `${messageOf(error)} ${JSON.stringify(details)} ${(error as { mend?: string }).mend ?? ''}`
+  assert.notEqual(messageOf(error), '', 'the error says nothing')
+  for (const secret of secrets) assert.ok(!words.includes(secret), 'the error tells a secret')
+}
+
+/** How it ends when nobody waits any more. */
+export function leaving(make: Make, { plain, endless, silent }: ProviderRequests): KitCase[] {
+  const midway = 'ends when it is aborted in the middle'
+  const quiet = 'ends when it is aborted while it waits for the first piece'
+  const left = 'ends its work when the reader leaves, and can be asked again'
+  return [
+    make('does not begin what is aborted already', async subject => {
+      const { use, abort } = abortable()
+      abort()
+      const events: unknown[] = []
+      const reading = readInto(events, subject.provider, plain, use)
+      await atOnce(outcome(reading), 'the end of an aborted call')
+      assert.deepEqual(events, [], 'it answered a call that was aborted before')
+      await nobodyServed(subject)
+    }),
+    endless
+      ? make(midway, async subject => {
+          const { use, abort } = abortable()
+          const iterator = subject.provider.chat(endless, use)[Symbol.asyncIterator]()
+          await iterator.next()
+          abort()
+          await atOnce(drainAborted(iterator), 'the end of an aborted stream')
+          await nobodyServed(subject)
+        })
+      : skipped(midway, '`endless`'),
+    silent
+      ? make(quiet, async subject => {
+          const { use, abort } = abortable()
+          const iterator = subject.provider.chat(silent, use)[Symbol.asyncIterator]()
+          const ended = outcome(drainAborted(iterator, iterator.next()))
+          if (subject.connections) await becomes('the call upstream', async () => (await subject.connections!()) > 0)
+          abort()
+          const { error } = await atOnce(ended, 'the end of an aborted call')
+          assert.ok(!(error instanceof assert.AssertionError), messageOf(error))
+          await nobodyServed(subject)
+        })
+      : skipped(quiet, '`silent`'),
+    endless
+      ? make(left, async subject => {
+          for (let times = 0; times < 20; times++) {
+            const iterator = subject.provider.chat(endless, abortable().use)[Symbol.asyncIterator]()
+            await iterator.next()
+            await atOnce(Promise.resolve(iterator.return?.()), 'the end of a stream that nobody reads')
+            assert.equal((await iterator.next()).done, true)
+          }
+          await nobodyServed(subject)
+          checkOrder(await readAll(subject.provider, plain))
+        })
+      : skipped(left, '`endless`'),
+  ]
+}
+
+async function readInto(events: unknown[], provider: Provider, ...[request, use]: Parameters<Provider['chat']>): Promise<void> {
+  for await (const event of provider.chat(request, use)) events.push(event)
+}
+
+/** After an abort some pieces may still be on the way; a `finish` may not come, and the error, if any, is the abort's. */
+async function drainAborted(iterator: AsyncIterator<{ type: string }>, first = iterator.next()): Promise<void> {
+  const read = async () => {
+    for (let one = await first; !one.done; one = await iterator.next()) if (one.value.type === 'finish') return true
+    return false
+  }
+  const { value } = await outcome(read())
+  assert.notEqual(value, true, 'it finished though it was aborted')
+}
+
+async function nobodyServed(subject: ProviderSubject): Promise<void> {
+  if (subject.connections) await becomes('closing the connection upstream', async () => (await subject.connections!()) === 0)
+}
+
+/** That calls do not disturb each other. */
+export function manyAtOnce(make: Make, { plain, endless }: ProviderRequests, many: number): KitCase[] {
+  return [
+    make(`answers ${many} at once, each for itself, and nothing stays open`, async subject => {
+      const { provider } = subject
+      const alone = textOf(await readAll(provider, plain))
+      const { use, abort } = abortable()
+      // One that is given up must not take its neighbours with it.
+      const givenUp = endless && provider.chat(endless, use)[Symbol.asyncIterator]()
+      await givenUp?.next()
+      const reading = Promise.all(Array.from({ length: many }, () => readAll(provider, plain)))
+      abort()
+      if (givenUp) await atOnce(drainAborted(givenUp), 'the end of an aborted stream')
+      for (const events of await reading) {
+        checkOrder(events)
+        assert.equal(textOf(events).length > 0, alone.length > 0)
+      }
+      await nobodyServed(subject)
+    }),
+  ]
+}

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
+import type { ModelRequest, ToolCallPart } from '@svc/core/contracts'
+import { abortable, assertPlain, atOnce, caseMaker, frozen, skipped } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { failing, leaving, manyAtOnce } from './provider-endings.ts'
+import { callsOf, checkOrder, finishOf, readAll, textOf, usageOf } from './provider-events.ts'
+import type { Make, ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
+
+/**
+ * What every provider must do: `for (const one of providerKit(open, requests)) it(one.title, one.run)`. Each case opens a provider of its own.
+ * Time-outs are not its matter: chat has them, and aborts.
+ */
+export function providerKit(
+  open: () => ProviderSubject | Promise<ProviderSubject>,
+  requests: ProviderRequests,
+  options: ProviderKitOptions = {}
+): KitCase[] {
+  const given = frozen(withoutFunctions(requests))
+  const make = caseMaker(open)
+  return [
+    ...describing(make, given),
+    ...answering(make, given),
+    ...callingTools(make, given, requests.tools?.results),
+    ...failing(make, given, options.secrets ?? []),
+    ...leaving(make, given),
+    ...manyAtOnce(make, given, options.concurrent ?? 50),
+  ]
+}
+
+function withoutFunctions({ tools, ...rest }: ProviderRequests): ProviderRequests {
+  return tools ? { ...rest, tools: { request: tools.request, calls: tools.calls } } : rest
+}
+
+function describing(make: Make, { plain, tools }: ProviderRequests): KitCase[] {
+  return [
+    make('tells what it can do in plain words', async ({ provider }) => {
+      assertPlain(provider.features, 'features')
+      for (const word of ['tool_calling', 'streaming', 'vision'] as const)
+        assert.equal(typeof provider.features[word], 'boolean', `features.${word}`)
+      assert.ok(
+        !provider.features.tool_calling || tools,
+        'it says that it calls tools: give the kit a request `tools` that shows it'
+      )
+    }),
+    make('lists its models, each once, with limits that are whole numbers', async ({ provider }) => {
+      const list = await provider.models(abortable().use)
+      assertPlain(list, 'models')
+      assert.ok(list.open || list.models.length > 0, 'a closed list names a model at least')
+      assert.equal(new Set(list.models.map(model => model.id)).size, list.models.length, 'a model is listed twice')
+      for (const { context = 1, output = 1 } of list.models)
+        assert.ok([context, output].every(limit => Number.isInteger(limit) && limit > 0))
+    }),
+    make('counts the tokens of a request, and not too low', async ({ provider }) => {
+      const count = await provider.countTokens(plain, abortable().use)
+      assert.ok(Number.isInteger(count) && count > 0, `${count} is no count`)
+      const usage = usageOf(await readAll(provider, plain))
+      assert.ok(usage === undefined || count >= usage.input, `it counts ${count} tokens, the call cost ${usage?.input}`)
+    }),
+    make('can be probed', async ({ provider }) => {
+      await atOnce(provider.probe(abortable().use), 'the probe')
+    }),
+  ]
+}
+
+function answering(make: Make, { plain, length, unicode }: ProviderRequests): KitCase[] {
+  const cut = 'says when it was cut by the limit of tokens'
+  const whole = 'keeps every character whole, wherever the pieces are cut'
+  return [
+    make('answers in order: pieces, usage at most once, finish last and once', async ({ provider }) => {
+      const events = await readAll(provider, plain)
+      checkOrder(events)
+      assert.equal(finishOf(events), 'stop')
+      const pieces = events.filter(event => event.type === 'text').length
+      assert.ok(pieces >= (provider.features.streaming ? 2 : 1), `it streams, so ${pieces} pieces are too few`)
+    }),
+    make('leaves the request as it was', async ({ provider }) => {
+      // The request is frozen; a frozen one that was copied in time shows here.
+      const before = structuredClone(plain)
+      await readAll(provider, plain)
+      assert.ok(isDeepStrictEqual(structuredClone(plain), before), 'it changed its argument')
+    }),
+    make('stays ended after the end', async ({ provider }) => {
+      const iterator = provider.chat(plain, abortable().use)[Symbol.asyncIterator]()
+      while (!(await iterator.next()).done);
+      assert.equal((await iterator.next()).done, true)
+    }),
+    length
+      ? make(cut, async ({ provider }) => {
+          const events = await readAll(provider, length)
+          checkOrder(events)
+          assert.equal(finishOf(events), 'length')
+          const output = usageOf(events)?.output ?? 0
+          assert.ok(
+            output <= (length.maxTokens ?? Number.POSITIVE_INFINITY),
+            `${output} tokens are more than ${length.maxTokens}`
+          )
+        })
+      : skipped(cut, '`length`'),
+    unicode
+      ? make(whole, async ({ provider }) => {
+          const events = await readAll(provider, unicode.request)
+          checkOrder(events)
+          for (const event of events)
+            if (event.type === 'text') assert.ok(event.text.isWellFormed(), 'a piece ends inside a character')
+          assert.equal(textOf(events), unicode.text)
+        })
+      : skipped(whole, '`unicode`'),
+  ]
+}
+
+function callingTools(
+  make: Make,
+  given: ProviderRequests,
+  results?: (calls: readonly ToolCallPart[]) => ModelRequest
+): KitCase[] {
+  const { tools, badArguments } = given
+  const calls = 'asks for tools, several at once, each with an id of its own'
+  const next = 'goes on with what the tools answered'
+  const bad = 'passes on arguments that are no JSON object as they were written'
+  return [
+    tools
+      ? make(calls, async ({ provider }) => {
+          const events = await readAll(provider, tools.request)
+          checkOrder(events)
+          assert.equal(finishOf(events), 'tool_calls')
+          assert.deepEqual(
+            callsOf(events).map(call => ({ tool: call.tool, arguments: call.arguments })),
+            structuredClone(tools.calls)
+          )
+        })
+      : skipped(calls, '`tools`'),
+    tools && results
+      ? make(next, async ({ provider }) => {
+          const first = callsOf(await readAll(provider, tools.request))
+          const events = await readAll(provider, frozen(results(first)))
+          checkOrder(events)
+          assert.equal(finishOf(events), 'stop')
+          assert.notEqual(textOf(events), '')
+        })
+      : skipped(next, '`tools.results`'),
+    badArguments
+      ? make(bad, async ({ provider }) => {
+          const events = await readAll(provider, badArguments)
+          checkOrder(events)
+          const [call] = callsOf(events)
+          assert.equal(typeof call?.invalid, 'string', 'the call has no `invalid`')
+        })
+      : skipped(bad, '`badArguments`'),
+  ]
+}

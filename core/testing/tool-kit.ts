@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import { messageOf } from '@svc/core'
+import type { Json, Tool, ToolResult } from '@svc/core/contracts'
+import {
+  abortable,
+  assertPlain,
+  atOnce,
+  becomes,
+  caseMaker,
+  compileSchema,
+  frozen,
+  type KitSubject,
+  outcome,
+  skipped,
+} from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+
+type Arguments = { readonly [name: string]: Json | undefined }
+
+/** A tool to be proved; it may live in another process. */
+export interface ToolSubject extends KitSubject {
+  readonly tool: Tool
+  readonly name: string
+}
+
+/** Arguments that show the tool at work. */
+export interface ToolSamples {
+  /** Calls that succeed; `expect` looks at the result. */
+  readonly good: readonly { readonly args: Arguments; expect?(result: ToolResult): void }[]
+  /** Calls that its schema refuses, or that fail: with a message that matches. */
+  readonly bad: readonly { readonly args: Arguments; readonly message?: RegExp }[]
+  /** A call that runs until it is aborted. */
+  readonly slow?: { readonly args: Arguments }
+  /** Calls at once; default 50. */
+  readonly concurrent?: number
+}
+
+const EFFECTS = ['read', 'write', 'execute', 'network']
+const SHORTEST_DESCRIPTION = 10
+
+/** What every tool must do: `for (const one of toolKit(open, samples)) it(one.title, one.run)`. Each case opens a tool of its own. */
+export function toolKit(open: () => ToolSubject | Promise<ToolSubject>, samples: ToolSamples): KitCase[] {
+  const make = caseMaker(open)
+  return [...describing(make, samples), ...calling(make, samples), ...leaving(make, samples)]
+}
+
+type Make = ReturnType<typeof caseMaker<ToolSubject>>
+
+function describing(make: Make, { good }: ToolSamples): KitCase[] {
+  return [
+    make('has a name that every model takes, and says what it does', async ({ tool, name }) => {
+      assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
+      assert.ok(tool.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the tool by')
+      assert.match(tool.category, /^[a-z][a-z0-9_-]*$/)
+      const { call: _call, ...data } = tool
+      assertPlain(data, 'tool')
+    }),
+    make('declares its effects, each once, in the four words', async ({ tool }) => {
+      for (const effect of tool.effects) assert.ok(EFFECTS.includes(effect), `"${effect}" is none of ${EFFECTS.join(', ')}`)
+      assert.equal(new Set(tool.effects).size, tool.effects.length, 'an effect is declared twice')
+      assert.ok(tool.timeoutMs === undefined || (Number.isInteger(tool.timeoutMs) && tool.timeoutMs > 0), 'timeoutMs')
+    }),
+    make('has a schema of an object for its arguments, with a word on each', async ({ tool }) => {
+      compileSchema(tool.parameters, 'parameters')
+      const schema = tool.parameters as { type?: unknown; properties?: Record<string, unknown> }
+      assert.equal(schema.type, 'object', 'parameters must be the schema of an object')
+      for (const [name, property] of Object.entries(schema.properties ?? {})) {
+        const { description } = property as { description?: unknown }
+        assert.ok(typeof description === 'string' && description !== '', `the parameter ${name} has no description`)
+      }
+      if (tool.result !== undefined) compileSchema(tool.result, 'result')
+    }),
+    make('takes the arguments that its author gives as good', async ({ tool }) => {
+      assert.ok(good.length > 0, 'give the kit one good call at least')
+      const check = compileSchema(tool.parameters, 'parameters')
+      for (const { args } of good) assert.ok(check(structuredClone(args)), `${shown(args)}: ${JSON.stringify(check.errors)}`)
+    }),
+  ]
+}
+
+function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCase[] {
+  return [
+    make('answers good calls with plain content that fits its result schema', async ({ tool }) => {
+      for (const sample of good) {
+        const result = await tool.call(frozen(sample.args), abortable().use)
+        checkResult(tool, result, shown(sample.args))
+        assert.notEqual(result.isError, true, `${shown(sample.args)} is said to have failed: ${textOf(result)}`)
+        sample.expect?.(result)
+      }
+    }),
+    make('refuses bad calls in words', async ({ tool }) => {
+      const check = compileSchema(tool.parameters, 'parameters')
+      for (const { args, message } of bad) {
+        // The caller checks the schema first; whoever does not must still get an end and an error.
+        const { value, error, failed } = await atOnce(
+          outcome(tool.call(frozen(args), abortable().use)),
+          `the end of ${shown(args)}`
+        )
+        if (value) checkResult(tool, value, shown(args))
+        const words = failed ? messageOf(error) : value?.isError ? textOf(value) : ''
+        if (check(structuredClone(args))) assertWords(words, args, message)
+      }
+    }),
+    make('leaves its arguments as they were', async ({ tool }) => {
+      for (const { args } of good) {
+        const given = structuredClone(args)
+        await tool.call(given, abortable().use)
+        assert.ok(isDeepStrictEqual(given, structuredClone(args)), `it changed ${shown(args)}`)
+      }
+    }),
+    make(`runs ${concurrent} calls at once and leaves nothing open`, async ({ tool }) => {
+      const args = frozen(good[0]!.args)
+      await tool.call(args, abortable().use)
+      const before = openNow()
+      const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().use)))
+      for (const result of results) checkResult(tool, result, shown(args))
+      for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().use))
+      await becomes('closing what was opened', () => openNow() <= before)
+    }),
+  ]
+}
+
+function assertWords(words: string, args: Arguments, message: RegExp | undefined): void {
+  assert.ok(words.trim() !== '', `${shown(args)} was not refused`)
+  assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)
+  if (message) assert.match(words, message)
+}
+
+function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
+  const running = 'ends when it is aborted while it runs'
+  return [
+    make('does not begin what is aborted already', async ({ tool }) => {
+      const { use, abort } = abortable()
+      abort()
+      const { failed } = await atOnce(outcome(tool.call(frozen(good[0]!.args), use)), 'the end of an aborted call')
+      assert.ok(failed, 'it answered a call that was aborted before')
+    }),
+    slow
+      ? make(running, async ({ tool }) => {
+          const { use, abort } = abortable()
+          const ended = outcome(tool.call(frozen(slow.args), use))
+          setImmediate(abort)
+          const { failed } = await atOnce(ended, 'the end of an aborted call')
+          assert.ok(failed, 'it answered though it was aborted')
+        })
+      : skipped(running, '`slow`'),
+  ]
+}
+
+function checkResult(tool: Tool, result: ToolResult, call: string): void {
+  assertPlain(result, 'result')
+  assert.ok(Array.isArray(result.content), `${call}: the result has no content`)
+  for (const part of result.content) assert.equal(typeof part.type, 'string', `${call}: a content part without type`)
+  if (tool.result === undefined || result.isError) return
+  const check = compileSchema(tool.result, 'result')
+  assert.ok(check(structuredClone(result.structured)), `${call}: structured ${JSON.stringify(check.errors)}`)
+}
+
+const textOf = (result: ToolResult): string => result.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+
+function shown(args: Arguments): string {
+  const text = JSON.stringify(args)
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+/** Files, sockets and the like that this process holds; timers and pending work of the kit itself come and go. */
+function openNow(): number {
+  const handles = process.getActiveResourcesInfo().filter(kind => !/Timeout|Immediate|TickObject/.test(kind)).length
+  return handles + descriptors()
+}
+
+function descriptors(): number {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,145 @@
+import type { Use } from '@svc/core'
+import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
+import { leaseBusy, storeClosed } from './errors.ts'
+
+/** The lease, or until when another holds it (Unix milliseconds). */
+export type Attempt = Lease | { readonly busyUntil: number }
+
+/** What a store does for a queue of those who wait for leases. */
+export interface LeaseDoor {
+  /** Tries once. */
+  attempt(lease: string, request: LeaseRequest, use: Use): Promise<Attempt>
+  /** Gives back what nobody wants any more. */
+  release(lease: Fence): Promise<void>
+  /** Milliseconds until the next look, for releases by other processes; Infinity where there are none. */
+  lookAgain(looks: number): number
+}
+
+interface Waiter {
+  readonly request: LeaseRequest
+  readonly use: Use
+  readonly settle: PromiseWithResolvers<Lease>
+  done: boolean
+  undo?: () => void
+}
+interface Line {
+  readonly waiters: Waiter[]
+  wake?: () => void
+  freed: boolean
+}
+
+/** Those of this process who ask for leases, in order of asking: only the first of each line knocks at the store. */
+export interface LeaseQueue {
+  acquire(lease: string, request: LeaseRequest, use: Use): Promise<Lease>
+  /** A lease came free here: the next one looks at once. Without a name, any may have. */
+  freed(lease?: string): void
+  /** Everyone who waits gets STORE_UNAVAILABLE. */
+  close(): void
+}
+
+/** Makes a queue before a store's own way to try and release. */
+export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
+  const lines = new Map<string, Line>()
+  let closed = false
+
+  async function serve(lease: string, line: Line): Promise<void> {
+    for (let looks = 0; line.waiters.length > 0; looks++) {
+      const waiter = line.waiters[0]!
+      line.freed = false
+      const busyUntil = await knock(door, lease, waiter)
+      if (waiter.done) looks = leave(line, waiter)
+      else if (waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, 0), line)
+      else await pause(line, Math.min(door.lookAgain(looks), busyUntil - Date.now()))
+    }
+    lines.delete(lease)
+  }
+
+  return {
+    acquire(lease, request, use) {
+      if (closed) return Promise.reject(storeClosed())
+      const line = lines.get(lease)
+      if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
+      const waiter: Waiter = { request, use, settle: Promise.withResolvers(), done: false }
+      if (line) {
+        line.waiters.push(waiter)
+        limit(lease, waiter, line)
+      } else {
+        const fresh: Line = { waiters: [waiter], freed: false }
+        lines.set(lease, fresh)
+        limit(lease, waiter, fresh)
+        void serve(lease, fresh)
+      }
+      return waiter.settle.promise
+    },
+    freed(lease) {
+      for (const line of lease === undefined ? lines.values() : [lines.get(lease)]) if (line) stir(line)
+    },
+    close() {
+      closed = true
+      for (const line of lines.values()) for (const waiter of [...line.waiters]) end(waiter, storeClosed(), line)
+    },
+  }
+}
+
+/** One try for the first in line; answers until when it is no use to try again. */
+async function knock(door: LeaseDoor, lease: string, waiter: Waiter): Promise<number> {
+  try {
+    const got = await door.attempt(lease, waiter.request, waiter.use)
+    if ('busyUntil' in got) return got.busyUntil
+    if (waiter.done) await door.release(got)
+    else finish(waiter, () => waiter.settle.resolve(got))
+  } catch (error) {
+    if (!waiter.done) finish(waiter, () => waiter.settle.reject(error))
+  }
+  return 0
+}
+
+function finish(waiter: Waiter, settle: () => void): void {
+  waiter.done = true
+  waiter.undo?.()
+  settle()
+}
+
+function leave(line: Line, waiter: Waiter): number {
+  const at = line.waiters.indexOf(waiter)
+  if (at >= 0) line.waiters.splice(at, 1)
+  return -1
+}
+
+function end(waiter: Waiter, reason: unknown, line: Line): void {
+  if (waiter.done) return
+  finish(waiter, () => waiter.settle.reject(reason))
+  leave(line, waiter)
+  stir(line)
+}
+
+/** Ends the waiting at its limit or when the caller gives up. */
+function limit(lease: string, waiter: Waiter, line: Line): void {
+  const { waitMs } = waiter.request
+  if (waitMs === 0) return
+  const { signal } = waiter.use
+  const timer = setTimeout(() => end(waiter, leaseBusy(lease, waitMs), line), Math.min(waitMs, 2 ** 31 - 1))
+  const abort = () => end(waiter, signal.reason, line)
+  signal.addEventListener('abort', abort, { once: true })
+  waiter.undo = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+function stir(line: Line): void {
+  line.freed = true
+  line.wake?.()
+}
+
+/** Waits until the line is stirred, at most so long. */
+async function pause(line: Line, ms: number): Promise<void> {
+  if (line.freed) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  // One millisecond at least: a lease that ends now is free only after it.
+  const timer = setTimeout(resolve, Math.max(1, Math.min(ms, 2 ** 31 - 1)))
+  line.wake = resolve
+  await promise
+  clearTimeout(timer)
+  line.wake = undefined
+}

@@ -1,0 +1,2 @@
+export { createEventParser, type EventParser, readEvents, type ServerEvent } from './read.ts'
+export { eventFrame, HEARTBEAT } from './write.ts'

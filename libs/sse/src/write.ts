@@ -1,0 +1,7 @@
+/** A comment that keeps a quiet stream open. */
+export const HEARTBEAT = ':\n\n'
+
+/** One event as it goes on the wire; `data` must be one line, as JSON is. */
+export function eventFrame(id: number, event: string, data: string): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
+}

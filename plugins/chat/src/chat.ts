@@ -1,0 +1,166 @@
+import { svcError, type Use } from '@svc/core'
+import type { Chat, Json, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import { told, turnTimeout } from './errors.ts'
+import type { ChatParts, ChatRoom } from './parts.ts'
+import { createRound, type Round } from './round.ts'
+import { createToolLists } from './tool-list.ts'
+import { beginTurn, endEvent, keepTurn, startEvent, type Turn } from './turn.ts'
+import { type ToolOutcome, textOf, useTool } from './use-tool.ts'
+
+/** Runs turns: the reply is the stream, gathered. */
+export function createChat(parts: ChatParts): Chat {
+  const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes) }
+  return {
+    stream: (request, use) => runTurn(room, request, room.config.start_after_ms, use),
+    reply: (request, use) => gather(runTurn(room, request, Number.POSITIVE_INFINITY, use)),
+  }
+}
+
+async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: number, outer: Use): AsyncGenerator<TurnEvent> {
+  const turn = await beginTurn(room, request, outer)
+  const { use, release } = limited(turn, room.config.timeout_ms, outer)
+  let started = false
+  let round: Round | undefined
+  let status: TurnStatus = 'cancelled'
+  let end: TurnEnd | undefined
+  try {
+    for (let number = 1; ; number++) {
+      round = createRound(room, turn, number, mayUseTools(room, turn, number), use)
+      for (;;) {
+        const pending = round.next()
+        if (!started && (await isSlow(pending, startAfterMs))) {
+          started = true
+          yield startEvent(turn, use)
+        }
+        const event = await pending
+        if (!started) {
+          started = true
+          yield startEvent(turn, use)
+        }
+        if (!event) break
+        const text = round.answer.take(event)
+        if (text !== undefined) yield { type: 'token', content: text, index: turn.tokens++ }
+      }
+      closeRound(turn, round)
+      const { calls } = round.answer
+      round = undefined
+      if (calls.length === 0) break
+      for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
+      for (const outcome of await runTools(room, turn, calls, use)) yield resultEvent(outcome)
+    }
+    await keepTurn(room, turn, 'completed', use)
+    end = endEvent(turn, 'completed', use)
+    yield end
+  } catch (error) {
+    if (!outer.signal.aborted) status = 'failed'
+    if (!started) throw error
+    end = await broken(room, turn, round, status, use)
+    if (status === 'failed') yield { type: 'error', error: told(error) }
+    yield end
+  } finally {
+    round?.close()
+    end ??= await broken(room, turn, round, status, use)
+    release()
+    await room.conversations.end(turn.open.ticket, room.lasting)
+    void room.hooks.end({ end, kept: turn.kept ? turn.made : [] }, outer)
+  }
+}
+
+/** The signal of a turn: the caller's, and the limit of its time. */
+function limited(turn: Turn, limitMs: number, outer: Use): { use: Use; release: () => void } {
+  const ending = new AbortController()
+  const onAbort = () => ending.abort(outer.signal.reason)
+  if (outer.signal.aborted) onAbort()
+  else outer.signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(() => ending.abort(turnTimeout(turn.who.provider, limitMs)), limitMs)
+  const release = () => {
+    clearTimeout(timer)
+    outer.signal.removeEventListener('abort', onAbort)
+  }
+  return { use: { ...outer, signal: ending.signal }, release }
+}
+
+/** Whether the first event is later than the start may be. */
+async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boolean> {
+  if (afterMs === Number.POSITIVE_INFINITY) return false
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const timer = setTimeout(resolve, afterMs, true)
+  pending.then(
+    () => resolve(false),
+    () => resolve(false),
+  )
+  return promise.finally(() => clearTimeout(timer))
+}
+
+/** The last round, and one whose budget is spent, has to do without tools. */
+function mayUseTools(room: ChatRoom, turn: Turn, number: number): boolean {
+  const features = room.providers.get(turn.who.provider)?.features
+  return features?.tool_calling !== false && number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
+}
+
+const budgetOf = (room: ChatRoom, turn: Turn) => room.modes.get(turn.selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY
+
+function closeRound(turn: Turn, { answer }: Round) {
+  turn.usage.input += answer.usage.input
+  turn.usage.output += answer.usage.output
+  turn.made.push(answer.message(turn.who.provider))
+}
+
+/** Runs the calls of a round at once; their results come in the order of the calls. */
+async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart[], use: Use): Promise<ToolOutcome[]> {
+  const { tool_timeout_ms: timeoutMs, tool_result_limit: resultLimit } = room.config
+  const left = budgetOf(room, turn) - turn.toolsUsed.length
+  const outcomes = await Promise.all(
+    calls.map((part, at) =>
+      useTool(
+        {
+          tool: turn.list.tools.get(part.tool),
+          part,
+          conversationId: turn.open.conversationId,
+          mode: turn.selected.mode,
+          granted: at < left,
+          limits: { timeoutMs, resultLimit },
+          ask: room.hooks.toolCall,
+          now: () => performance.now(),
+        },
+        use,
+      ),
+    ),
+  )
+  turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
+  turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
+  return outcomes
+}
+
+function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
+  const value = result.structured ?? textOf(part.content)
+  return { type: 'tool_result', tool: use.tool, callId: use.callId, success: use.success, result: value as Json, error: use.error ?? null, durationMs: use.durationMs }
+}
+
+/** Keeps what there is of a turn that did not complete. */
+async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
+  if (round?.answer.any) closeRound(turn, round)
+  try {
+    await keepTurn(room, turn, status, use)
+  } catch (error) {
+    room.log.error({ err: error, request_id: use.requestId }, 'what there was of a broken turn could not be kept')
+  }
+  return endEvent(turn, status, use)
+}
+
+async function gather(events: AsyncIterable<TurnEvent>): Promise<TurnReply> {
+  let response = ''
+  let failed: (TurnEvent & { type: 'error' }) | undefined
+  for await (const event of events) {
+    if (event.type === 'token') response += event.content
+    else if (event.type === 'error') failed = event
+    else if (event.type === 'end' && !failed) return replyOf(event, response)
+  }
+  throw failed ? thrown(failed) : new Error('the turn ended without its end')
+}
+
+const replyOf = ({ type: _type, ...end }: TurnEnd, response: string): TurnReply => ({ response, ...end })
+
+function thrown({ error }: TurnEvent & { type: 'error' }): Error {
+  return svcError(error.code, error.message, { details: { ...error.details } })
+}

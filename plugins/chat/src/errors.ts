@@ -1,0 +1,47 @@
+import { codeOf, SvcError, svcError } from '@svc/core'
+import type { ErrorTold, ModelFailure } from '@svc/core/contracts'
+
+const clip = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
+
+export const invalid = (field: string, reason: string, more: Record<string, unknown> = {}) =>
+  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
+
+export const toolUnknown = (tool: string, allowed: readonly string[]) =>
+  svcError('INVALID_VALUE', `there is no tool "${clip(tool)}"`, {
+    details: { field: 'tools', value: clip(tool), allowed, reason: 'unknown tool' },
+    mend: 'GET /api/v1/tools lists them',
+  })
+
+export const toolForbidden = (tool: string, mode: string, allowed: readonly string[]) =>
+  svcError('INVALID_VALUE', `the mode "${mode}" does not allow the tool "${tool}"`, {
+    details: { field: 'tools', value: tool, allowed, reason: `not allowed in mode ${mode}` },
+    mend: 'leave it out, or switch the mode',
+  })
+
+/** A model call that failed, with the provider's name in its facts. */
+export function modelFailed(provider: string, failure: ModelFailure, message: string, cause?: unknown): SvcError {
+  return svcError('MODEL_FAILED', message, { details: { ...failure, provider }, cause })
+}
+
+/** What a provider threw, as a failure: its own word, or a fault of the provider. */
+export function failureOf(error: unknown): ModelFailure {
+  const details = (error as { details?: Partial<ModelFailure> })?.details
+  if (codeOf(error) === 'MODEL_FAILED' && details?.kind) return { retryable: false, ...details, kind: details.kind }
+  return { kind: 'network', retryable: false }
+}
+
+export const modelSilent = (provider: string, ms: number, first: boolean) =>
+  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" ${first ? 'did not begin its answer' : 'fell silent'} for ${ms} ms`)
+
+export const turnTimeout = (provider: string, ms: number) =>
+  modelFailed(provider, { kind: 'timeout', retryable: true }, `the turn did not end within ${ms} ms`)
+
+export const modelBroke = (provider: string, what: string) =>
+  modelFailed(provider, { kind: 'network', retryable: true }, `provider "${provider}" ${what}`)
+
+/** An error as events tell it; what has no code of ours is an internal one and keeps its words to the log. */
+export function told(error: unknown): ErrorTold {
+  if (error instanceof SvcError) return { code: error.code, message: error.message, details: error.details }
+  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: 'internal error', details: {} }
+}
+

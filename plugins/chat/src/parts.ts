@@ -1,0 +1,24 @@
+import type { HookCallers, Log, SlotView, Use } from '@svc/core'
+import type { ChatHooks, Conversations, Mode, Provider, Selection, Tool } from '@svc/core/contracts'
+import type { ProviderCounts } from './providers-check.ts'
+import type { ChatConfig } from './settings.ts'
+import type { createToolLists } from './tool-list.ts'
+
+/** What chat stands on. */
+export interface ChatParts {
+  readonly config: ChatConfig
+  readonly hooks: HookCallers<ChatHooks>
+  readonly conversations: Conversations
+  readonly selection: Selection
+  readonly providers: SlotView<Provider>
+  readonly tools: SlotView<Tool>
+  readonly modes: SlotView<Mode>
+  readonly counts: ProviderCounts
+  readonly log: Log
+  /** For what must end although the caller left. */
+  readonly lasting: Use
+}
+
+export interface ChatRoom extends ChatParts {
+  readonly toolsFor: ReturnType<typeof createToolLists>
+}

@@ -1,0 +1,34 @@
+import { schema } from '@svc/core'
+
+/** The section `chat`. */
+export interface ChatConfig {
+  message_limit: number
+  start_after_ms: number
+  queue_timeout_ms: number
+  timeout_ms: number
+  first_token_timeout_ms: number
+  token_timeout_ms: number
+  tool_timeout_ms: number
+  tool_result_limit: number
+  max_rounds: number
+  history_turns: number
+}
+
+const count = (value: number, description: string, minimum = 1) => ({ type: 'integer', minimum, default: value, description })
+
+export const CHAT_CONFIG = schema<ChatConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    message_limit: count(200_000, 'Characters a message may have'),
+    start_after_ms: count(2_000, 'Milliseconds after which a stream says start although the model has not begun', 0),
+    queue_timeout_ms: count(30_000, 'Milliseconds a turn waits for the turns before it in the same conversation', 0),
+    timeout_ms: count(120_000, 'Milliseconds a turn may take'),
+    first_token_timeout_ms: count(30_000, 'Milliseconds a model may take to begin its answer'),
+    token_timeout_ms: count(30_000, 'Milliseconds a model may be silent within its answer'),
+    tool_timeout_ms: count(60_000, 'Milliseconds a tool may take'),
+    tool_result_limit: count(100_000, 'Characters of a tool result that the model is given'),
+    max_rounds: count(16, 'Rounds of model and tools a turn may have'),
+    history_turns: count(100, 'Past turns of a conversation that the model is given at most', 0),
+  },
+})

@@ -1,0 +1,45 @@
+import type { SlotView } from '@svc/core'
+import type { Mode, Tool, ToolSpec } from '@svc/core/contracts'
+import { toolForbidden, toolUnknown } from './errors.ts'
+
+/** The tools of a turn: by name, and as the model sees them. */
+export interface ToolList {
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly specs: readonly ToolSpec[]
+}
+
+const allows = (mode: Mode | undefined, tool: Tool) => !mode || tool.effects.every(effect => mode.effects.includes(effect))
+
+/** Gives each turn its tools; what a mode allows is worked out once a change of the slot. */
+export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
+  let version = -1
+  let lists = new Map<string, ToolList>()
+  const allowed = (mode: string): ToolList => {
+    const now = slot.version + modes.version
+    if (now !== version) [version, lists] = [now, new Map()]
+    const there = lists.get(mode)
+    if (there) return there
+    const made = listOf(slot.entries().filter(([, tool]) => allows(modes.get(mode), tool)))
+    lists.set(mode, made)
+    return made
+  }
+
+  /** `asked` wins over the profile's list; neither: all that the mode allows. Throws INVALID_VALUE for a tool that is unknown or forbidden. */
+  return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
+    const all = allowed(mode)
+    if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))
+    if (!profile) return all
+    return listOf(profile.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
+  }
+}
+
+function pick(name: string, all: ToolList, slot: SlotView<Tool>, mode: string): Tool {
+  const tool = all.tools.get(name)
+  if (tool) return tool
+  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
+}
+
+function listOf(entries: readonly (readonly [string, Tool])[]): ToolList {
+  const tools = new Map(entries)
+  return { tools, specs: [...tools].map(([name, { description, parameters }]) => ({ name, description, parameters })) }
+}

@@ -1,0 +1,94 @@
+import type { Use } from '@svc/core'
+import type { ModelMessage, ModelRequest, OpenTurn, Selected, StoredMessage, ToolUse, TurnEnd, TurnEvent, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import { invalid } from './errors.ts'
+import { systemMessages, userMessage } from './messages.ts'
+import type { ChatRoom } from './parts.ts'
+import type { ToolList } from './tool-list.ts'
+
+/** One turn while it runs: what it began with, what it has made so far. */
+export interface Turn {
+  readonly asked: TurnRequest
+  readonly selected: Selected
+  /** Who answers now: the selected one, or another after a failure. */
+  who: { provider: string; model: string }
+  readonly list: ToolList
+  readonly open: OpenTurn
+  /** The messages of this turn, to be kept. */
+  readonly made: StoredMessage[]
+  readonly usage: { input: number; output: number }
+  readonly toolsUsed: ToolUse[]
+  readonly begun: number
+  tokens: number
+  kept: boolean
+}
+
+/** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
+export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use): Promise<Turn> {
+  const begun = performance.now()
+  const asked = await room.hooks.turn(request, use)
+  checkRequest(asked, room.config.message_limit)
+  const selected = await room.selection.select({ provider: asked.provider, model: asked.model }, use)
+  const list = room.toolsFor(asked.tools, selected.profile.tools, selected.mode)
+  const { queue_timeout_ms: waitMs, history_turns: history } = room.config
+  const open = await room.conversations.begin({ ...(asked.conversationId === undefined ? {} : { conversationId: asked.conversationId }), waitMs, history }, use)
+  const who = { provider: selected.provider, model: selected.model }
+  return { asked, selected, who, list, open, made: [userMessage(asked.message)], usage: { input: 0, output: 0 }, toolsUsed: [], begun, tokens: 0, kept: false }
+}
+
+function checkRequest({ message, temperature, maxTokens }: TurnRequest, limit: number) {
+  if (message.trim() === '') throw invalid('message', 'must not be blank')
+  if (message.length > limit) throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
+  if (temperature !== undefined && !(temperature >= 0 && temperature <= 1)) throw invalid('temperature', 'must be from 0 to 1', { value: temperature })
+  if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1)) throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
+}
+
+/** What the model is asked in this round; the past is fitted in by the caller. */
+export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {
+  const { asked, selected, who, list } = turn
+  const temperature = asked.temperature ?? selected.profile.temperature
+  const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
+  const messages: ModelMessage[] = [...systemMessages(selected, room.modes.get(selected.mode)?.prompt), ...turn.made]
+  return {
+    model: who.model,
+    messages,
+    ...(withTools && list.specs.length > 0 ? { tools: list.specs } : {}),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+  }
+}
+
+export function startEvent(turn: Turn, use: Use): TurnEvent {
+  return { type: 'start', requestId: use.requestId, timestamp: new Date().toISOString(), conversationId: turn.open.conversationId, ...turn.who }
+}
+
+export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
+  const { input, output } = turn.usage
+  return {
+    type: 'end',
+    requestId: use.requestId,
+    timestamp: new Date().toISOString(),
+    conversationId: turn.open.conversationId,
+    status,
+    ...turn.who,
+    usage: { input, output, total: input + output },
+    durationMs: Math.round(performance.now() - turn.begun),
+    toolsUsed: turn.toolsUsed,
+  }
+}
+
+/** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
+export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, use: Use): Promise<void> {
+  if (turn.kept || turn.made.length < 2) return
+  turn.kept = true
+  const messages = status === 'completed' ? turn.made : marked(turn.made, status)
+  await room.conversations.append(turn.open.ticket, messages, { ...use, signal: room.lasting.signal })
+}
+
+function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'completed'>): StoredMessage[] {
+  const last = made.findLastIndex(message => message.role === 'assistant')
+  const answered = last < made.length - 1
+  return made.map((message, at) => (at === last ? { ...message, status, parts: answered ? message.parts : withoutCalls(message.parts) } : message))
+}
+
+// A call without its result would make every later request of the conversation invalid.
+const withoutCalls = (parts: StoredMessage['parts']) => parts.filter(part => part.type !== 'tool_call')

@@ -1,0 +1,55 @@
+import type { ChatMessage, ConversationSummary, Json, Space, StoredMessage, TextPart } from '@svc/core/contracts'
+
+/** What the store keeps of a conversation; its turns are entries of the log. */
+export interface ConversationRecord {
+  readonly owner: string
+  readonly created: string
+  readonly updated: string
+  /** Messages as callers see them. */
+  readonly count: number
+  readonly turns: number
+  readonly bytes: number
+}
+
+export const COLLECTION = 'conversations'
+export const LOG = 'conversation_turns'
+
+export const SPACE: Space = {
+  name: 'conversations',
+  version: 1,
+  collections: { [COLLECTION]: { indexes: { by_owner: ['owner', 'updated'], by_updated: ['updated'] } } },
+  logs: [LOG],
+}
+
+export const asJson = (value: object): Json => value as unknown as Json
+
+export function summaryOf(id: string, record: ConversationRecord): ConversationSummary {
+  return { id, owner: record.owner, createdAt: record.created, updatedAt: record.updated, messageCount: record.count }
+}
+
+const textOf = (message: StoredMessage) =>
+  message.parts
+    .filter((part): part is TextPart => part.type === 'text')
+    .map(part => part.text)
+    .join('')
+
+/** A turn as callers see it: what the user said and, in one piece, what the assistant said over all its rounds. */
+export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
+  const user = turn.filter(message => message.role === 'user').map(message => ({ role: 'user' as const, content: textOf(message) }))
+  const assistant = turn.filter(message => message.role === 'assistant')
+  if (assistant.length === 0) return user
+  const status = assistant.find(message => message.status)?.status
+  return [...user, { role: 'assistant', content: assistant.map(textOf).join(''), ...(status ? { status } : {}) }]
+}
+
+/** The record after one more turn. */
+export function grown(record: ConversationRecord | undefined, owner: string, turn: readonly StoredMessage[], now: string): ConversationRecord {
+  const base = record ?? { owner, created: now, updated: now, count: 0, turns: 0, bytes: 0 }
+  const updated = now > base.updated ? now : base.updated
+  return { ...base, updated, count: base.count + shownTurn(turn).length, turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
+}
+
+/** The UTF-8 size of a turn's text, near enough for a limit: what is counted is what was said, not how it is kept. */
+function sizeOf(turn: readonly StoredMessage[]): number {
+  return turn.flatMap(message => message.parts).reduce((sum, part) => sum + (part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length), 0)
+}

@@ -1,0 +1,126 @@
+import { codeOf, type Log, type Use } from '@svc/core'
+import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
+import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
+import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf } from './record.ts'
+
+export interface TurnLimits {
+  readonly maxMessages: number
+  readonly maxBytes: number
+  readonly leaseMs: number
+}
+
+interface Held {
+  readonly id: string
+  readonly owner: string
+  readonly version: number
+  readonly record: ConversationRecord | undefined
+  lease: Fence | undefined
+}
+
+/** Whether this principal may see what belongs to `owner`. */
+export const maySee = (owner: string, { principal }: Use) => principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
+
+/** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
+export function createTurns(store: Store, holder: string, limits: TurnLimits, log: Log, lasting: Use) {
+  const held = new Map<string, Held>()
+  let tickets = 0
+  let renewal: NodeJS.Timeout | undefined
+
+  const renewAll = () => {
+    for (const one of held.values()) if (one.lease) void renew(one.lease)
+  }
+  const renew = async (lease: Fence) => {
+    await store.renew(lease, limits.leaseMs, lasting).catch((error: unknown) => log.warn({ err: error, lease: lease.lease }, 'a lease was lost'))
+  }
+  const hold = (one: Held): string => {
+    const ticket = `${holder}:${++tickets}`
+    held.set(ticket, one)
+    if (one.lease) renewal ??= setInterval(renewAll, limits.leaseMs / 3).unref()
+    return ticket
+  }
+  const stop = () => {
+    clearInterval(renewal)
+    renewal = undefined
+  }
+
+  /** A conversation made in this turn takes no lease: nobody else knows its id. */
+  function beginNew(use: Use): OpenTurn {
+    const id = `conv_${crypto.randomUUID().replaceAll('-', '')}`
+    const ticket = hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
+    return { ticket, conversationId: id, exists: false, turns: [] }
+  }
+
+  async function beginOld(id: string, wish: TurnWish, use: Use): Promise<OpenTurn> {
+    await readRecord(store, id, use)
+    const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, use)
+    try {
+      const found = await readRecord(store, id, use)
+      checkSize(found.value, limits)
+      const past = await store.read(LOG, id, { reverse: true, limit: wish.history }, use)
+      const ticket = hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
+      return { ticket, conversationId: id, exists: true, turns: past.map(entry => entry.value as unknown as StoredMessage[]).reverse() }
+    } catch (error) {
+      await store.release(lease, lasting)
+      throw error
+    }
+  }
+
+  return {
+    begin: async (wish: TurnWish, use: Use): Promise<OpenTurn> => (wish.conversationId === undefined ? beginNew(use) : beginOld(wish.conversationId, wish, use)),
+
+    async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
+      const turn = held.get(ticket)
+      if (!turn) throw ticketUnknown()
+      const record = grown(turn.record, turn.owner, messages, new Date().toISOString())
+      await write(store, turn, record, messages, use)
+      return summaryOf(turn.id, record)
+    },
+
+    async end(ticket: string): Promise<void> {
+      const turn = held.get(ticket)
+      held.delete(ticket)
+      if (held.size === 0) stop()
+      if (turn?.lease) await store.release(turn.lease, lasting)
+    },
+
+    stop,
+  }
+}
+
+async function acquire(store: Store, id: string, request: Parameters<Store['acquire']>[1], use: Use): Promise<Fence> {
+  try {
+    const { lease, fence } = await store.acquire(`conversation/${id}`, request, use)
+    return { lease, fence }
+  } catch (error) {
+    throw codeOf(error) === 'LEASE_BUSY' ? conversationBusy(id, request.waitMs) : error
+  }
+}
+
+/** The record of a conversation that this principal may see. Throws CONVERSATION_UNKNOWN for any other. */
+export async function readRecord(store: Store, id: string, use: Use): Promise<{ version: number; value: ConversationRecord }> {
+  const found = await store.get(COLLECTION, id, use)
+  const value = found?.value as unknown as ConversationRecord | undefined
+  if (!found || !value || !maySee(value.owner, use)) throw conversationUnknown(id)
+  return { version: found.version, value }
+}
+
+function checkSize(record: ConversationRecord, { maxMessages, maxBytes }: TurnLimits) {
+  if (record.count >= maxMessages) throw conversationFull(maxMessages, 'messages')
+  if (record.bytes >= maxBytes) throw conversationFull(maxBytes, 'bytes')
+}
+
+async function write(store: Store, turn: Held, record: ConversationRecord, messages: readonly StoredMessage[], use: Use) {
+  try {
+    await store.batch(
+      [
+        { op: 'put', collection: COLLECTION, key: turn.id, value: asJson(record), ifVersion: turn.version },
+        { op: 'append', log: LOG, id: turn.id, values: [asJson(messages)], ifLength: record.turns - 1 },
+      ],
+      turn.lease ? { fence: turn.lease } : {},
+      use,
+    )
+  } catch (error) {
+    // only a deletion changes a conversation behind the back of the one who holds its lease
+    throw codeOf(error) === 'STORE_CONFLICT' ? conversationUnknown(turn.id) : error
+  }
+}

@@ -1,0 +1,45 @@
+import type { Json, RouteReply, RouteRequest } from '@svc/core/contracts'
+import type { Answer } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+const TEXT_TYPE = 'text/plain; charset=utf-8'
+
+/** A request as its route sees it. */
+export function requestOf(x: Exchange): RouteRequest {
+  return { params: x.params, query: x.query, headers: headersOf(x), body: x.body }
+}
+
+function headersOf({ req }: Exchange): Readonly<Record<string, string>> {
+  const cookies = req.headers['set-cookie']
+  // Node joins all repeated headers but this one into text
+  return (cookies ? { ...req.headers, 'set-cookie': cookies.join(', ') } : req.headers) as Record<string, string>
+}
+
+/** Writes an answer in one piece. */
+export function sendReply(x: Exchange, { status, headers, body, text }: RouteReply): void {
+  if (x.gone || x.res.headersSent) return
+  for (const name in headers) x.headers.push(name, headers[name]!)
+  if (text !== undefined) return sendText(x, status ?? 200, headers && hasType(headers) ? undefined : TEXT_TYPE, text)
+  if (body !== undefined) return sendText(x, status ?? 200, JSON_TYPE, JSON.stringify(body))
+  const empty = status ?? 204
+  if (empty !== 204 && empty !== 304) x.headers.push('Content-Length', '0')
+  x.res.writeHead(empty, x.headers)
+  x.res.end()
+}
+
+const hasType = (headers: Readonly<Record<string, string>>) => Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
+
+function sendText({ res, headers }: Exchange, status: number, type: string | undefined, text: string) {
+  if (type) headers.push('Content-Type', type)
+  headers.push('Content-Length', String(Buffer.byteLength(text)))
+  res.writeHead(status, headers)
+  res.end(text)
+}
+
+/** Writes the error record. */
+export function sendError(x: Exchange, { status, record, retryAfter }: Answer): void {
+  x.refused = record.error_code
+  if (retryAfter !== undefined) x.headers.push('Retry-After', String(retryAfter))
+  sendReply(x, { status, body: record as unknown as Json })
+}

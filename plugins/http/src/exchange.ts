@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal, Use } from '@svc/core'
+import type { Json } from '@svc/core/contracts'
+import type { Bound } from './routing.ts'
+
+/** One request on its way through the gates, and its answer. */
+export interface Exchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly method: string
+  readonly path: string
+  /** The query as written, without `?`. */
+  readonly search: string
+  /** `performance.now()` when it came. */
+  readonly began: number
+  readonly ending: AbortController
+  requestId: string
+  principal: Principal
+  /** What the handler is called with; made once the principal is known. */
+  use: Use
+  /** The route that answers; `undefined` where none does. */
+  route: Bound | undefined
+  params: Readonly<Record<string, string>>
+  /** Methods of the path, where the method of the request is none of them. */
+  allowed: readonly string[]
+  query: Readonly<Record<string, string>>
+  body: Json | undefined
+  /** Headers of the answer: name, value, name, value. */
+  readonly headers: string[]
+  /** The error code it was refused with. */
+  refused: string | undefined
+  /** The client has gone, or has been cut off. */
+  gone: boolean
+}
+
+const NOBODY: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
+const NOTHING: Readonly<Record<string, string>> = Object.freeze({})
+
+/** Makes what is known of a request when it comes. */
+export function createExchange(req: IncomingMessage, res: ServerResponse): Exchange {
+  const target = originForm(req.url ?? '/')
+  const mark = target.indexOf('?')
+  const ending = new AbortController()
+  return {
+    req,
+    res,
+    method: req.method ?? 'GET',
+    path: mark === -1 ? target : target.slice(0, mark),
+    search: mark === -1 ? '' : target.slice(mark + 1),
+    began: performance.now(),
+    ending,
+    requestId: '',
+    principal: NOBODY,
+    use: { signal: ending.signal, principal: NOBODY, requestId: '' },
+    route: undefined,
+    params: NOTHING,
+    allowed: [],
+    query: NOTHING,
+    body: undefined,
+    headers: [],
+    refused: undefined,
+    gone: false,
+  }
+}
+
+/** A request line may name the whole URL, as to a proxy: only path and query matter. */
+function originForm(url: string): string {
+  if (url.startsWith('/')) return url
+  const match = /^https?:\/\/[^/?#]*([^#]*)/i.exec(url)
+  return match ? (match[1] || '/') : url
+}

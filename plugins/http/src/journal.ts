@@ -1,0 +1,58 @@
+import type { HookCallers, Log } from '@svc/core'
+import type { HttpFigures, HttpHooks } from '@svc/core/contracts'
+import type { Exchange } from './exchange.ts'
+
+/** What is written down of each request: figures, a line in the log, the hook `done`. */
+export interface Journal {
+  /** The gate: from here to the end of its answer a request is active. */
+  open(x: Exchange): void
+  figures(): HttpFigures
+}
+
+/** Nginx's word for a client that left before the answer. */
+const CLIENT_LEFT = 499
+
+export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal {
+  let total = 0
+  let active = 0
+  const close = (x: Exchange) => {
+    active--
+    if (!x.res.writableFinished) {
+      x.gone = true
+      x.ending.abort(clientLeft())
+    }
+    const status = x.gone && !x.res.headersSent ? CLIENT_LEFT : x.res.statusCode
+    const ms = performance.now() - x.began
+    const route = x.route?.route.path ?? ''
+    log.info(lineOf(x, route, status, ms), 'request')
+    void hooks.done({ method: x.method, route, status, seconds: ms / 1000 }, x.use)
+  }
+  return {
+    open(x) {
+      total++
+      active++
+      whenClosed(x, close)
+    },
+    figures: () => ({ requestsTotal: total, requestsActive: active }),
+  }
+}
+
+/** A request that was pipelined behind another has no socket of its own yet, and may never get one: then its connection's end is its own. */
+function whenClosed(x: Exchange, close: (x: Exchange) => void) {
+  let open = true
+  const once = () => {
+    if (!open) return
+    open = false
+    close(x)
+  }
+  x.res.on('close', once)
+  if (x.res.socket === null) x.req.socket.once('close', once)
+}
+
+function lineOf(x: Exchange, route: string, status: number, ms: number) {
+  const line = { method: x.method, route, status, ms: Math.round(ms * 100) / 100, request_id: x.requestId, principal: x.principal.id }
+  if (x.refused !== undefined) return { ...line, error_code: x.refused }
+  return x.gone ? { ...line, gone: true } : line
+}
+
+const clientLeft = () => new DOMException('the client has left', 'AbortError')

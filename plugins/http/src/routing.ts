@@ -1,0 +1,72 @@
+import { Router } from '@koa/router'
+import type { Log, SlotView } from '@svc/core'
+import type { Route } from '@svc/core/contracts'
+import { type Checks, createChecks } from './validation.ts'
+
+/** A route with what is made once for it. */
+export interface Bound {
+  readonly name: string
+  readonly route: Route
+  readonly checks: Checks
+}
+
+/** What a path leads to. */
+export interface Found {
+  readonly bound?: Bound
+  readonly params: Readonly<Record<string, string>>
+  /** Methods that the path has; empty: there is no such path. */
+  readonly allowed: readonly string[]
+}
+
+export interface Routing {
+  find(method: string, path: string): Found
+}
+
+const NOWHERE: Found = { params: {}, allowed: [] }
+const nobody = () => {}
+
+/** Finds routes by method and path. Routes come and go: the router is made again when the slot has changed. */
+export function createRouting(routes: SlotView<Route>, log: Log): Routing {
+  const known = new WeakMap<Route, Bound>()
+  let table = new Map<string, Bound>()
+  let router = new Router()
+  let built = -1
+  const boundOf = (name: string, route: Route) => {
+    const bound = known.get(route) ?? { name, route, checks: createChecks(route) }
+    known.set(route, bound)
+    return bound
+  }
+  const build = () => {
+    built = routes.version
+    table = new Map(sorted(withoutTwins(routes, log)).map(([name, route]) => [name, boundOf(name, route)]))
+    router = new Router({ sensitive: true })
+    for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
+  }
+  return {
+    find(method, path) {
+      if (built !== routes.version) build()
+      const { path: layers, pathAndMethod } = router.match(path, method)
+      const layer = pathAndMethod[0]
+      const bound = layer && table.get(layer.name ?? '')
+      if (bound) return { bound, params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params, allowed: [] }
+      return layers.length > 0 ? { params: NOWHERE.params, allowed: methodsOf(layers) } : NOWHERE
+    },
+  }
+}
+
+const methodsOf = (layers: readonly { methods: string[] }[]) => [...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS'])]
+
+/** `/a/b` before `/a/:id`, whoever was added first. */
+const sorted = (entries: [string, Route][]) => entries.toSorted(([, a], [, b]) => rank(a) - rank(b))
+const rank = ({ path }: Route) => path.split('/').filter(part => part.startsWith(':')).length
+
+function withoutTwins(routes: SlotView<Route>, log: Log): [string, Route][] {
+  const seen = new Map<string, string>()
+  return routes.entries().filter(([name, route]) => {
+    const place = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
+    const first = seen.get(place)
+    if (first) log.error({ route: name, first, plugin: routes.owner(name) }, `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`)
+    else seen.set(place, name)
+    return first === undefined
+  })
+}

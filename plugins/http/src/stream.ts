@@ -1,0 +1,110 @@
+import type { ServerResponse } from 'node:http'
+import { HEARTBEAT } from '@svc/sse'
+import type { Exchange } from './exchange.ts'
+
+export interface StreamLimits {
+  /** Milliseconds between the heartbeats of an event stream. */
+  readonly heartbeatMs: number
+  /** Milliseconds after which a reader that takes nothing is cut off. */
+  readonly stallMs: number
+}
+
+const EVENTS = 'text/event-stream'
+const EVENT_HEADERS = ['Content-Type', EVENTS, 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no']
+/** So much text goes out at once, even if the loop has not turned since the last write. */
+const CHUNK = 65_536
+
+/**
+ * Sends the items of a stream as they come. Headers go with the first item: what is thrown before it can still be an ordinary error record.
+ * Ends when the stream does, or the reader is gone; then the iterator is returned.
+ */
+export async function sendStream(x: Exchange, items: AsyncIterable<string>, type: string, limits: StreamLimits): Promise<void> {
+  const iterator = items[Symbol.asyncIterator]()
+  let over = false
+  const leave = () => {
+    if (!over) void iterator.return?.().catch(() => {})
+    over = true
+  }
+  x.ending.signal.addEventListener('abort', leave, { once: true })
+  try {
+    const first = await iterator.next()
+    if (!x.gone) over = await send(x, iterator, first, type, limits)
+  } catch (error) {
+    over = true
+    throw error
+  } finally {
+    x.ending.signal.removeEventListener('abort', leave)
+    leave()
+  }
+}
+
+/** Answers whether the stream came to its own end. */
+async function send(x: Exchange, iterator: AsyncIterator<string>, first: IteratorResult<string>, type: string, limits: StreamLimits): Promise<boolean> {
+  x.headers.push(...(type === EVENTS ? EVENT_HEADERS : ['Content-Type', type]))
+  x.res.writeHead(200, x.headers)
+  using outlet = createOutlet(x.res, limits, type === EVENTS)
+  for (let item = first; !item.done; item = await iterator.next()) {
+    const wait = outlet.take(item.value)
+    if (wait) await wait
+    if (x.gone) return false
+  }
+  outlet.end()
+  return true
+}
+
+interface Outlet extends Disposable {
+  /** Takes text; answers what to wait for before more is given. */
+  take(text: string): Promise<void> | undefined
+  end(): void
+}
+
+/** Gathers what comes within one turn of the loop into one write, the first at once, and holds no more than the reader takes. */
+function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimits, events: boolean): Outlet {
+  let pending = ''
+  let asked: NodeJS.Immediate | undefined
+  let begun = false
+  let blocked: Promise<void> | undefined
+  const flush = () => {
+    asked = undefined
+    if (pending === '' || blocked || res.destroyed) return
+    const text = pending
+    pending = ''
+    if (!res.write(text)) blocked = drained(res, stallMs).then(() => void (blocked = undefined)).then(flush)
+  }
+  const beat = () => {
+    pending ||= HEARTBEAT
+    flush()
+  }
+  const timer = events ? setInterval(beat, heartbeatMs) : undefined
+  return {
+    take(text) {
+      pending += text
+      if (blocked) return blocked
+      if (begun && pending.length < CHUNK) return void (asked ??= setImmediate(flush))
+      flush()
+      if (begun) return blocked ?? turn()
+      begun = true
+      return blocked
+    },
+    end: () => void (res.destroyed || res.end(pending)),
+    [Symbol.dispose]() {
+      clearInterval(timer)
+      clearImmediate(asked)
+    },
+  }
+}
+
+const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+
+/** Waits until the reader has taken what was written, or is gone; one that takes nothing is cut off. */
+function drained(res: ServerResponse, stallMs: number): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(() => res.destroy(), stallMs)
+    const done = () => {
+      clearTimeout(timer)
+      res.off('drain', done).off('close', done)
+      resolve()
+    }
+    res.on('drain', done).on('close', done)
+  })
+}

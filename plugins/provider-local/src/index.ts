@@ -1,0 +1,25 @@
+import { definePlugin, schema } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+import { createLocalProvider, type LocalConfig } from './local-provider.ts'
+import { MODELS } from './models.ts'
+
+const tokens = { type: 'integer', minimum: 1 }
+const model = {
+  type: 'object',
+  properties: { id: { type: 'string', minLength: 1 }, context: tokens, output: tokens },
+  required: ['id', 'context', 'output'],
+  additionalProperties: false,
+}
+
+export default definePlugin({
+  instances: 'providers',
+  type: 'local',
+  config: schema<LocalConfig>({
+    type: 'object',
+    properties: { models: { type: 'array', items: model, minItems: 1, default: MODELS } },
+    additionalProperties: false,
+  }),
+  setup(scope) {
+    scope.add(Providers, scope.instance ?? 'local', createLocalProvider(scope.config))
+  },
+})

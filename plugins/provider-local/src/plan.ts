@@ -1,0 +1,76 @@
+import type { SvcError } from '@svc/core'
+import type { ModelEvent, ModelRequest } from '@svc/core/contracts'
+import type { AskedTool } from './directives.ts'
+import { asked, contextTooLong } from './errors.ts'
+import { countInput } from './input.ts'
+import type { LocalModel } from './models.ts'
+import { replyTo } from './reply.ts'
+import type { Tokens } from './tokens.ts'
+import type { LocalTurn } from './turn.ts'
+
+/** Everything a call will yield, in order, and what it throws in the end, if anything. */
+export interface Plan {
+  readonly events: readonly ModelEvent[]
+  readonly failure?: SvcError
+}
+
+/** Works out the whole answer before its first piece goes out. Throws MODEL_FAILED where the messages do not fit the model. */
+export async function planReply(
+  tokens: Tokens,
+  model: LocalModel,
+  request: ModelRequest,
+  turn: LocalTurn,
+  signal: AbortSignal
+): Promise<Plan> {
+  const input = await countInput(tokens, request, signal)
+  if (input > model.context) throw contextTooLong(model.id, model.context, input)
+  const reply = replyTo(request, turn)
+  if ('calls' in reply) return planCalls(tokens, reply.calls, turn, input, signal)
+  const room = Math.min(request.maxTokens ?? model.output, model.output, Math.max(1, model.context - input))
+  const said = await say(tokens, reply.say, room, signal)
+  if (turn.fail) return fail(said.events, turn.fail.after, asked(turn.fail.kind, { limit: model.context, count: input }))
+  said.events.push(
+    { type: 'usage', usage: { input, output: said.output } },
+    { type: 'finish', reason: said.cut ? 'length' : 'stop' }
+  )
+  return said
+}
+
+interface Said {
+  readonly events: ModelEvent[]
+  readonly output: number
+  /** Whether there was more to say. */
+  readonly cut: boolean
+}
+
+async function say(tokens: Tokens, texts: readonly string[], room: number, signal: AbortSignal): Promise<Said> {
+  const events: ModelEvent[] = []
+  let output = 0
+  for (const text of texts) {
+    const pieces = await tokens.pieces(text, room - output, signal)
+    for (let at = 0; at < pieces.parts.length; at++) {
+      if (output + pieces.tokens[at]! > room) return { events, output, cut: true }
+      output += pieces.tokens[at]!
+      events.push(pieces.parts[at]!)
+    }
+  }
+  return { events, output, cut: false }
+}
+
+async function planCalls(
+  tokens: Tokens,
+  calls: readonly AskedTool[],
+  turn: LocalTurn,
+  input: number,
+  signal: AbortSignal
+): Promise<Plan> {
+  const parts = calls.map((call, at): ModelEvent => ({ type: 'tool_call', id: `call_${turn.number}_${at + 1}`, ...call }))
+  const written = calls.flatMap(call => [call.tool, JSON.stringify(call.arguments)])
+  const output = await tokens.count(written, signal)
+  return { events: [...parts, { type: 'usage', usage: { input, output } }, { type: 'finish', reason: 'tool_calls' }] }
+}
+
+const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): Plan => ({
+  events: events.slice(0, after),
+  failure,
+})

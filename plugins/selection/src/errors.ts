@@ -1,0 +1,21 @@
+import { svcError } from '@svc/core'
+
+export const providerNotFound = (provider: string, available: readonly string[]) =>
+  svcError('PROVIDER_NOT_FOUND', `there is no provider "${provider.slice(0, 100)}"`, {
+    details: { provider: provider.slice(0, 100), available },
+    mend: available.length > 0 ? `one of: ${available.join(', ')}` : 'configure one: providers: { local: {} }',
+  })
+
+export const modelNotFound = (provider: string | null, model: string, available: readonly string[]) =>
+  svcError('MODEL_NOT_FOUND', `${provider ? `provider "${provider}" has` : 'there is'} no model "${model.slice(0, 200)}"`, {
+    details: { provider, model: model.slice(0, 200), available },
+    mend: `one of: ${available.slice(0, 20).join(', ')}`,
+  })
+
+export const notAllowed = (field: string, value: string, allowed: readonly string[]) =>
+  svcError('INVALID_VALUE', `there is no ${field} "${value.slice(0, 100)}"`, {
+    details: { field, value: value.slice(0, 100), allowed, reason: 'unknown' },
+    mend: `one of: ${allowed.join(', ')}`,
+  })
+
+export const profilesInvalid = (message: string, where: string, mend: string) => svcError('PROFILES_INVALID', message, { where, mend })

@@ -1,0 +1,41 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { definePlugin, Host, schema, systemUse } from '@svc/core'
+import { Modes, Providers, Selection, Store } from '@svc/core/contracts'
+import { checkBegin } from './begin.ts'
+import { readProfiles } from './profiles.ts'
+import { createSelection } from './selection.ts'
+import { openSession } from './state.ts'
+
+export interface SelectionConfig {
+  /** Profile at start. */
+  profile?: string
+  /** Mode at start. */
+  mode?: string
+  /** File of the profiles. Default `<svc home>/profiles.yaml`. */
+  profiles_file?: string
+}
+
+export default definePlugin({
+  section: 'selection',
+  config: schema<SelectionConfig>({
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      profile: { type: 'string', minLength: 1, description: 'Profile at start' },
+      mode: { type: 'string', minLength: 1, description: 'Mode at start' },
+      profiles_file: { type: 'string', minLength: 1, description: 'File of the profiles; default <svc home>/profiles.yaml' },
+    },
+  }),
+  requires: { store: Store, host: Host, providers: Providers, modes: Modes },
+  provides: Selection,
+  async setup(scope, { store, host, providers, modes }) {
+    const { profiles_file, ...begin } = scope.config
+    const home = process.env.SVC_HOME ?? join(homedir(), '.svc')
+    const profiles = await readProfiles(profiles_file ?? join(home, 'profiles.yaml'))
+    const lasting = systemUse(scope.signal, 'selection')
+    const session = await openSession(store, (await host.report(lasting)).serverId, scope.log, lasting)
+    scope.tap(Host.hooks.ready, () => checkBegin(begin, profiles, modes))
+    return createSelection({ profiles, session, providers, modes, begin })
+  },
+})

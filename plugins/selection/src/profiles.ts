@@ -1,0 +1,110 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { codeOf, type Fault, type Layer, nearest, readConfigFile, schema } from '@svc/core'
+import type { Profile } from '@svc/core/contracts'
+import { profilesInvalid } from './errors.ts'
+
+/** The profiles of `profiles.yaml`: at least the default one. */
+export interface Profiles {
+  readonly default: string
+  readonly byName: ReadonlyMap<string, Profile>
+}
+
+interface ProfileEntry {
+  description?: string
+  provider?: string
+  model?: string
+  temperature?: number
+  max_tokens?: number
+  system_prompt?: string
+  mode?: string
+  tools?: string[]
+  fallback?: { provider: string; model: string; weight?: number }[]
+}
+interface ProfilesFile {
+  default: string
+  profiles: Record<string, ProfileEntry>
+}
+
+const text = { type: 'string', minLength: 1 }
+const closed = (properties: object, required: string[] = []) => ({ type: 'object', additionalProperties: false, properties, required })
+const candidate = closed({ provider: text, model: text, weight: { type: 'number', exclusiveMinimum: 0 } }, ['provider', 'model'])
+const profile = closed({
+  description: { type: 'string' },
+  provider: text,
+  model: text,
+  temperature: { type: 'number', minimum: 0, maximum: 1 },
+  max_tokens: { type: 'integer', minimum: 1 },
+  system_prompt: { type: 'string' },
+  mode: text,
+  tools: { type: 'array', items: text },
+  fallback: { type: 'array', items: candidate },
+})
+/** What `profiles.yaml` may say. */
+export const PROFILES_SCHEMA = schema<ProfilesFile>(
+  closed({ default: { type: 'string', default: 'default' }, profiles: { type: 'object', additionalProperties: profile, default: { default: {} } } }),
+)
+
+/** What is written at the first run. */
+export const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
+# Every key is optional; what a profile leaves out is decided by the request, the override or the first configured provider.
+default: default
+
+profiles:
+  default:
+    description: The first configured provider, as it comes
+  # careful:
+  #   description: A low temperature and a limit on the reply
+  #   provider: local
+  #   model: local-1
+  #   temperature: 0.1
+  #   max_tokens: 1024
+  #   system_prompt: Answer briefly and say when you are not sure.
+  #   mode: review
+  #   tools: [read_file, list_directory]
+  #   fallback:
+  #     - { provider: local, model: local-small }
+`
+
+/** Reads the profiles; writes a commented default where there is no file yet. Throws PROFILES_INVALID with line and mend. */
+export async function readProfiles(file: string): Promise<Profiles> {
+  const layer = await read(file)
+  const value = structuredClone(layer.value)
+  const [fault] = PROFILES_SCHEMA.check(value)
+  if (fault) throw faultError(file, layer, fault)
+  const { default: first, profiles } = value as unknown as ProfilesFile
+  const byName = new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)]))
+  if (!byName.has(first)) throw profilesInvalid(`default names the profile "${first}", which is not there`, place(file, layer, ['default']), `one of: ${[...byName.keys()].join(', ')}`)
+  return { default: first, byName }
+}
+
+async function read(file: string): Promise<Layer> {
+  try {
+    return await readConfigFile(file)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    // another process may write it at the same moment: the content is the same
+    await writeFile(file, FIRST_PROFILES, { mode: 0o600, flag: 'wx' }).catch((left: unknown) => {
+      if (codeOf(left) !== 'EEXIST') throw left
+    })
+    return readConfigFile(file)
+  }
+}
+
+const place = (file: string, layer: Layer, keys: readonly string[]) => `${basename(file)}:${layer.line?.(keys) ?? 1}`
+
+function faultError(file: string, layer: Layer, fault: Fault) {
+  const near = fault.nearest ?? (fault.keyword === 'unknown' ? nearest(fault.keys.at(-1) ?? '', (fault.allowed ?? []) as string[]) : undefined)
+  const known = fault.keyword === 'unknown' ? `known here: ${(fault.allowed ?? []).join(', ')}` : 'mend the value'
+  return profilesInvalid(`${fault.path} ${fault.message}`, place(file, layer, fault.keys), near ? `did you mean "${near}"?` : known)
+}
+
+function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {
+  return {
+    name,
+    ...same,
+    ...(max_tokens === undefined ? {} : { maxTokens: max_tokens }),
+    ...(system_prompt === undefined ? {} : { systemPrompt: system_prompt }),
+  }
+}

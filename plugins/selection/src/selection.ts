@@ -1,0 +1,70 @@
+import type { SlotView, Use } from '@svc/core'
+import type { Effective, Mode, ModelChoice, Profile, Provider, Selected, Selection } from '@svc/core/contracts'
+import { choiceOf, choose, wishOf } from './choose.ts'
+import { notAllowed } from './errors.ts'
+import type { Profiles } from './profiles.ts'
+import type { Session } from './state.ts'
+
+export interface SelectionParts {
+  readonly profiles: Profiles
+  readonly session: Session
+  readonly providers: SlotView<Provider>
+  readonly modes: SlotView<Mode>
+  /** Profile and mode that the server was started with. */
+  readonly begin: { readonly profile?: string; readonly mode?: string }
+}
+
+const FALLBACK_MODE = 'build'
+
+/** Decides who answers, from request, override, profile and default. */
+export function createSelection(parts: SelectionParts): Selection {
+  const { profiles, session, providers, modes, begin } = parts
+  const profileNow = (): Profile => {
+    const name = session.now.profile ?? begin.profile ?? profiles.default
+    return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
+  }
+  const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
+  const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
+
+  async function effective(use: Use): Promise<Effective> {
+    const choice = await choose(standing(), providers, use).catch(() => named(session.now.override ?? profileNow()))
+    const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
+    return { ...choice, ...names, override: session.now.override }
+  }
+
+  return {
+    effective,
+
+    profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
+
+    async select(asked, use): Promise<Selected> {
+      const profile = profileNow()
+      const mode = modeNow()
+      const choice = await choose([choiceOf(asked, 'request'), ...standing()], providers, use)
+      return { ...choice, profile, mode, fallback: profile.fallback ?? [] }
+    },
+
+    async switchProfile(name, use) {
+      if (!profiles.byName.has(name)) throw notAllowed('profile', name, [...profiles.byName.keys()])
+      await session.change({ profile: name, override: null }, use)
+      return effective(use)
+    },
+
+    async switchModel(provider, model, use) {
+      await choose([choiceOf({ provider, model }, 'override')], providers, use)
+      await session.change({ override: { provider, model } }, use)
+      return effective(use)
+    },
+
+    async switchMode(mode, use) {
+      if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
+      await session.change({ mode }, use)
+      return effective(use)
+    },
+  }
+}
+
+/** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to mend. */
+function named({ provider = '', model = '' }: { provider?: string; model?: string }): ModelChoice {
+  return { provider, model, source: { provider: 'profile', model: 'profile' } }
+}

@@ -1,0 +1,72 @@
+import { codeOf, type Log, type Use } from '@svc/core'
+import type { Json, Space, Store } from '@svc/core/contracts'
+
+/** What was switched in this server; `null` where nothing was. */
+export interface SessionState {
+  readonly profile: string | null
+  readonly override: { readonly provider: string; readonly model: string } | null
+  readonly mode: string | null
+}
+
+const NOTHING: SessionState = { profile: null, override: null, mode: null }
+const COLLECTION = 'sessions'
+const SPACE: Space = { name: 'selection', version: 1, collections: { [COLLECTION]: { indexes: { by_changed: ['changed'] }, watched: true } } }
+const KEPT_MS = 400 * 24 * 3600 * 1000
+
+/** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
+export interface Session {
+  readonly now: SessionState
+  /** Changes it for all workers; answers once it is kept. */
+  change(change: Partial<SessionState>, use: Use): Promise<void>
+}
+
+/** Takes up the session `key` (a server's id); follows what other workers change until `lasting.signal` aborts. */
+export async function openSession(store: Store, key: string, log: Log, lasting: Use): Promise<Session> {
+  await store.open(SPACE, lasting)
+  await forgetOld(store, lasting)
+  let version = 0
+  let now = NOTHING
+  const take = (value: Json | undefined, of: number) => {
+    if (of <= version || value === undefined) return
+    version = of
+    now = stateOf(value)
+  }
+  const follow = async () => {
+    for await (const change of store.watch(COLLECTION, lasting)) if (change.key === key) take(change.value, change.version)
+  }
+  // begun before the first reading, so that no change falls between the two
+  follow().catch((error: unknown) => {
+    if (!lasting.signal.aborted) log.error({ err: error }, 'switches made by other workers are no longer seen')
+  })
+  const stored = await store.get(COLLECTION, key, lasting)
+  take(stored?.value, stored?.version ?? 0)
+
+  const put = async (change: Partial<SessionState>, use: Use): Promise<void> => {
+    const next = { ...now, ...change }
+    const value = { ...next, changed: Date.now() }
+    const from = version
+    try {
+      await store.batch([{ op: 'put', collection: COLLECTION, key, value, ifVersion: from }], {}, use)
+      take(value, from + 1)
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+      const theirs = await store.get(COLLECTION, key, use)
+      take(theirs?.value, theirs?.version ?? 0)
+      await put(change, use)
+    }
+  }
+  return {
+    get now() {
+      return now
+    },
+    change: put,
+  }
+}
+
+const stateOf = (value: Json): SessionState => ({ ...NOTHING, ...(value as unknown as SessionState) })
+
+/** Sessions of servers that ended long ago. */
+async function forgetOld(store: Store, use: Use): Promise<void> {
+  const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, use)
+  if (records.length > 0) await store.batch(records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })), {}, use)
+}

@@ -1,0 +1,51 @@
+import { storeInvalid } from '@svc/space'
+import type { Json } from '@svc/core/contracts'
+
+/** A value of the store's own, which nobody can change, and about how many bytes it takes. */
+export interface Kept {
+  readonly value: Json
+  readonly bytes: number
+}
+
+const NODE = 16
+
+/** Copies a value as JSON would (absent properties left out, NaN null) and freezes it, so that reads can hand it out as it is. */
+export function keep(value: unknown): Kept {
+  const tally = { bytes: 0 }
+  try {
+    return { value: copy(value, tally), bytes: tally.bytes }
+  } catch (error) {
+    if (error instanceof RangeError) throw storeInvalid('the value is nested too deeply')
+    throw error
+  }
+}
+
+function copy(value: unknown, tally: { bytes: number }): Json {
+  tally.bytes += NODE
+  if (typeof value === 'string') {
+    tally.bytes += value.length
+    return value
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
+  if (typeof value === 'boolean' || value === null) return value
+  if (typeof value !== 'object') throw storeInvalid(`a value must be JSON, was of type ${typeof value}`)
+  return Array.isArray(value) ? copyList(value, tally) : copyObject(value, tally)
+}
+
+function copyList(list: readonly unknown[], tally: { bytes: number }): Json {
+  const out: Json[] = []
+  for (const item of list) out.push(item === undefined ? null : copy(item, tally))
+  return Object.freeze(out)
+}
+
+function copyObject(source: object, tally: { bytes: number }): Json {
+  const out: Record<string, Json> = {}
+  for (const key of Object.keys(source)) {
+    const item = (source as Record<string, unknown>)[key]
+    if (item === undefined) continue
+    tally.bytes += key.length
+    if (key === '__proto__') Object.defineProperty(out, key, { value: copy(item, tally), enumerable: true })
+    else out[key] = copy(item, tally)
+  }
+  return Object.freeze(out)
+}

@@ -1,0 +1,74 @@
+import { type Attempt, createLeaseQueue, type LeaseQueue, storeFenced } from '@svc/space'
+import type { Fence, Lease } from '@svc/core/contracts'
+
+interface Holding {
+  readonly holder: string
+  readonly fence: number
+  expiresAt: number
+}
+
+/** The leases of one process. */
+export interface Leases {
+  readonly queue: LeaseQueue
+  renew(lease: Fence, ttlMs: number): Lease
+  release(lease: Fence): void
+  releaseHolder(prefix: string): void
+  /** Throws STORE_FENCED unless nobody has held the lease since. */
+  check(fence: Fence): void
+}
+
+/** Forgotten this long after it ran out: until then its holder may still write with it. */
+const KEEP_MS = 60 * 60_000
+
+/** Makes the leases of a store in memory. */
+export function createLeases(): Leases {
+  const held = new Map<string, Holding>()
+  // Beyond any fence of an earlier process: it counts from the clock, faster than anyone can ask.
+  let last = Date.now() * 1000
+  let swept = Date.now()
+
+  const attempt = (name: string, holder: string, ttlMs: number): Attempt => {
+    const now = Date.now()
+    if (now - swept > KEEP_MS) sweep(held, (swept = now))
+    const there = held.get(name)
+    if (there && there.expiresAt > now) return { busyUntil: there.expiresAt }
+    const holding = { holder, fence: ++last, expiresAt: now + ttlMs }
+    held.set(name, holding)
+    return { lease: name, fence: holding.fence, expiresAt: holding.expiresAt }
+  }
+  const holdingOf = ({ lease, fence }: Fence) => {
+    const there = held.get(lease)
+    if (there?.fence !== fence) throw storeFenced(lease, fence)
+    return there
+  }
+  const queue = createLeaseQueue({
+    attempt: async (lease, { holder, ttlMs }) => attempt(lease, holder, ttlMs),
+    release: async lease => release(lease),
+    lookAgain: () => Number.POSITIVE_INFINITY,
+  })
+  const release = ({ lease, fence }: Fence) => {
+    if (held.get(lease)?.fence !== fence) return
+    held.delete(lease)
+    queue.freed(lease)
+  }
+  return {
+    queue,
+    renew(lease, ttlMs) {
+      const there = holdingOf(lease)
+      const now = Date.now()
+      if (there.expiresAt <= now) throw storeFenced(lease.lease, lease.fence)
+      there.expiresAt = now + ttlMs
+      return { lease: lease.lease, fence: lease.fence, expiresAt: there.expiresAt }
+    },
+    release,
+    releaseHolder(prefix) {
+      for (const [name, { holder }] of held) if (holder.startsWith(prefix)) held.delete(name)
+      queue.freed()
+    },
+    check: holdingOf,
+  }
+}
+
+function sweep(held: Map<string, Holding>, now: number): void {
+  for (const [name, { expiresAt }] of held) if (now - expiresAt > KEEP_MS) held.delete(name)
+}

@@ -1,0 +1,86 @@
+import { storeTooLarge } from '@svc/space'
+
+/** How much the store may hold. */
+export interface RoomLimits {
+  /** Records and log entries together. */
+  readonly maxRecords: number
+  /** About so many bytes of values and keys. */
+  readonly maxBytes: number
+  /** Whether the oldest may go to make room. */
+  readonly evict: boolean
+}
+
+interface Thing {
+  bytes: number
+  count: number
+}
+
+/**
+ * Counts what is held, by space and thing: whatever shares a key or stream id within one space (a conversation's record and its
+ * log) is one thing, kept or given up as a whole.
+ */
+export interface Room {
+  readonly bytes: number
+  readonly count: number
+  /** Counts a change of a thing, which thereby becomes the youngest of its space. */
+  change(space: string, id: string, bytes: number, count: number): void
+  /** Gives up things, oldest first, until the limits hold, but none of `keep`. Throws STORE_TOO_LARGE when that does not suffice. */
+  fit(keep: ReadonlySet<string>, evict: (space: string, id: string) => void): void
+}
+
+/** How `keep` names a thing. */
+export const thingName = (space: string, id: string): string => `${space}\u0000${id}`
+
+/** Makes the books of a store. */
+export function createRoom(limits: RoomLimits): Room {
+  const spaces = new Map<string, { bytes: number; things: Map<string, Thing> }>()
+  let [bytes, count] = [0, 0]
+  const isOver = () => bytes > limits.maxBytes || count > limits.maxRecords
+
+  const spaceOf = (name: string) => {
+    let space = spaces.get(name)
+    if (!space) spaces.set(name, (space = { bytes: 0, things: new Map() }))
+    return space
+  }
+  // Of the fullest space only: what is small and rarely written (a setting, a token) is not pushed out by what is plenty.
+  const oldest = (keep: ReadonlySet<string>): [string, string] | undefined => {
+    const fullest = [...spaces].sort(([, a], [, b]) => b.bytes - a.bytes)[0]
+    if (!fullest) return undefined
+    const [name, { things }] = fullest
+    for (const id of things.keys()) if (!keep.has(thingName(name, id))) return [name, id]
+    return undefined
+  }
+  return {
+    get bytes() {
+      return bytes
+    },
+    get count() {
+      return count
+    },
+    change(name, id, moreBytes, more) {
+      const space = spaceOf(name)
+      const thing = space.things.get(id) ?? { bytes: 0, count: 0 }
+      space.things.delete(id)
+      thing.bytes += moreBytes
+      thing.count += more
+      if (thing.count > 0) space.things.set(id, thing)
+      space.bytes += moreBytes
+      bytes += moreBytes
+      count += more
+    },
+    fit(keep, evict) {
+      while (isOver()) {
+        const victim = limits.evict ? oldest(keep) : undefined
+        if (!victim) throw full(limits)
+        evict(...victim)
+      }
+    },
+  }
+}
+
+const full = ({ maxRecords, maxBytes }: RoomLimits) =>
+  storeTooLarge(
+    `the store in memory is full: it holds at most ${maxRecords} records and ${maxBytes} bytes`,
+    'raise store.max_records or store.max_bytes, set store.evict: true, or use @svc/plugin-store-sqlite',
+    { maxRecords, maxBytes }
+  )

@@ -1,0 +1,129 @@
+import {
+  byBytes,
+  type Catalog,
+  checkLease,
+  checkOps,
+  checkRange,
+  checkRead,
+  createCatalog,
+  cursorOf,
+  storeClosed,
+  storeNewer,
+} from '@svc/space'
+import type { Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
+import { createBatches, type Held } from './batch.ts'
+import { createChanges } from './changes.ts'
+import { createLeases } from './leases.ts'
+import { createRoom, type RoomLimits } from './room.ts'
+import { createTable } from './table.ts'
+
+/** A store that lives as long as its process; disposing of it ends its watches and waits. */
+export type MemoryStore = Store & AsyncDisposable
+
+/** Makes a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
+export function createMemoryStore(limits: RoomLimits): MemoryStore {
+  const catalog = createCatalog()
+  const held: Held = { tables: new Map(), logs: new Map(), versions: new Map() }
+  const batches = createBatches(held, catalog, createRoom(limits))
+  const changes = createChanges()
+  const leases = createLeases()
+  let closed = false
+  const enter = (signal: AbortSignal) => {
+    signal.throwIfAborted()
+    if (closed) throw storeClosed()
+  }
+
+  return {
+    async open(space, use) {
+      enter(use.signal)
+      return { version: open(space, catalog, held) }
+    },
+    async get(collection, key, use) {
+      enter(use.signal)
+      catalog.collection(collection)
+      return held.tables.get(collection)!.get(key)?.record
+    },
+    async range(collection, query, use) {
+      enter(use.signal)
+      return range(collection, query, catalog, held)
+    },
+    async read(log, id, query, use) {
+      enter(use.signal)
+      checkRead(log, id, query, catalog)
+      return read(held.logs.get(log)!.get(id)?.values ?? [], query)
+    },
+    async batch(ops, { fence }, use) {
+      enter(use.signal)
+      checkOps(ops, catalog)
+      if (fence) leases.check(fence)
+      const done = batches.run(ops)
+      changes.tell(done.changes)
+      return { results: done.results }
+    },
+    async acquire(lease, request, use) {
+      enter(use.signal)
+      checkLease(lease, request.ttlMs, request.waitMs, request.holder)
+      return leases.queue.acquire(lease, request, use)
+    },
+    async renew(lease, ttlMs, use) {
+      enter(use.signal)
+      checkLease(lease.lease, ttlMs)
+      return leases.renew(lease, ttlMs)
+    },
+    async release(lease, use) {
+      enter(use.signal)
+      leases.release(lease)
+    },
+    async releaseHolder(holderPrefix, use) {
+      enter(use.signal)
+      leases.releaseHolder(holderPrefix)
+    },
+    watch(collection, use) {
+      catalog.collection(collection)
+      return changes.watch(collection, use.signal)
+    },
+    async probe(use) {
+      enter(use.signal)
+      return { kind: 'memory', durable: false }
+    },
+    async [Symbol.asyncDispose]() {
+      closed = true
+      leases.queue.close()
+      changes.close()
+    },
+  }
+}
+
+function open(space: Space, catalog: Catalog, held: Held): number {
+  const stored = held.versions.get(space.name) ?? 0
+  if (stored > space.version) throw storeNewer(`the space "${space.name}"`, stored, space.version)
+  catalog.declare(space)
+  for (const name of Object.keys(space.collections ?? {})) {
+    const declared = catalog.collection(name)
+    const table = held.tables.get(name)
+    if (table) table.declare(declared)
+    else held.tables.set(name, createTable(declared))
+  }
+  for (const log of space.logs ?? []) if (!held.logs.has(log)) held.logs.set(log, new Map())
+  if (stored === 0) held.versions.set(space.name, space.version)
+  return stored
+}
+
+function range(collection: string, query: RangeQuery, catalog: Catalog, held: Held): RangePage {
+  const { paths, span } = checkRange(collection, query, catalog)
+  const table = held.tables.get(collection)!
+  const high = span.high === undefined ? undefined : byBytes(span.high)
+  const places = table.order(paths).slice(byBytes(span.low), high, query.reverse ?? false, query.limit + 1)
+  const records = places.slice(0, query.limit).map(({ item }) => table.get(item)!.record)
+  return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
+}
+
+function read(values: readonly Json[], { from, reverse, limit }: LogQuery): LogEntry[] {
+  if (!reverse) return values.slice((from ?? 1) - 1, (from ?? 1) - 1 + limit).map((value, i) => ({ seq: (from ?? 1) + i, value }))
+  const end = Math.min(from ?? values.length, values.length)
+  const start = Math.max(0, end - limit)
+  return values
+    .slice(start, end)
+    .map((value, i) => ({ seq: start + i + 1, value }))
+    .reverse()
+}

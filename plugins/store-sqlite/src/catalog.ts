@@ -1,0 +1,118 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { IndexPaths, Json, Space } from '@svc/core/contracts'
+import { sortKey } from '@svc/space/sort-key'
+import { Refusal } from './trouble.ts'
+
+/** An index as the file keeps it: by its paths, so that processes of two releases can differ about it. */
+export interface StoredIndex {
+  readonly id: number
+  readonly paths: IndexPaths
+}
+export interface StoredCollection {
+  readonly id: number
+  readonly space: string
+  readonly watched: boolean
+  readonly indexes: readonly StoredIndex[]
+}
+
+/** What the file knows of all processes' spaces. */
+export interface StoredCatalog {
+  readonly spaces: ReadonlyMap<string, number>
+  readonly collections: ReadonlyMap<string, StoredCollection>
+  readonly logs: ReadonlyMap<string, { readonly id: number; readonly space: string }>
+}
+
+const all = (db: DatabaseSync, sql: string) => db.prepare(sql).all()
+
+/** Reads the catalog of a file. */
+export function loadCatalog(db: DatabaseSync): StoredCatalog {
+  const indexes = Map.groupBy(all(db, 'SELECT id, collection, paths FROM indexes'), row => Number(row.collection))
+  const collections = all(db, 'SELECT id, name, space, watched FROM collections').map(row => {
+    const own = (indexes.get(Number(row.id)) ?? []).map(index => ({ id: Number(index.id), paths: JSON.parse(String(index.paths)) as string[] }))
+    return [String(row.name), { id: Number(row.id), space: String(row.space), watched: row.watched === 1, indexes: own }] as const
+  })
+  return {
+    spaces: new Map(all(db, 'SELECT name, version FROM spaces').map(row => [String(row.name), Number(row.version)])),
+    collections: new Map(collections),
+    logs: new Map(all(db, 'SELECT id, name, space FROM logs').map(row => [String(row.name), { id: Number(row.id), space: String(row.space) }])),
+  }
+}
+
+/** The id of an index by its paths. */
+export const indexOf = (collection: StoredCollection | undefined, paths: IndexPaths): number | undefined => {
+  const wanted = JSON.stringify(paths)
+  return collection?.indexes.find(index => JSON.stringify(index.paths) === wanted)?.id
+}
+
+/** Whether the file has all of a space as declared, so that opening it writes nothing. */
+export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
+  const collections = Object.entries(space.collections ?? {})
+  return (
+    catalog.spaces.has(space.name) &&
+    (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
+    collections.every(([name, { indexes = {}, watched = false }]) => {
+      const stored = catalog.collections.get(name)
+      return stored?.space === space.name && stored.watched === watched && Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined)
+    })
+  )
+}
+
+/** Writes a space's declaration, builds its new indexes, and answers the version of its data (0 for a new space). Inside a transaction. */
+export function declareSpace(db: DatabaseSync, space: Space): number {
+  const catalog = loadCatalog(db)
+  const stored = catalog.spaces.get(space.name) ?? 0
+  if (stored > space.version) throw new Refusal('STORE_NEWER', `the space "${space.name}"`, stored, space.version)
+  if (isDeclared(catalog, space)) return stored
+  if (stored === 0) db.prepare('INSERT INTO spaces VALUES (?, ?)').run(space.name, space.version)
+  for (const [name, declared] of Object.entries(space.collections ?? {})) {
+    checkOwner('collection', name, space.name, catalog.collections.get(name)?.space)
+    declareCollection(db, space.name, name, declared.watched ?? false, Object.values(declared.indexes ?? {}))
+  }
+  for (const log of space.logs ?? []) {
+    checkOwner('log', log, space.name, catalog.logs.get(log)?.space)
+    db.prepare('INSERT INTO logs(name, space) VALUES (?, ?) ON CONFLICT DO NOTHING').run(log, space.name)
+  }
+  db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")
+  return stored
+}
+
+function checkOwner(kind: string, name: string, space: string, by: string | undefined): void {
+  if (by !== undefined && by !== space) throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
+}
+
+function declareCollection(db: DatabaseSync, space: string, name: string, watched: boolean, indexes: readonly IndexPaths[]): void {
+  db.prepare('INSERT INTO collections(name, space, watched) VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET watched = excluded.watched').run(
+    name,
+    space,
+    watched ? 1 : 0,
+  )
+  const id = Number(db.prepare('SELECT id FROM collections WHERE name = ?').get(name)!.id)
+  for (const paths of indexes) {
+    const made = db.prepare('INSERT INTO indexes(collection, paths) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, JSON.stringify(paths))
+    if (made.changes === 1) build(db, id, Number(made.lastInsertRowid), paths)
+  }
+}
+
+function build(db: DatabaseSync, collection: number, index: number, paths: IndexPaths): void {
+  const insert = db.prepare('INSERT INTO places VALUES (?, ?, ?)')
+  for (const row of db.prepare('SELECT id, key, value FROM records WHERE collection = ?').iterate(collection)) {
+    insert.run(index, sortKey(paths, JSON.parse(String(row.value)) as Json, String(row.key)), Number(row.id))
+  }
+}
+
+/** Notes a space's new version and drops the indexes that its declaration no longer names. Inside a transaction. */
+export function noteMigrated(db: DatabaseSync, space: Space, version: number): void {
+  db.prepare('UPDATE spaces SET version = ? WHERE name = ?').run(version, space.name)
+  db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")
+  if (version !== space.version) return
+  const catalog = loadCatalog(db)
+  for (const [name, { indexes = {} }] of Object.entries(space.collections ?? {})) {
+    const named = new Set(Object.values(indexes).map(paths => JSON.stringify(paths)))
+    for (const { id, paths } of catalog.collections.get(name)?.indexes ?? []) if (!named.has(JSON.stringify(paths))) dropIndex(db, id)
+  }
+}
+
+function dropIndex(db: DatabaseSync, id: number): void {
+  db.prepare('DELETE FROM places WHERE idx = ?').run(id)
+  db.prepare('DELETE FROM indexes WHERE id = ?').run(id)
+}

@@ -1,0 +1,104 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { Refusal } from './trouble.ts'
+
+/** The version of the tables below; a file with a higher one is refused. */
+export const FORMAT = 1
+/** Marks the file as svc's ("svc1"), so that no other program's database is taken for ours. */
+const APPLICATION = 0x73766331
+
+// A log entry's id is its stream's number and its seq in one integer: the entries of a stream lie together, and long ones stay in their leaf.
+const TABLES = `
+CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE spaces(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE collections(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, space TEXT NOT NULL, watched INTEGER NOT NULL) STRICT;
+CREATE TABLE indexes(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, paths TEXT NOT NULL, UNIQUE(collection, paths)) STRICT;
+CREATE TABLE logs(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, space TEXT NOT NULL) STRICT;
+CREATE TABLE records(id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, UNIQUE(collection, key)) STRICT;
+CREATE TABLE places(idx INTEGER NOT NULL, position TEXT NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(idx, position)) STRICT, WITHOUT ROWID;
+CREATE TABLE streams(id INTEGER PRIMARY KEY AUTOINCREMENT, log INTEGER NOT NULL, name TEXT NOT NULL, length INTEGER NOT NULL, UNIQUE(log, name)) STRICT;
+CREATE TABLE entries(id INTEGER PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE leases(name TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE feed(seq INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, key TEXT NOT NULL, gone INTEGER NOT NULL, at INTEGER NOT NULL, UNIQUE(collection, key)) STRICT;
+CREATE INDEX feed_gone ON feed(at) WHERE gone = 1;
+INSERT INTO counters VALUES ('catalog', 0), ('fence', 0), ('fence_limit', 0), ('forgotten', 0), ('probe', 0);
+PRAGMA application_id = ${APPLICATION};
+PRAGMA user_version = ${FORMAT};
+`
+
+/** The number that tells one file from another one in its place, `undefined` when there is none. */
+export const identityOf = (path: string): string | undefined => {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat && `${stat.dev}:${stat.ino}`
+}
+
+/** Opens the file for writing; makes it, with its folder, when there is none. */
+export function openForWriting(path: string): DatabaseSync {
+  if (!existsSync(path)) make(path)
+  // Without the busy handler of SQLite, which starves one of two writers: who finds it busy tries again by itself.
+  const db = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: false })
+  try {
+    prepare(db)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Opens the file for reading; `undefined` while nobody has made its tables. */
+export function openForReading(path: string): DatabaseSync | undefined {
+  if (!existsSync(path)) return undefined
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 0 })
+  try {
+    db.exec('PRAGMA cache_size = -8000')
+    if (formatOf(db) !== 0) return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+  db.close()
+  return undefined
+}
+
+// Only its owner may read it: it holds conversations. SQLite gives its side files the same mode.
+function make(path: string): void {
+  const folder = dirname(path)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  // Its name must survive a power cut as well as its content.
+  const opened = openSync(folder, 'r')
+  try {
+    fsyncSync(opened)
+  } finally {
+    closeSync(opened)
+  }
+}
+
+function prepare(db: DatabaseSync): void {
+  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000')
+  if (formatOf(db) !== 0) return
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    if (formatOf(db) === 0) db.exec(TABLES)
+    db.exec('COMMIT')
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function formatOf(db: DatabaseSync): number {
+  const format = pragma(db, 'user_version')
+  const application = pragma(db, 'application_id')
+  const tables = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+  if (format > FORMAT && application === APPLICATION) throw new Refusal('STORE_NEWER', 'the store file', format, FORMAT)
+  if (application === APPLICATION && format > 0) return format
+  if (format === 0 && application === 0 && tables?.n === 0) return 0
+  throw new Refusal('STORE_UNAVAILABLE', 'the store file is a database of another program', 'set store.path to another file')
+}
+
+function pragma(db: DatabaseSync, name: string): number {
+  return Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+}

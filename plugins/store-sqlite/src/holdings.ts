@@ -1,0 +1,91 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { Refusal } from './trouble.ts'
+import type { Answer } from './wire.ts'
+
+/** The leases in the file, as the writer changes them inside a transaction. */
+export interface Holdings {
+  acquire(lease: string, holder: string, ttlMs: number): Answer
+  renew(lease: string, fence: number, ttlMs: number): Answer
+  release(lease: string, fence: number): Answer
+  releaseHolder(prefix: string): Answer
+  check(lease: string, fence: number): void
+  /** Whether the transaction must be synced although only leases changed. */
+  takeMustSync(): boolean
+}
+
+/** Fences are allotted in blocks of so many. */
+const BLOCK = 1000
+/** A lease that ran out is forgotten after this long; until then its holder may still write, if nobody else came. */
+const KEEP_MS = 24 * 60 * 60_000
+
+/**
+ * Prepares the statements of one connection. A lease is not synced, so a power cut may lose it together with the fence that was
+ * counted. But no fence at or above `fence_limit` is ever given out, that limit is synced before, and each connection begins at the
+ * limit it finds: what comes after a power cut is above all that came before it.
+ */
+export function createHoldings(db: DatabaseSync): Holdings {
+  const s = statements(db)
+  let floor: number | undefined
+  let mustSync = false
+
+  const counter = (name: string) => Number(s.counter.get(name)!.value)
+  const nextFence = () => {
+    const limit = counter('fence_limit')
+    floor ??= begin(limit)
+    const fence = Math.max(counter('fence') + 1, floor)
+    s.setCounter.run(fence, 'fence')
+    if (fence >= counter('fence_limit')) raise(fence + BLOCK)
+    return fence
+  }
+  const begin = (limit: number) => {
+    s.forget.run(Date.now() - KEEP_MS)
+    raise(limit + BLOCK)
+    return limit + 1
+  }
+  const raise = (limit: number) => {
+    s.setCounter.run(limit, 'fence_limit')
+    mustSync = true
+  }
+  return {
+    acquire(lease, holder, ttlMs) {
+      const now = Date.now()
+      const there = s.find.get(lease)
+      if (there && Number(there.expires) > now) return [0, Number(there.expires)]
+      const fence = nextFence()
+      s.hold.run(lease, holder, fence, now + ttlMs)
+      return [fence, now + ttlMs]
+    },
+    renew(lease, fence, ttlMs) {
+      const now = Date.now()
+      if (s.renew.run(now + ttlMs, lease, fence, now).changes === 0) throw new Refusal('STORE_FENCED', lease, fence)
+      return [fence, now + ttlMs]
+    },
+    release(lease, fence) {
+      s.release.run(lease, fence)
+      return []
+    },
+    releaseHolder(prefix) {
+      s.releaseHolder.run(prefix, prefix)
+      return []
+    },
+    check(lease, fence) {
+      if (s.find.get(lease)?.fence !== fence) throw new Refusal('STORE_FENCED', lease, fence)
+    },
+    takeMustSync() {
+      const was = mustSync
+      mustSync = false
+      return was
+    },
+  }
+}
+
+const statements = (db: DatabaseSync) => ({
+  counter: db.prepare('SELECT value FROM counters WHERE name = ?'),
+  setCounter: db.prepare('UPDATE counters SET value = ? WHERE name = ?'),
+  find: db.prepare('SELECT fence, expires FROM leases WHERE name = ?'),
+  hold: db.prepare('INSERT OR REPLACE INTO leases(name, holder, fence, expires) VALUES (?, ?, ?, ?)'),
+  renew: db.prepare('UPDATE leases SET expires = ? WHERE name = ? AND fence = ? AND expires > ?'),
+  release: db.prepare('DELETE FROM leases WHERE name = ? AND fence = ?'),
+  releaseHolder: db.prepare('DELETE FROM leases WHERE substr(holder, 1, length(?)) = ?'),
+  forget: db.prepare('DELETE FROM leases WHERE expires < ?'),
+})

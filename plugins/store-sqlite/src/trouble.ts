@@ -1,0 +1,60 @@
+import type { Refused } from './wire.ts'
+
+/** A refusal on its way up inside the writer. */
+export class Refusal extends Error {
+  readonly refused: Refused
+
+  constructor(code: Refused['code'], ...args: (string | number)[]) {
+    super(code)
+    this.refused = { code, args }
+  }
+}
+
+const BUSY = 5
+const LOCKED = 6
+
+/** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name. */
+const REASONS: Record<number, readonly [reason: string, mend: string]> = {
+  3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
+  [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); the next request works then'],
+  [LOCKED]: ['{file} stays locked', 'end the program that holds it; the next request works then'],
+  7: ['there is not enough memory for {file}', 'give the server more memory'],
+  8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; the next request works then'],
+  10: ['{file} cannot be read or written', 'look after the disk; the next request works once it answers again'],
+  11: ['{file} is damaged', 'put a backup in its place, or move it away to begin with an empty one'],
+  13: ['the disk of {file} is full', 'free some space; the next request works then'],
+  14: ['{file} cannot be opened', 'see that its folder exists and is writable, or set store.path to a place that is'],
+  23: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
+  26: ['{file} is no database', 'put a backup in its place, or set store.path to another file'],
+}
+
+/** The primary code of an error of SQLite, 0 of any other. */
+export function primaryCode(error: unknown): number {
+  const code = (error as { errcode?: unknown } | null)?.errcode
+  return typeof code === 'number' ? code & 0xff : 0
+}
+
+export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
+
+/** Says in words what went wrong with the file, without its path: the reason, then the mend. */
+export function wordsFor(error: unknown, file: string): readonly [reason: string, mend: string] {
+  const [reason, mend] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
+  return [reason.replace('{file}', file), mend]
+}
+
+/** Whether an error comes from SQLite or the file system rather than from our own code. */
+export const isTrouble = (error: unknown): boolean => primaryCode(error) !== 0 || SYSTEM[systemCode(error)] !== undefined
+
+const systemCode = (error: unknown) => String((error as { code?: unknown } | null)?.code)
+const SYSTEM: Record<string, readonly [string, string]> = {
+  EACCES: REASONS[3]!,
+  EPERM: REASONS[3]!,
+  EROFS: REASONS[8]!,
+  ENOSPC: REASONS[13]!,
+  EDQUOT: REASONS[13]!,
+  ENOENT: REASONS[14]!,
+  ENOTDIR: REASONS[14]!,
+  EISDIR: REASONS[14]!,
+  EIO: REASONS[10]!,
+}
+const OTHER = ['{file} failed in a way that is not known', 'the log has the details; the next request tries again'] as const
