@@ -42,10 +42,30 @@ export interface ErrorTold {
 
 /** A turn as it happens: `start` first, `end` last; `error` just before an `end` whose status is `failed`. */
 export type TurnEvent =
-  | { readonly type: 'start'; readonly requestId: string; readonly timestamp: string; readonly conversationId: string; readonly provider: string; readonly model: string }
+  | {
+      readonly type: 'start'
+      readonly requestId: string
+      readonly timestamp: string
+      readonly conversationId: string
+      readonly provider: string
+      readonly model: string
+    }
   | { readonly type: 'token'; readonly content: string; readonly index: number }
-  | { readonly type: 'tool_call'; readonly tool: string; readonly callId: string; readonly arguments: { readonly [name: string]: Json | undefined } }
-  | { readonly type: 'tool_result'; readonly tool: string; readonly callId: string; readonly success: boolean; readonly result: Json; readonly error: string | null; readonly durationMs: number }
+  | {
+      readonly type: 'tool_call'
+      readonly tool: string
+      readonly callId: string
+      readonly arguments: { readonly [name: string]: Json | undefined }
+    }
+  | {
+      readonly type: 'tool_result'
+      readonly tool: string
+      readonly callId: string
+      readonly success: boolean
+      readonly result: Json
+      readonly error: string | null
+      readonly durationMs: number
+    }
   | { readonly type: 'error'; readonly error: ErrorTold }
   | TurnEnd
 
@@ -85,7 +105,9 @@ export interface ModelFailed extends ModelCall {
   readonly message: string
 }
 /** What to do about it: wait and try again, or ask another. */
-export type FailureAnswer = { readonly waitMs: number } | { readonly provider: string; readonly model: string; readonly waitMs?: number }
+export type FailureAnswer =
+  | { readonly waitMs: number }
+  | { readonly provider: string; readonly model: string; readonly waitMs?: number }
 export interface ModelDone extends ModelCall {
   readonly usage: Usage
   readonly durationMs: number

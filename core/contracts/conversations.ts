@@ -60,7 +60,10 @@ export interface Conversations {
   end(ticket: string, use: Use): Promise<void>
   get(conversationId: string, use: Use): Promise<Conversation>
   /** Newest first. `next` is the cursor of the following page. */
-  list(query: { readonly limit: number; readonly cursor?: string }, use: Use): Promise<{ readonly conversations: readonly ConversationSummary[]; readonly next?: string }>
+  list(
+    query: { readonly limit: number; readonly cursor?: string },
+    use: Use
+  ): Promise<{ readonly conversations: readonly ConversationSummary[]; readonly next?: string }>
   delete(conversationId: string, use: Use): Promise<void>
 }
 

@@ -64,7 +64,10 @@ export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: '
 export interface AuthScheme {
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
-  authenticate(request: { readonly headers: Readonly<Record<string, string>>; readonly address: string }, use: Use): Promise<{ readonly id: string; readonly scopes: readonly string[] } | undefined>
+  authenticate(
+    request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
+    use: Use
+  ): Promise<{ readonly id: string; readonly scopes: readonly string[] } | undefined>
 }
 export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', { api: 1, methods: { authenticate: 'call' } })
 
@@ -110,4 +113,8 @@ export interface Http {
   /** All codes the API tells errors with. */
   codes(use: Use): Promise<readonly ErrorCode[]>
 }
-export const Http = defineService<Http, HttpHooks>('http', { api: 1, methods: { address: 'call', figures: 'call', explain: 'call', codes: 'call' }, hooks: { done: 'series' } })
+export const Http = defineService<Http, HttpHooks>('http', {
+  api: 1,
+  methods: { address: 'call', figures: 'call', explain: 'call', codes: 'call' },
+  hooks: { done: 'series' },
+})

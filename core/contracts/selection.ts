@@ -70,5 +70,12 @@ export interface Selection {
 
 export const Selection = defineService<Selection>('selection', {
   api: 1,
-  methods: { effective: 'call', profiles: 'call', select: 'call', switchProfile: 'call', switchModel: 'call', switchMode: 'call' },
+  methods: {
+    effective: 'call',
+    profiles: 'call',
+    select: 'call',
+    switchProfile: 'call',
+    switchModel: 'call',
+    switchMode: 'call',
+  },
 })

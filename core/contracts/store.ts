@@ -27,7 +27,9 @@ export interface Space {
   readonly name: string
   /** Schema version of the plugin's data, from 1. */
   readonly version: number
-  readonly collections?: { readonly [collection: string]: { readonly indexes?: { readonly [index: string]: IndexPaths }; readonly watched?: boolean } }
+  readonly collections?: {
+    readonly [collection: string]: { readonly indexes?: { readonly [index: string]: IndexPaths }; readonly watched?: boolean }
+  }
   readonly logs?: readonly string[]
 }
 
@@ -36,7 +38,13 @@ export type StoreOp =
   | { readonly op: 'put'; readonly collection: string; readonly key: string; readonly value: Json; readonly ifVersion?: number }
   | { readonly op: 'delete'; readonly collection: string; readonly key: string; readonly ifVersion?: number }
   /** Appends values to the log `log` of the stream `id`. `ifLength`: the number of entries it must have. */
-  | { readonly op: 'append'; readonly log: string; readonly id: string; readonly values: readonly Json[]; readonly ifLength?: number }
+  | {
+      readonly op: 'append'
+      readonly log: string
+      readonly id: string
+      readonly values: readonly Json[]
+      readonly ifLength?: number
+    }
   /** Deletes the whole stream `id` of a log. */
   | { readonly op: 'drop'; readonly log: string; readonly id: string }
   /** Says that a space's data now has this schema version: the last act of a migration. */

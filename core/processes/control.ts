@@ -3,6 +3,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from '
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { codeOf } from '../src/errors.ts'
+import type { HostReport } from '../src/report.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { serverAmbiguous, serverNone } from './errors.ts'
@@ -24,10 +26,12 @@ export interface ServerInfo {
 /** What commands may ask of a running server. */
 export interface Control {
   info(use: Use): Promise<ServerInfo>
+  /** The host as its worker told it when it was ready. */
+  report(use: Use): Promise<HostReport>
   /** Begins to stop it: drains, then ends. */
   stop(use: Use): Promise<void>
 }
-export const Control = defineService<Control>('control', { api: 1, methods: { info: 'call', stop: 'call' } })
+export const Control = defineService<Control>('control', { api: 1, methods: { info: 'call', report: 'call', stop: 'call' } })
 
 export interface ControlSocket extends AsyncDisposable {
   readonly path: string
@@ -100,22 +104,25 @@ async function remove({ path, note }: Place): Promise<void> {
 
 async function removeDead(run: string): Promise<void> {
   for (const place of await placesIn(run)) {
-    const socket = await connect(place.path)
-    socket?.destroy()
-    if (!socket) await remove(place)
+    const answer = await connect(place.path)
+    if (typeof answer === 'string') {
+      if (DEAD.has(answer)) await remove(place)
+    } else answer.destroy()
   }
 }
 
-/** A connection, or nothing when nobody listens there. */
-async function connect(path: string): Promise<Socket | undefined> {
-  if (path === '') return undefined
+const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
+
+/** A connection, or the code of why there is none. */
+async function connect(path: string): Promise<Socket | string> {
+  if (path === '') return 'ENOENT'
   const socket = createConnection(path)
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(PROBE_MS) })
     return socket
-  } catch {
+  } catch (error) {
     socket.destroy()
-    return undefined
+    return codeOf(error) ?? 'TIMEOUT'
   }
 }
 
@@ -133,15 +140,17 @@ export async function findServers(home: string): Promise<FoundServer[]> {
 
 async function find({ path }: Place): Promise<FoundServer | undefined> {
   const socket = await connect(path)
-  if (!socket) return undefined
-  const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command' })
+  if (typeof socket === 'string') return undefined
+  const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command', graceMs: 100 })
   const control = channel.reach('control', Control)
   try {
     const info = await control.info({ ...systemUse(channel.signal), deadline: Date.now() + PROBE_MS })
     return { info, control, [Symbol.dispose]: channel.close }
-  } catch {
+  } catch (error) {
     channel.close()
-    return undefined
+    // It hangs or has just ended; anything else, such as another version, is worth telling.
+    if (['TIMEOUT', 'PLUGIN_GONE'].includes(codeOf(error) ?? '')) return undefined
+    throw error
   }
 }
 

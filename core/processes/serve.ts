@@ -122,7 +122,6 @@ export function createServer({ self, name, over, post, onFault }: ServerOptions)
       return () => void (offers.get(path) === mine && offers.delete(path))
     },
     take(message) {
-      if (message[0] === SHAPE) return (asked.set(message[1], message[2]), true)
       if (message[0] === CALL && running.has(message[1])) return false
       if (message[0] === CALL) void run(message[1], message[2], message[3], message[4], message[5])
       else if (message[0] === SHAPE) ask(message[1], message[2])

@@ -43,7 +43,8 @@ export interface Config {
   where(keys: readonly string[]): string | undefined
 }
 
-export const isTree = (value: unknown): value is ConfigTree => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isTree = (value: unknown): value is ConfigTree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Merges layers, given from light to heavy: trees merge, lists and values are replaced, `plugins` merges by name. Keys of heavier layers come first. */
 export function mergeConfig(layers: readonly Layer[]): Config {
@@ -56,7 +57,8 @@ export function mergeConfig(layers: readonly Layer[]): Config {
 
 function fill(target: ConfigTree, source: ConfigTree) {
   for (const [key, value] of Object.entries(source)) {
-    if (!Object.hasOwn(target, key)) Object.defineProperty(target, key, { value: copy(value), enumerable: true, writable: true, configurable: true })
+    if (!Object.hasOwn(target, key))
+      Object.defineProperty(target, key, { value: copy(value), enumerable: true, writable: true, configurable: true })
     else if (isTree(target[key]) && isTree(value)) fill(target[key], value)
   }
 }
@@ -69,7 +71,10 @@ const copy = (value: unknown): unknown => {
 }
 
 export function get(tree: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((at, key) => (typeof at === 'object' && at !== null && Object.hasOwn(at, key) ? (at as ConfigTree)[key] : undefined), tree)
+  return keys.reduce<unknown>(
+    (at, key) => (typeof at === 'object' && at !== null && Object.hasOwn(at, key) ? (at as ConfigTree)[key] : undefined),
+    tree
+  )
 }
 const has = (tree: ConfigTree, keys: readonly string[]) => get(tree, keys) !== undefined
 
@@ -88,7 +93,11 @@ function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
   const merged = new Map<string, PluginEntry>()
   for (const layer of layers) {
     const list = layer.value.plugins ?? []
-    if (!Array.isArray(list)) throw configUnreadable('plugins must be a list of package names, paths and { use, optional, enabled }', layer.file ?? layer.name)
+    if (!Array.isArray(list))
+      throw configUnreadable(
+        'plugins must be a list of package names, paths and { use, optional, enabled }',
+        layer.file ?? layer.name
+      )
     for (const ref of list as PluginRef[]) {
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, layer) }
       const name = nameOf(entry)
@@ -102,11 +111,16 @@ function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
 export function entryOf(ref: PluginRef, layer?: Layer): PluginEntry {
   if (typeof ref === 'string' || ref instanceof URL) return { use: ref }
   const known = isTree(ref) && 'use' in ref
-  if (!known) throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', layer?.file ?? layer?.name ?? 'plugins')
+  if (!known)
+    throw configUnreadable(
+      'an entry of plugins must be a package name, a path, or { use: … }',
+      layer?.file ?? layer?.name ?? 'plugins'
+    )
   return ref
 }
 
-export const nameOf = (entry: PluginEntry): string => entry.name ?? (typeof entry.use === 'string' || entry.use instanceof URL ? String(entry.use) : 'inline')
+export const nameOf = (entry: PluginEntry): string =>
+  entry.name ?? (typeof entry.use === 'string' || entry.use instanceof URL ? String(entry.use) : 'inline')
 
 /** A configuration that a program gives as an object. */
 export function configOf(value: ConfigTree): Config {

@@ -3,14 +3,15 @@ import type { Plugin } from './plugin.ts'
 import type { KernelConfig } from './sections.ts'
 
 type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T
-type Nest<Path extends string, T> = Path extends `${infer Head}.${infer Rest}` ? { [K in Head]?: Nest<Rest, T> } : { [K in Path]?: T }
+type Nest<Path extends string, T> = Path extends `${infer Head}.${infer Rest}`
+  ? { [K in Head]?: Nest<Rest, T> }
+  : { [K in Path]?: T }
 type ModulePlugin<M> = M extends { default: infer P } ? P : M
-type SectionOf<P> = P extends Plugin<infer S, infer C>
-  ? P extends { readonly instances: string }
-    ? object
-    : Nest<S, DeepPartial<C>>
+type SectionOf<P> =
+  P extends Plugin<infer S, infer C> ? (P extends { readonly instances: string } ? object : Nest<S, DeepPartial<C>>) : object
+type Sections<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
+  ? SectionOf<ModulePlugin<First>> & Sections<Rest>
   : object
-type Sections<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest] ? SectionOf<ModulePlugin<First>> & Sections<Rest> : object
 
 /** The configuration of a host with the plugins `M`: `defineConfig<[typeof import('svc-plugin-weather')]>({ tools: { weather: { … } } })`. */
 export type ConfigFor<M extends readonly unknown[]> = { plugins?: readonly PluginRef[] } & DeepPartial<KernelConfig> & Sections<M>

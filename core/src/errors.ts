@@ -244,4 +244,8 @@ export const scopeClosed = (plugin: string, what: string) =>
   })
 
 export const reservedAsked = (path: string, what: string, where: string | undefined, mend: string) =>
-  svcError('CONFIG_UNOWNED', `${path} asks for ${what}, which no loaded plugin does`, { ...(where ? { where } : {}), details: { path }, mend })
+  svcError('CONFIG_UNOWNED', `${path} asks for ${what}, which no loaded plugin does`, {
+    ...(where ? { where } : {}),
+    details: { path },
+    mend,
+  })

@@ -54,7 +54,15 @@ async function loadFile(file: string): Promise<Layer> {
 
 async function explorer() {
   const { cosmiconfig } = await import('cosmiconfig')
-  const loaders = { '.ts': readModule, '.mts': readModule, '.js': readModule, '.mjs': readModule, '.json': readText, '.yaml': readText, '.yml': readText }
+  const loaders = {
+    '.ts': readModule,
+    '.mts': readModule,
+    '.js': readModule,
+    '.mjs': readModule,
+    '.json': readText,
+    '.yaml': readText,
+    '.yml': readText,
+  }
   return cosmiconfig('svc', { searchPlaces: CONFIG_FILES, searchStrategy: 'none', cache: false, loaders })
 }
 
@@ -113,7 +121,8 @@ function parseValue(text: string): unknown {
 /** Sets `keys` in a tree. */
 export function put(tree: ConfigTree, keys: readonly string[], value: unknown) {
   const [first, ...rest] = keys as [string, ...string[]]
-  if (rest.length === 0) return void Object.defineProperty(tree, first, { value, enumerable: true, writable: true, configurable: true })
+  if (rest.length === 0)
+    return void Object.defineProperty(tree, first, { value, enumerable: true, writable: true, configurable: true })
   if (!isTree(tree[first])) put(tree, [first], {})
   put(tree[first] as ConfigTree, rest, value)
 }

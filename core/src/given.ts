@@ -10,7 +10,11 @@ export interface GivenParts {
 }
 
 /** Hands out what the plugin asked for. While its setup runs, calls are noted, so that a time-out can say what was waited for. */
-export function createGiven(plugin: Plugin, services: ReadonlyMap<string, unknown>, view: (token: AnySlot) => SlotView<unknown>): GivenParts {
+export function createGiven(
+  plugin: Plugin,
+  services: ReadonlyMap<string, unknown>,
+  view: (token: AnySlot) => SlotView<unknown>
+): GivenParts {
   const waits = new Set<string>()
   const settled: (() => void)[] = []
   const one = (token: AnyService | AnySlot) => {
@@ -20,7 +24,11 @@ export function createGiven(plugin: Plugin, services: ReadonlyMap<string, unknow
     return stub?.service
   }
   const tokens = Object.entries({ ...plugin.requires, ...plugin.optional })
-  return { values: Object.fromEntries(tokens.map(([key, token]) => [key, one(token)])), waits, settle: () => settled.forEach(settle => settle()) }
+  return {
+    values: Object.fromEntries(tokens.map(([key, token]) => [key, one(token)])),
+    waits,
+    settle: () => settled.forEach(settle => settle()),
+  }
 }
 
 type Method = (...args: unknown[]) => unknown
@@ -30,7 +38,8 @@ function stubOf(token: AnyService, implementation: unknown, waits: Set<string>) 
   if (implementation === undefined) return undefined
   const methods = implementation as Record<string, Method>
   const service: Record<string, Method> = {}
-  for (const name of Object.keys(token.methods)) service[name] = (...args) => noted(waits, `${token.name}.${name}`, methods[name]!(...args))
+  for (const name of Object.keys(token.methods))
+    service[name] = (...args) => noted(waits, `${token.name}.${name}`, methods[name]!(...args))
   const settle = () => {
     for (const name of Object.keys(token.methods)) service[name] = methods[name]!.bind(methods)
   }

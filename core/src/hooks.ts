@@ -52,9 +52,22 @@ export function createHooks(log: Log, limitMs: () => number): Hooks {
     tap(ref, plugin, order, run, options = {}) {
       const point = pointOf(ref.id)
       const count = figures.get(`${plugin} ${ref.id}`) ?? made(figures, `${plugin} ${ref.id}`, { calls: 0, errors: 0, ms: 0 })
-      const tap: Tap = { plugin, hook: ref.id, order, stage: options.stage ?? 0, limitMs: options.limitMs ?? limitMs(), run, figures: count }
+      const tap: Tap = {
+        plugin,
+        hook: ref.id,
+        order,
+        stage: options.stage ?? 0,
+        limitMs: options.limitMs ?? limitMs(),
+        run,
+        figures: count,
+      }
       changeTaps(point, ref.kind, [...point.taps, tap])
-      return () => changeTaps(point, ref.kind, point.taps.filter(other => other !== tap))
+      return () =>
+        changeTaps(
+          point,
+          ref.kind,
+          point.taps.filter(other => other !== tap)
+        )
     },
     caller(ref) {
       const point = pointOf(ref.id)
@@ -167,7 +180,7 @@ function createWatch(): Watch {
         waiting.add(one)
         answer.then(
           value => settle(resolve, value),
-          error => settle(reject, error),
+          error => settle(reject, error)
         )
       })
     },

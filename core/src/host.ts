@@ -1,4 +1,14 @@
-import { asSvcError, closeFailed, formatError, missingService, setupFailed, setupTimeout, StartFailed, SvcError, svcError } from './errors.ts'
+import {
+  asSvcError,
+  closeFailed,
+  formatError,
+  missingService,
+  setupFailed,
+  setupTimeout,
+  StartFailed,
+  SvcError,
+  svcError,
+} from './errors.ts'
 import { createGiven, type GivenParts } from './given.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
@@ -35,7 +45,11 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
 }
 
 type PlannedSeat = Plan['seats'][number]
-const DIRECT: Crossing = { service: (_token, implementation) => implementation, item: (_token, item) => item, tap: (_ref, tap) => tap }
+const DIRECT: Crossing = {
+  service: (_token, implementation) => implementation,
+  item: (_token, item) => item,
+  tap: (_ref, tap) => tap,
+}
 
 class House implements RunningHost {
   readonly log: ReturnType<typeof createLog>
@@ -139,7 +153,11 @@ class House implements RunningHost {
   async #runSetup(seat: PlannedSeat, owned: OwnedScope, given: GivenParts): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
-      return await within(limit, () => seat.plugin.setup(owned.scope, given.values), () => setupTimeout(seat.name, limit, waitedFor(given, owned)))
+      return await within(
+        limit,
+        () => seat.plugin.setup(owned.scope, given.values),
+        () => setupTimeout(seat.name, limit, waitedFor(given, owned))
+      )
     } catch (error) {
       throw error instanceof SvcError && error.code === 'SETUP_TIMEOUT' ? error : setupFailed(seat.name, error)
     }
@@ -178,7 +196,11 @@ class House implements RunningHost {
     this.#set = []
     this.#state = 'closed'
     for (const error of problems) this.log.error({ err: error }, error.message)
-    if (problems.length > 0) throw Object.assign(svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]!.plugin ?? 'svc' }), { problems })
+    if (problems.length > 0)
+      throw Object.assign(
+        svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]!.plugin ?? 'svc' }),
+        { problems }
+      )
   }
 }
 
@@ -189,7 +211,9 @@ function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
 }
 
 function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
-  const items = [...slots].flatMap(([slot, { view }]) => view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` })))
+  const items = [...slots].flatMap(([slot, { view }]) =>
+    view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))
+  )
   const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
   return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
 }

@@ -1,5 +1,13 @@
 // For plugin writers
-export { definePlugin, type Given, type Plugin, type PluginDefinition, type Scope, type TapOptions, type Tokens } from './plugin.ts'
+export {
+  definePlugin,
+  type Given,
+  type Plugin,
+  type PluginDefinition,
+  type Scope,
+  type TapOptions,
+  type Tokens,
+} from './plugin.ts'
 export {
   type AnyHook,
   type AnyService,
@@ -34,7 +42,17 @@ export { Host, type HostHooks, type HostReport, type HostState, type PluginRepor
 export { type RunningHost, startHost } from './host.ts'
 export { type HostOptions, type Plan, planHost } from './plan.ts'
 export { type ConfigFor, defineConfig } from './define-config.ts'
-export { type Config, type ConfigTree, configOf, get, isTree, type Layer, mergeConfig, type PluginEntry, type PluginRef } from './config.ts'
+export {
+  type Config,
+  type ConfigTree,
+  configOf,
+  get,
+  isTree,
+  type Layer,
+  mergeConfig,
+  type PluginEntry,
+  type PluginRef,
+} from './config.ts'
 export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from './find.ts'
 export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 export { importFrom } from './load.ts'

@@ -33,7 +33,13 @@ export const lineOf = (text: string, keys: readonly string[]) => readLines(text)
 function offsetOf(document: Document, keys: readonly string[]): number | undefined {
   const parent = document.getIn(keys.slice(0, -1), true)
   const last = keys.at(-1)!
-  const pair = isMap(parent) ? parent.items.find(item => isPair(item) && isScalar(item.key) && String(item.key.value) === last) : undefined
-  const node = (pair?.key ?? document.getIn(keys.map(key => (/^\d+$/.test(key) ? Number(key) : key)), true)) as Node | undefined
+  const pair = isMap(parent)
+    ? parent.items.find(item => isPair(item) && isScalar(item.key) && String(item.key.value) === last)
+    : undefined
+  const node = (pair?.key ??
+    document.getIn(
+      keys.map(key => (/^\d+$/.test(key) ? Number(key) : key)),
+      true
+    )) as Node | undefined
   return node?.range?.[0]
 }

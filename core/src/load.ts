@@ -73,14 +73,19 @@ async function fromFolder(entry: PluginEntry, folder: string): Promise<Found> {
   if (!existsSync(file)) throw unknownPlugin(String(entry.use), [basename(folder)])
   const info = await readManifest(file)
   // a package with "exports" may import itself by name: so they decide, with all conditions
-  const load = () => (info.main ? import(pathToFileURL(join(folder, info.main)).href) : importFrom(info.name, pathToFileURL(file).href))
+  const load = () =>
+    info.main ? import(pathToFileURL(join(folder, info.main)).href) : importFrom(info.name, pathToFileURL(file).href)
   return found(entry, info, load)
 }
 
 /** A single module next to the configuration: the operator's own code, held to no manifest. */
 function fromFile(entry: PluginEntry, file: string): Found {
   const name = entry.name ?? basename(file, extname(file))
-  return { ...inline({ ...entry, name }, undefined as never), folder: dirname(file), load: () => importPlugin(name, pathToFileURL(file).href) }
+  return {
+    ...inline({ ...entry, name }, undefined as never),
+    folder: dirname(file),
+    load: () => importPlugin(name, pathToFileURL(file).href),
+  }
 }
 
 const found = (entry: PluginEntry, info: PackageInfo, load: () => Promise<unknown>): Found => ({
@@ -112,7 +117,8 @@ export async function importFrom(name: string, place: string): Promise<unknown> 
   // the place is part of the specifier, or the loader's cache would answer with another place's package
   const asked = `${SCHEME}${encodeURIComponent(place)}#${name}`
   const hooks = registerHooks({
-    resolve: (specifier, context, next) => (specifier === asked ? next(name, { ...context, parentURL: place }) : next(specifier, context)),
+    resolve: (specifier, context, next) =>
+      specifier === asked ? next(name, { ...context, parentURL: place }) : next(specifier, context),
   })
   try {
     return await import(asked)

@@ -17,14 +17,32 @@ export interface LogOptions {
 }
 
 /** The names whose values are never written, wherever they stand. */
-const SECRETS = ['api_key', 'apiKey', 'authorization', 'cookie', 'password', 'secret', 'client_secret', 'token', 'access_token', 'x-api-key']
+const SECRETS = [
+  'api_key',
+  'apiKey',
+  'authorization',
+  'cookie',
+  'password',
+  'secret',
+  'client_secret',
+  'token',
+  'access_token',
+  'x-api-key',
+]
 const PLACES = ['', '*.', '*.*.']
 
-const redact = PLACES.flatMap(place => SECRETS.map(name => (name.includes('-') ? `${place.slice(0, -1)}["${name}"]` : place + name)))
+const redact = PLACES.flatMap(place =>
+  SECRETS.map(name => (name.includes('-') ? `${place.slice(0, -1)}["${name}"]` : place + name))
+)
 
 /** Makes the host's log. Each plugin gets a child that carries its name. */
 export function createLog(options: LogOptions): Logger {
   const level = options.destination ? (options.level ?? 'info') : 'silent'
-  const settings: LoggerOptions = { level, base: null, redact: { paths: redact, censor: '[secret]' }, timestamp: () => `,"time":"${new Date().toISOString()}"` }
+  const settings: LoggerOptions = {
+    level,
+    base: null,
+    redact: { paths: redact, censor: '[secret]' },
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+  }
   return options.destination ? pino(settings, options.destination) : pino(settings)
 }

@@ -12,7 +12,12 @@ export interface Manifest {
   readonly kind: string
   /** Slot → names, with `*` for what is known only at run time. `commands` maps a name to its summary and module. */
   readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, CommandManifest>>>>
-  readonly permissions?: { readonly network?: readonly string[]; readonly env?: readonly string[]; readonly read?: readonly string[]; readonly write?: readonly string[] }
+  readonly permissions?: {
+    readonly network?: readonly string[]
+    readonly env?: readonly string[]
+    readonly read?: readonly string[]
+    readonly write?: readonly string[]
+  }
 }
 export interface CommandManifest {
   readonly summary: string
@@ -31,19 +36,28 @@ export interface PackageInfo {
 }
 
 const texts = { type: 'array', items: { type: 'string', minLength: 1 } }
-const closed = (properties: object, required: string[] = []) => ({ type: 'object', properties, required, additionalProperties: false })
+const closed = (properties: object, required: string[] = []) => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
 const command = closed({ summary: { type: 'string' }, module: { type: 'string' } }, ['summary', 'module'])
 const manifestSchema = schema<Manifest>(
   closed(
     {
       api: { type: 'integer', minimum: 1 },
       kind: { type: 'string', minLength: 1 },
-      contributes: { type: 'object', properties: { commands: { type: 'object', additionalProperties: command } }, additionalProperties: texts },
+      contributes: {
+        type: 'object',
+        properties: { commands: { type: 'object', additionalProperties: command } },
+        additionalProperties: texts,
+      },
       permissions: closed({ network: texts, env: texts, read: texts, write: texts }),
       runtime: { type: 'string' },
     },
-    ['api', 'kind'],
-  ),
+    ['api', 'kind']
+  )
 )
 
 interface PackageJson {
@@ -59,18 +73,35 @@ export async function readManifest(file: string): Promise<PackageInfo> {
   const text = await readFile(file, 'utf8')
   const pkg = parse(text, file)
   const name = pkg.name ?? basename(dirname(file))
-  if (!pkg.svc) throw manifestInvalid(name, 'its package.json has no "svc" part, so it is no plugin', basename(file), 'add "svc": { "api": 1, "kind": "tool" }')
+  if (!pkg.svc)
+    throw manifestInvalid(
+      name,
+      'its package.json has no "svc" part, so it is no plugin',
+      basename(file),
+      'add "svc": { "api": 1, "kind": "tool" }'
+    )
   if (Number.isInteger(pkg.svc.api) && pkg.svc.api > API) throw manifestNewer(name, pkg.svc.api, API, basename(file))
   const faults = manifestSchema.check(structuredClone(pkg.svc))
   if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
-  return { name, version: pkg.version ?? '0.0.0', folder: dirname(file), manifest: pkg.svc, ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }) }
+  return {
+    name,
+    version: pkg.version ?? '0.0.0',
+    folder: dirname(file),
+    manifest: pkg.svc,
+    ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }),
+  }
 }
 
 function parse(text: string, file: string): PackageJson {
   try {
     return JSON.parse(text) as PackageJson
   } catch (error) {
-    throw manifestInvalid(basename(dirname(file)), `its package.json is no JSON: ${messageOf(error)}`, basename(file), 'mend the file')
+    throw manifestInvalid(
+      basename(dirname(file)),
+      `its package.json is no JSON: ${messageOf(error)}`,
+      basename(file),
+      'mend the file'
+    )
   }
 }
 
@@ -90,6 +121,9 @@ export function declares(manifest: Manifest, slot: string, name: string): boolea
 
 function matches(pattern: string, name: string): boolean {
   if (!pattern.includes('*')) return pattern === name
-  const expression = pattern.split('*').map(part => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*')
+  const expression = pattern
+    .split('*')
+    .map(part => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+    .join('.*')
   return new RegExp(`^${expression}$`).test(name)
 }

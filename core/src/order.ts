@@ -47,7 +47,12 @@ function ownersOf<T extends Orderable>(plugins: readonly T[], problems: SvcError
 
 const services = (tokens: Tokens) => Object.values(tokens).filter((token): token is AnyService => token.what === 'service')
 
-function needsOf<T extends Orderable>(one: T, owners: Map<string, T>, kernel: Map<string, AnyService>, problems: SvcError[]): T[] {
+function needsOf<T extends Orderable>(
+  one: T,
+  owners: Map<string, T>,
+  kernel: Map<string, AnyService>,
+  problems: SvcError[]
+): T[] {
   const required = services(one.plugin.requires)
   for (const token of [...required, ...services(one.plugin.optional)]) {
     const theirs = owners.get(token.name)?.plugin.provides ?? kernel.get(token.name)
@@ -60,8 +65,15 @@ function needsOf<T extends Orderable>(one: T, owners: Map<string, T>, kernel: Ma
 }
 
 /** Tokens are known by name and api: what differs under one name, in words. */
-export function differenceOf(mine: Pick<AnyService, 'api' | 'methods'>, theirs: Pick<AnyService, 'api' | 'methods'>): string | undefined {
+export function differenceOf(
+  mine: Pick<AnyService, 'api' | 'methods'>,
+  theirs: Pick<AnyService, 'api' | 'methods'>
+): string | undefined {
   if (mine.api !== theirs.api) return `api ${mine.api} against ${theirs.api}`
-  const words = (table: AnyService['methods']) => Object.entries(table).map(([name, kind]) => `${name}: ${kind}`).sort().join(', ')
+  const words = (table: AnyService['methods']) =>
+    Object.entries(table)
+      .map(([name, kind]) => `${name}: ${kind}`)
+      .sort()
+      .join(', ')
   return words(mine.methods) === words(theirs.methods) ? undefined : `{${words(mine.methods)}} against {${words(theirs.methods)}}`
 }

@@ -30,13 +30,16 @@ export interface HostOptions {
 export interface Plan {
   readonly config: Config
   readonly kernel: KernelConfig
+  /** Every plugin that was found and imported, in the order of the list. */
+  readonly loaded: readonly Loaded[]
   /** In start order. */
   readonly seats: readonly (Seat & { readonly found: Found })[]
   readonly failed: readonly PluginReport[]
   readonly problems: readonly SvcError[]
 }
 
-interface Loaded {
+/** A plugin that was imported but not set up. */
+export interface Loaded {
   readonly name: string
   readonly found: Found
   readonly plugin: Plugin
@@ -53,6 +56,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   return {
     config,
     kernel: sections.kernel,
+    loaded,
     seats,
     failed: [...failed, ...dropped],
     problems: [...problems, ...sections.problems, ...seats.flatMap(seat => seat.problems), ...orderProblems],
@@ -61,8 +65,12 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 
 /** Instances come last, in the order of the configuration: they provide no service, so nobody waits for them. */
 function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
-  const single = order.flatMap(one => seats.filter(seat => seat.name === one.name && seat.instance === undefined).map(seat => ({ ...seat, found: one.found })))
-  const many = seats.flatMap(seat => (seat.instance === undefined ? [] : order.filter(one => one.name === seat.name).map(one => ({ ...seat, found: one.found }))))
+  const single = order.flatMap(one =>
+    seats.filter(seat => seat.name === one.name && seat.instance === undefined).map(seat => ({ ...seat, found: one.found }))
+  )
+  const many = seats.flatMap(seat =>
+    seat.instance === undefined ? [] : order.filter(one => one.name === seat.name).map(one => ({ ...seat, found: one.found }))
+  )
   return [...single, ...many.sort((a, b) => a.place - b.place)]
 }
 
@@ -70,7 +78,10 @@ function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
 function dropOptional(loaded: readonly Loaded[], sections: Sections) {
   const faults = new Map(sections.seats.flatMap(seat => seat.problems.map(problem => [seat.name, problem] as const)))
   const out = loaded.filter(one => one.found.optional && faults.has(one.name))
-  return { dropped: out.map(one => failedReport(one.found, faults.get(one.name)!)), kept: loaded.filter(one => !out.includes(one)) }
+  return {
+    dropped: out.map(one => failedReport(one.found, faults.get(one.name)!)),
+    kept: loaded.filter(one => !out.includes(one)),
+  }
 }
 
 function takeConfig(given: HostOptions['config']): Config {
@@ -84,13 +95,19 @@ interface Outcome {
 }
 
 async function loadAll(options: HostOptions, config: Config) {
-  const entries = options.plugins ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false) : config.plugins
+  const entries = options.plugins
+    ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false)
+    : config.plugins
   const from = options.from ?? [new URL(`file://${process.cwd()}/`).href]
   const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from)))
   const all = outcomes.flatMap(one => one.loaded ?? [])
   const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
   const twice = all.filter(one => !loaded.includes(one)).map(one => pluginTwice(one.name))
-  return { loaded, failed: outcomes.flatMap(one => one.failed ?? []), problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice] }
+  return {
+    loaded,
+    failed: outcomes.flatMap(one => one.failed ?? []),
+    problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice],
+  }
 }
 
 async function loadOne(entry: PluginEntry, from: readonly string[]): Promise<Outcome> {

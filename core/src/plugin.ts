@@ -42,7 +42,7 @@ type GivenOf<K> = K extends { readonly what: 'slot'; readonly '~item'?: infer T 
     : never
 /** What `setup` receives: exactly what `requires` and `optional` name. */
 export type Given<R, O> = { readonly [K in keyof R]: GivenOf<R[K]> } & { readonly [K in keyof O]: GivenOf<O[K]> | undefined }
-type HooksOf<P> = P extends { readonly hooks: { readonly [K in keyof infer H]: unknown } } ? HookTypesOf<P, H> : object
+type HooksOf<P> = P extends { readonly hooks: { readonly [K in keyof (infer H)]: unknown } } ? HookTypesOf<P, H> : object
 type HookTypesOf<P, H> = { [K in keyof H]: P extends { readonly hooks: Record<K, HookRef<infer T>> } ? T : never }
 type ServiceOf<P> = P extends { readonly '~service'?: infer T } ? NonNullable<T> : void
 

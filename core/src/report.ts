@@ -47,7 +47,11 @@ export interface HostHooks {
 export interface Host {
   report(use: Use): Promise<HostReport>
 }
-export const Host = defineService<Host, HostHooks>('host', { api: 1, methods: { report: 'call' }, hooks: { ready: 'bail', closing: 'series' } })
+export const Host = defineService<Host, HostHooks>('host', {
+  api: 1,
+  methods: { report: 'call' },
+  hooks: { ready: 'bail', closing: 'series' },
+})
 
 const described = (found: Pick<Found, 'name' | 'version'> & Partial<Found>) => ({
   name: found.name,

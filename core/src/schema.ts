@@ -29,7 +29,8 @@ export interface Schema<T = unknown> {
 }
 
 const ajvs: { all?: Ajv; first?: Ajv } = {}
-const makeAjv = (allErrors: boolean) => new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
+const makeAjv = (allErrors: boolean) =>
+  new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
 const ajvFor = (faults: 'all' | 'first') => (ajvs[faults] ??= makeAjv(faults === 'all'))
 
 /** Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million. */
@@ -61,7 +62,8 @@ const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties']
 function faultOf(error: ErrorObject): Fault {
   const params = error.params as Record<string, unknown>
   const keys = keysOf(error.instancePath)
-  if (error.keyword === 'required') return { ...placed([...keys, String(params.missingProperty)]), keyword: 'required', message: 'is required' }
+  if (error.keyword === 'required')
+    return { ...placed([...keys, String(params.missingProperty)]), keyword: 'required', message: 'is required' }
   if (EXTRA_KEYWORDS.has(error.keyword)) return unknownKey(keys, error, params)
   const allowed = error.keyword === 'enum' ? { allowed: params.allowedValues as unknown[] } : {}
   const secret = SECRET.test(keys.at(-1) ?? '')
@@ -73,11 +75,18 @@ function unknownKey(keys: string[], error: ErrorObject, params: Record<string, u
   const key = String(params.additionalProperty ?? params.unevaluatedProperty)
   const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {})
   const near = nearest(key, known)
-  return { ...placed([...keys, key]), keyword: 'unknown', message: 'is no known key', allowed: known, ...(near ? { nearest: near } : {}) }
+  return {
+    ...placed([...keys, key]),
+    keyword: 'unknown',
+    message: 'is no known key',
+    allowed: known,
+    ...(near ? { nearest: near } : {}),
+  }
 }
 
 function expectation(error: ErrorObject, params: Record<string, unknown>): string {
-  if (error.keyword === 'enum') return `must be one of ${(params.allowedValues as unknown[]).map(v => JSON.stringify(v)).join(', ')}`
+  if (error.keyword === 'enum')
+    return `must be one of ${(params.allowedValues as unknown[]).map(v => JSON.stringify(v)).join(', ')}`
   if (error.keyword === 'const') return `must be ${JSON.stringify(params.allowedValue)}`
   if (error.keyword === 'pattern') return String(error.parentSchema?.patternHint ?? `must match ${params.pattern}`)
   if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`
@@ -100,4 +109,7 @@ export function pathOf(keys: readonly string[]): string {
 }
 
 const keysOf = (pointer: string) =>
-  pointer.split('/').slice(1).map(key => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+  pointer
+    .split('/')
+    .slice(1)
+    .map(key => key.replaceAll('~1', '/').replaceAll('~0', '~'))

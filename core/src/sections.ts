@@ -8,7 +8,12 @@ export interface ReservedSection {
   readonly section: string
   readonly json: JsonSchema
   /** Values that ask: `{ key: 'enabled', asks: value => value === true, what, mend }`; `key` '' is the section itself. */
-  readonly asks?: readonly { readonly key: string; readonly when: (value: unknown) => boolean; readonly what: string; readonly mend: string }[]
+  readonly asks?: readonly {
+    readonly key: string
+    readonly when: (value: unknown) => boolean
+    readonly what: string
+    readonly mend: string
+  }[]
 }
 
 /** A set-up that is to be made: a plugin, or one entry of the section it has instances of. */
@@ -63,19 +68,30 @@ export interface Sections {
 }
 
 /** Cuts the configuration into the sections that plugins own, the longest owner first, and checks each; all faults at once. */
-export function cutSections(config: Config, plugins: readonly { name: string; plugin: Plugin }[], reserved: readonly ReservedSection[] = []): Sections {
+export function cutSections(
+  config: Config,
+  plugins: readonly { name: string; plugin: Plugin }[],
+  reserved: readonly ReservedSection[] = []
+): Sections {
   const owners = ownersOf(plugins, reserved)
   const kernel = cut({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
   const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, undefined, [], fault))
   return {
     kernel: kernel as unknown as KernelConfig,
     seats: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
-    problems: [...kernelFaults, ...unknownKeys(config, owners), ...unknownTypes(config, plugins), ...reservedProblems(config, owners)],
+    problems: [
+      ...kernelFaults,
+      ...unknownKeys(config, owners),
+      ...unknownTypes(config, plugins),
+      ...reservedProblems(config, owners),
+    ],
   }
 }
 
 function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved: readonly ReservedSection[]): Owner[] {
-  const own = plugins.flatMap(({ name, plugin }) => [plugin.section, plugin.instances].filter(path => path !== undefined).map(path => ({ path, name, plugin })))
+  const own = plugins.flatMap(({ name, plugin }) =>
+    [plugin.section, plugin.instances].filter(path => path !== undefined).map(path => ({ path, name, plugin }))
+  )
   const taken = new Set<string>(own.map(owner => owner.path))
   const free = reserved.filter(one => !taken.has(one.section)).map(one => ({ path: one.section, name: 'svc', reserved: one }))
   return [{ path: 'host', name: 'svc' }, { path: 'log', name: 'svc' }, ...own, ...free]
@@ -88,19 +104,27 @@ function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]):
   for (const [key, inner] of Object.entries(value)) {
     const path = [...keys, key]
     if (keys.length > 0 && owners.some(owner => owner.path === path.join('.'))) continue
-    if (inner !== undefined) Object.defineProperty(tree, key, { value: cut(inner, path, owners), enumerable: true, writable: true, configurable: true })
+    if (inner !== undefined)
+      Object.defineProperty(tree, key, { value: cut(inner, path, owners), enumerable: true, writable: true, configurable: true })
   }
   return tree
 }
 
 function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): Seat[] {
-  if (plugin.instances === undefined) return [seatOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
+  if (plugin.instances === undefined)
+    return [seatOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
   const keys = keysOf(plugin.instances)
   const entries = get(config.value, keys)
   if (!isTree(entries)) return []
   const places = Object.keys(entries)
-  const mine = Object.entries(entries).filter(([entry, value]) => typeOf(entry, value) === plugin.type && !(isTree(value) && value.enabled === false))
-  return mine.map(([entry]) => ({ ...seatOf(config, name, plugin, [...keys, entry], owners), instance: entry, place: places.indexOf(entry) }))
+  const mine = Object.entries(entries).filter(
+    ([entry, value]) => typeOf(entry, value) === plugin.type && !(isTree(value) && value.enabled === false)
+  )
+  return mine.map(([entry]) => ({
+    ...seatOf(config, name, plugin, [...keys, entry], owners),
+    instance: entry,
+    place: places.indexOf(entry),
+  }))
 }
 
 const typeOf = (entry: string, value: unknown) => (isTree(value) && value.type !== undefined ? value.type : entry)
@@ -109,7 +133,13 @@ function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly str
   const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? {}, keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
   const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
-  return { name, plugin, place: 0, config: deepFreeze(value), problems: faults.map(fault => faultError(config, name, keys, fault)) }
+  return {
+    name,
+    plugin,
+    place: 0,
+    config: deepFreeze(value),
+    problems: faults.map(fault => faultError(config, name, keys, fault)),
+  }
 }
 
 function withoutEntryKeys(entry: ConfigTree): ConfigTree {
@@ -121,14 +151,16 @@ const NO_KEYS: Schema = schema({ type: 'object', additionalProperties: false })
 const noConfig = (value: unknown) => (isTree(value) && Object.keys(value).length === 0 ? [] : NO_KEYS.check(value))
 
 function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) for (const inner of Object.values(Object.freeze(value))) deepFreeze(inner)
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value))
+    for (const inner of Object.values(Object.freeze(value))) deepFreeze(inner)
   return value
 }
 
 function faultError(config: Config, plugin: string | undefined, keys: readonly string[], fault: Fault): SvcError {
   const path = [...keys, ...fault.keys]
   const where = config.where(path)
-  if (fault.keyword === 'unknown') return Object.assign(configUnknownKey(path.join('.'), fault.allowed as string[], where), plugin ? { plugin } : {})
+  if (fault.keyword === 'unknown')
+    return Object.assign(configUnknownKey(path.join('.'), fault.allowed as string[], where), plugin ? { plugin } : {})
   const mend = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
   return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, mend)
 }
@@ -148,7 +180,10 @@ function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly st
 
 /** Entries of a section of instances whose type no loaded plugin has. */
 function unknownTypes(config: Config, plugins: readonly { name: string; plugin: Plugin }[]): SvcError[] {
-  const sections = Map.groupBy(plugins.filter(one => one.plugin.instances !== undefined), one => one.plugin.instances!)
+  const sections = Map.groupBy(
+    plugins.filter(one => one.plugin.instances !== undefined),
+    one => one.plugin.instances!
+  )
   return [...sections].flatMap(([section, owners]) => {
     const types = owners.map(one => one.plugin.type ?? '')
     const entries = get(config.value, keysOf(section))
@@ -160,7 +195,12 @@ function unknownTypes(config: Config, plugins: readonly { name: string; plugin: 
 
 function unknownType(config: Config, keys: string[], type: string, types: string[]): SvcError {
   const where = config.where([...keys, 'type'])
-  return configInvalid(undefined, `${keys.join('.')} is of type "${type}", which no loaded plugin knows`, where, `known types: ${types.sort().join(', ')}; or add the plugin that brings "${type}"`)
+  return configInvalid(
+    undefined,
+    `${keys.join('.')} is of type "${type}", which no loaded plugin knows`,
+    where,
+    `known types: ${types.sort().join(', ')}; or add the plugin that brings "${type}"`
+  )
 }
 
 function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] {

@@ -25,7 +25,11 @@ export interface Use {
 export type MethodKind = 'call' | 'stream'
 
 type Callable = (...args: never[]) => unknown
-type KindOf<M> = M extends (...args: never[]) => AsyncIterable<unknown> ? 'stream' : M extends (...args: never[]) => Promise<unknown> ? 'call' : never
+type KindOf<M> = M extends (...args: never[]) => AsyncIterable<unknown>
+  ? 'stream'
+  : M extends (...args: never[]) => Promise<unknown>
+    ? 'call'
+    : never
 
 /** The table of a contract: each method of the interface and its kind; a wrong or missing word does not compile. */
 export type MethodTable<T> = {

@@ -11,7 +11,9 @@ export interface Declared {
 
 /** What this process has opened: a store answers nothing about a name that is not in here. */
 export interface Catalog {
-  /** Takes a space in, instead of an earlier one of its name. Throws STORE_INVALID when it is malformed or takes another's name. */
+  /** Throws STORE_INVALID for a space that is malformed or takes another's name. */
+  check(space: Space): void
+  /** Takes a space in, instead of an earlier one of its name, after a check. */
   declare(space: Space): void
   space(name: string): Space
   spaces(): Space[]
@@ -32,9 +34,12 @@ export function createCatalog(): Catalog {
     for (const [name, declared] of collections) if (declared.space === space) collections.delete(name)
     for (const [name, owner] of logs) if (owner === space) logs.delete(name)
   }
+  const check = (space: Space) =>
+    checkSpace(space, (kind, name) => (kind === 'log' ? logs.get(name) : collections.get(name)?.space))
   return {
+    check,
     declare(space) {
-      checkSpace(space, (kind, name) => (kind === 'log' ? logs.get(name) : collections.get(name)?.space))
+      check(space)
       forget(space.name)
       spaces.set(space.name, structuredClone(space))
       for (const declared of declaredBy(space)) collections.set(declared.name, declared)

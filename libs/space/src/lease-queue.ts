@@ -7,8 +7,8 @@ export type Attempt = Lease | { readonly busyUntil: number }
 
 /** What a store does for a queue of those who wait for leases. */
 export interface LeaseDoor {
-  /** Tries once. */
-  attempt(lease: string, request: LeaseRequest, use: Use): Promise<Attempt>
+  /** Tries once; `looks` is how often the first in line has looked before. */
+  attempt(lease: string, request: LeaseRequest, looks: number): Promise<Attempt>
   /** Gives back what nobody wants any more. */
   release(lease: Fence): Promise<void>
   /** Milliseconds until the next look, for releases by other processes; Infinity where there are none. */
@@ -46,7 +46,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
     for (let looks = 0; line.waiters.length > 0; looks++) {
       const waiter = line.waiters[0]!
       line.freed = false
-      const busyUntil = await knock(door, lease, waiter)
+      const busyUntil = await knock(door, lease, waiter, looks)
       if (waiter.done) looks = leave(line, waiter)
       else if (waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, 0), line)
       else await pause(line, Math.min(door.lookAgain(looks), busyUntil - Date.now()))
@@ -82,9 +82,9 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
 }
 
 /** One try for the first in line; answers until when it is no use to try again. */
-async function knock(door: LeaseDoor, lease: string, waiter: Waiter): Promise<number> {
+async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: number): Promise<number> {
   try {
-    const got = await door.attempt(lease, waiter.request, waiter.use)
+    const got = await door.attempt(lease, waiter.request, looks)
     if ('busyUntil' in got) return got.busyUntil
     if (waiter.done) await door.release(got)
     else finish(waiter, () => waiter.settle.resolve(got))

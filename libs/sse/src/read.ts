@@ -19,29 +19,39 @@ const LINE_END = /\r\n|\n|\r/g
 export function createEventParser(limit = LARGEST): EventParser {
   const decoder = new TextDecoder()
   let event = emptyEvent()
-  let rest = ''
+  let line = ''
   let size = 0
-  const line = (text: string, done: ServerEvent[]) => {
-    if (text !== '') return takeField(event, text)
-    if (event.data.length > 0) done.push(finished(event))
-    event = emptyEvent()
-    size = 0
+  let halfEnd = false
+  const endLine = (done: ServerEvent[]) => {
+    if (line !== '') takeField(event, line)
+    else {
+      if (event.data.length > 0) done.push(finished(event))
+      event = emptyEvent()
+      size = 0
+    }
+    line = ''
+  }
+  const grow = (text: string) => {
+    line += text
+    size += text.length
+    if (size > limit) throw tooLarge(limit)
   }
   return {
     push(bytes) {
       const done: ServerEvent[] = []
-      const text = rest + decoder.decode(bytes, { stream: true })
-      let from = 0
-      for (const match of text.matchAll(LINE_END)) {
-        // a \r at the very end may be the first half of \r\n
-        if (match[0] === '\r' && match.index === text.length - 1) break
-        size += match.index - from
-        mustFit(size, limit)
-        line(text.slice(from, match.index), done)
-        from = match.index + match[0].length
+      const text = decoder.decode(bytes, { stream: true })
+      if (text === '') return done
+      // the \r before has ended its line already
+      let from = halfEnd && text.startsWith('\n') ? 1 : 0
+      const ends = new RegExp(LINE_END)
+      ends.lastIndex = from
+      for (let end = ends.exec(text); end; end = ends.exec(text)) {
+        grow(text.slice(from, end.index))
+        endLine(done)
+        from = ends.lastIndex
       }
-      rest = text.slice(from)
-      mustFit(size + rest.length, limit)
+      grow(text.slice(from))
+      halfEnd = text.endsWith('\r')
       return done
     },
   }
@@ -73,6 +83,4 @@ function takeField(event: Building, line: string) {
   else if (name === 'retry' && /^\d+$/.test(value)) event.retry = Number(value)
 }
 
-function mustFit(size: number, limit: number) {
-  if (size > limit) throw Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })
-}
+const tooLarge = (limit: number) => Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })

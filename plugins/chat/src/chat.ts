@@ -87,7 +87,7 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
   const timer = setTimeout(resolve, afterMs, true)
   pending.then(
     () => resolve(false),
-    () => resolve(false),
+    () => resolve(false)
   )
   return promise.finally(() => clearTimeout(timer))
 }
@@ -123,9 +123,9 @@ async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart
           ask: room.hooks.toolCall,
           now: () => performance.now(),
         },
-        use,
-      ),
-    ),
+        use
+      )
+    )
   )
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -134,7 +134,15 @@ async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart
 
 function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
   const value = result.structured ?? textOf(part.content)
-  return { type: 'tool_result', tool: use.tool, callId: use.callId, success: use.success, result: value as Json, error: use.error ?? null, durationMs: use.durationMs }
+  return {
+    type: 'tool_result',
+    tool: use.tool,
+    callId: use.callId,
+    success: use.success,
+    result: value as Json,
+    error: use.error ?? null,
+    durationMs: use.durationMs,
+  }
 }
 
 /** Keeps what there is of a turn that did not complete. */

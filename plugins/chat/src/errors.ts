@@ -31,7 +31,11 @@ export function failureOf(error: unknown): ModelFailure {
 }
 
 export const modelSilent = (provider: string, ms: number, first: boolean) =>
-  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" ${first ? 'did not begin its answer' : 'fell silent'} for ${ms} ms`)
+  modelFailed(
+    provider,
+    { kind: 'timeout', retryable: true },
+    `provider "${provider}" ${first ? 'did not begin its answer' : 'fell silent'} for ${ms} ms`
+  )
 
 export const turnTimeout = (provider: string, ms: number) =>
   modelFailed(provider, { kind: 'timeout', retryable: true }, `the turn did not end within ${ms} ms`)
@@ -44,4 +48,3 @@ export function told(error: unknown): ErrorTold {
   if (error instanceof SvcError) return { code: error.code, message: error.message, details: error.details }
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: 'internal error', details: {} }
 }
-

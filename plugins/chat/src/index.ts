@@ -12,6 +12,13 @@ export default definePlugin({
   setup(scope, given) {
     const counts = createCounts()
     scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.signal))
-    return createChat({ ...given, config: scope.config, hooks: scope.hooks, log: scope.log, counts, lasting: systemUse(scope.signal, 'chat') })
+    return createChat({
+      ...given,
+      config: scope.config,
+      hooks: scope.hooks,
+      log: scope.log,
+      counts,
+      lasting: systemUse(scope.signal, 'chat'),
+    })
   },
 })

@@ -26,7 +26,7 @@ export async function fitHistory(
   request: ModelRequest,
   past: readonly (readonly StoredMessage[])[],
   { provider, name, info }: { provider: Provider; name: string; info: ModelInfo | undefined },
-  use: Use,
+  use: Use
 ): Promise<ModelRequest> {
   const turns = past.map(turn => turn.map(message => forProvider(message, name)))
   const build = (from: number): ModelRequest => withHistory(request, turns.slice(from).flat())
@@ -42,7 +42,9 @@ function withHistory(request: ModelRequest, history: readonly ModelMessage[]): M
 }
 
 const lengthOf = ({ messages, tools = [] }: ModelRequest) =>
-  messages.flatMap(message => message.parts).reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : JSON.stringify(part).length), 0) +
+  messages
+    .flatMap(message => message.parts)
+    .reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : JSON.stringify(part).length), 0) +
   tools.reduce((sum, tool) => sum + 200 + tool.description.length, 0)
 
 /** The lowest number of turns to leave out, by halving: leaving out more never needs more room. `count` when nothing else fits. */

@@ -15,7 +15,13 @@ export interface SilenceLimits {
 }
 
 /** Begins a model call. A provider that neither answers nor heeds the abort is left behind, not waited for. */
-export function readEvents(provider: Provider, name: string, request: ModelRequest, limits: SilenceLimits, use: Use): EventReader {
+export function readEvents(
+  provider: Provider,
+  name: string,
+  request: ModelRequest,
+  limits: SilenceLimits,
+  use: Use
+): EventReader {
   const ending = new AbortController()
   const source = provider.chat(request, { ...use, signal: ending.signal })[Symbol.asyncIterator]()
   let waiting: ((reason: unknown) => void) | undefined

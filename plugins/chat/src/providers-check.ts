@@ -9,7 +9,10 @@ export interface ProviderCounts {
 
 export function createCounts(): ProviderCounts {
   const counts = new Map<string, number>()
-  return { asked: provider => void counts.set(provider, (counts.get(provider) ?? 0) + 1), of: provider => counts.get(provider) ?? 0 }
+  return {
+    asked: provider => void counts.set(provider, (counts.get(provider) ?? 0) + 1),
+    of: provider => counts.get(provider) ?? 0,
+  }
 }
 
 interface Probed {
@@ -36,7 +39,12 @@ export function createProvidersCheck(providers: SlotView<Provider>, counts: Prov
   return {
     async probe(): Promise<CheckReport> {
       const probed = await fresh()
-      const detail = Object.fromEntries([...probed].map(([name, one]) => [name, one.healthy ? { healthy: true, requests: counts.of(name) } : { healthy: false, error: one.error }]))
+      const detail = Object.fromEntries(
+        [...probed].map(([name, one]) => [
+          name,
+          one.healthy ? { healthy: true, requests: counts.of(name) } : { healthy: false, error: one.error },
+        ])
+      )
       return { ...judge(probed), detail }
     },
   }
@@ -50,7 +58,9 @@ function judge(probed: Map<string, Probed>): Omit<CheckReport, 'detail'> {
 }
 
 async function probeAll(providers: SlotView<Provider>, signal: AbortSignal): Promise<Map<string, Probed>> {
-  return new Map(await Promise.all(providers.entries().map(async ([name, provider]) => [name, await probeOne(provider, signal)] as const)))
+  return new Map(
+    await Promise.all(providers.entries().map(async ([name, provider]) => [name, await probeOne(provider, signal)] as const))
+  )
 }
 
 async function probeOne(provider: Provider, signal: AbortSignal): Promise<Probed> {

@@ -28,9 +28,11 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
     const { provider, name, info } = await target(room, turn, use)
     const request = await fitHistory(requestOf(room, turn, withTools), turn.open.turns, { provider, name, info }, use)
     checkLimits(request, info, turn.asked.maxTokens !== undefined)
-    call = { selected: { ...turn.selected, ...turn.who }, request, round: number, attempt }
+    const planned: ModelCall = { selected: { ...turn.selected, ...turn.who }, request, round: number, attempt }
+    const ready = await room.hooks.modelCall(planned, use)
+    // from here on a failure is the model's
+    call = planned
     asked = performance.now()
-    const ready = await room.hooks.modelCall(call, use)
     if (!ready) room.counts.asked(name)
     const { first_token_timeout_ms: silentFirst, token_timeout_ms: betweenMs } = room.config
     reader = ready ? readReady(ready) : readEvents(provider, name, request, { firstMs: silentFirst, betweenMs }, use)
@@ -38,7 +40,13 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
 
   const done = (failure?: ModelFailure) => {
     if (!call) return
-    const told = { ...call, usage: answer.usage, durationMs: performance.now() - asked, firstMs: Math.max(0, firstMs), ...(failure ? { failure } : {}) }
+    const told = {
+      ...call,
+      usage: answer.usage,
+      durationMs: performance.now() - asked,
+      firstMs: Math.max(0, firstMs),
+      ...(failure ? { failure } : {}),
+    }
     call = undefined
     void room.hooks.modelDone(told, use)
   }
@@ -50,7 +58,8 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
     if (use.signal.aborted) throw use.signal.reason
     if (!call) throw error
     const failure = failureOf(error)
-    if (codeOf(error) !== 'MODEL_FAILED') room.log.error({ err: error, provider: turn.who.provider }, 'a provider broke its contract')
+    if (codeOf(error) !== 'MODEL_FAILED')
+      room.log.error({ err: error, provider: turn.who.provider }, 'a provider broke its contract')
     const message = codeOf(error) === 'MODEL_FAILED' ? messageOf(error) : `provider "${turn.who.provider}" failed`
     const mend = answer.any ? undefined : await room.hooks.modelFailed({ ...call, failure, message }, use)
     done(failure)
@@ -71,7 +80,6 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
         done()
         return undefined
       } catch (error) {
-        if (codeOf(error) !== 'MODEL_FAILED' && !reader) throw error
         await failed(error)
       }
     }
@@ -83,7 +91,11 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
   return { answer, next, close }
 }
 
-async function target(room: ChatRoom, turn: Turn, use: Use): Promise<{ provider: Provider; name: string; info: ModelInfo | undefined }> {
+async function target(
+  room: ChatRoom,
+  turn: Turn,
+  use: Use
+): Promise<{ provider: Provider; name: string; info: ModelInfo | undefined }> {
   const { provider: name, model } = turn.who
   const provider = room.providers.get(name)
   // it was there when it was selected: plugins come and go

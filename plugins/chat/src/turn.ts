@@ -1,5 +1,16 @@
 import type { Use } from '@svc/core'
-import type { ModelMessage, ModelRequest, OpenTurn, Selected, StoredMessage, ToolUse, TurnEnd, TurnEvent, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import type {
+  ModelMessage,
+  ModelRequest,
+  OpenTurn,
+  Selected,
+  StoredMessage,
+  ToolUse,
+  TurnEnd,
+  TurnEvent,
+  TurnRequest,
+  TurnStatus,
+} from '@svc/core/contracts'
 import { invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
@@ -30,16 +41,34 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use):
   const selected = await room.selection.select({ provider: asked.provider, model: asked.model }, use)
   const list = room.toolsFor(asked.tools, selected.profile.tools, selected.mode)
   const { queue_timeout_ms: waitMs, history_turns: history } = room.config
-  const open = await room.conversations.begin({ ...(asked.conversationId === undefined ? {} : { conversationId: asked.conversationId }), waitMs, history }, use)
+  const open = await room.conversations.begin(
+    { ...(asked.conversationId === undefined ? {} : { conversationId: asked.conversationId }), waitMs, history },
+    use
+  )
   const who = { provider: selected.provider, model: selected.model }
-  return { asked, selected, who, list, open, made: [userMessage(asked.message)], usage: { input: 0, output: 0 }, toolsUsed: [], begun, tokens: 0, kept: false }
+  return {
+    asked,
+    selected,
+    who,
+    list,
+    open,
+    made: [userMessage(asked.message)],
+    usage: { input: 0, output: 0 },
+    toolsUsed: [],
+    begun,
+    tokens: 0,
+    kept: false,
+  }
 }
 
 function checkRequest({ message, temperature, maxTokens }: TurnRequest, limit: number) {
   if (message.trim() === '') throw invalid('message', 'must not be blank')
-  if (message.length > limit) throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
-  if (temperature !== undefined && !(temperature >= 0 && temperature <= 1)) throw invalid('temperature', 'must be from 0 to 1', { value: temperature })
-  if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1)) throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
+  if (message.length > limit)
+    throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
+  if (temperature !== undefined && !(temperature >= 0 && temperature <= 1))
+    throw invalid('temperature', 'must be from 0 to 1', { value: temperature })
+  if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
+    throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
 }
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
@@ -58,7 +87,13 @@ export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): Model
 }
 
 export function startEvent(turn: Turn, use: Use): TurnEvent {
-  return { type: 'start', requestId: use.requestId, timestamp: new Date().toISOString(), conversationId: turn.open.conversationId, ...turn.who }
+  return {
+    type: 'start',
+    requestId: use.requestId,
+    timestamp: new Date().toISOString(),
+    conversationId: turn.open.conversationId,
+    ...turn.who,
+  }
 }
 
 export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
@@ -87,7 +122,9 @@ export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, u
 function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'completed'>): StoredMessage[] {
   const last = made.findLastIndex(message => message.role === 'assistant')
   const answered = last < made.length - 1
-  return made.map((message, at) => (at === last ? { ...message, status, parts: answered ? message.parts : withoutCalls(message.parts) } : message))
+  return made.map((message, at) =>
+    at === last ? { ...message, status, parts: answered ? message.parts : withoutCalls(message.parts) } : message
+  )
 }
 
 // A call without its result would make every later request of the conversation invalid.

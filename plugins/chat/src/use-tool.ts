@@ -1,5 +1,14 @@
 import { type Fault, messageOf, type Schema, schema, type Use } from '@svc/core'
-import type { ContentPart, Tool, ToolCall, ToolCallPart, ToolResult, ToolResultPart, ToolUse, ToolVerdict } from '@svc/core/contracts'
+import type {
+  ContentPart,
+  Tool,
+  ToolCall,
+  ToolCallPart,
+  ToolResult,
+  ToolResultPart,
+  ToolUse,
+  ToolVerdict,
+} from '@svc/core/contracts'
 
 /** What came of one tool call: for the model, for the caller, for the reply. */
 export interface ToolOutcome {
@@ -48,17 +57,28 @@ async function answer(parts: ToolUseParts, use: Use): Promise<{ result: ToolResu
   const { arguments: args } = part
   if (!tool) return { args, result: failure(`There is no tool "${part.tool}" in this turn.`) }
   if (!parts.granted) return { args, result: failure('This turn may make no more tool calls. Answer with what you have.') }
-  if (part.invalid !== undefined) return { args, result: failure(`The arguments are no JSON object: ${part.invalid.slice(0, 200)}`) }
+  if (part.invalid !== undefined)
+    return { args, result: failure(`The arguments are no JSON object: ${part.invalid.slice(0, 200)}`) }
   const verdict = await parts.ask({ ...callOf(parts), category: tool.category, effects: tool.effects }, use)
   if (verdict?.verdict === 'deny') return { args, result: failure(`Not allowed: ${verdict.reason}`) }
   if (verdict?.verdict === 'answer') return { args, result: verdict.result }
   const final = verdict?.verdict === 'change' ? verdict.arguments : args
   const faults = checkArguments(tool, final)
-  if (faults.length > 0) return { args: final, result: failure(`The arguments do not fit: ${faults.map(words).join('; ')}. Mend them and call again.`) }
+  if (faults.length > 0)
+    return {
+      args: final,
+      result: failure(`The arguments do not fit: ${faults.map(words).join('; ')}. Mend them and call again.`),
+    }
   return { args: final, result: await run(tool, final, parts.limits.timeoutMs, use) }
 }
 
-const callOf = ({ part, conversationId, mode }: ToolUseParts) => ({ conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments })
+const callOf = ({ part, conversationId, mode }: ToolUseParts) => ({
+  conversationId,
+  mode,
+  tool: part.tool,
+  callId: part.id,
+  arguments: part.arguments,
+})
 
 const words = (fault: Fault) => `${fault.path || 'the whole'} ${fault.message}`
 
@@ -96,7 +116,8 @@ async function run(tool: Tool, args: Arguments, limitMs: number, use: Use): Prom
 
 const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
 
-export const textOf = (content: readonly ContentPart[]) => content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+export const textOf = (content: readonly ContentPart[]) =>
+  content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
 /** Cuts the texts of a result to so many characters in all, with a note. */
 function capped(content: readonly ContentPart[], limit: number): readonly ContentPart[] {

@@ -15,7 +15,13 @@ export interface ConversationsParts {
 }
 
 /** Keeps conversations in the store. Opens its space. */
-export async function createConversations({ store, holder, limits, log, lasting }: ConversationsParts): Promise<Conversations & { stop(): void }> {
+export async function createConversations({
+  store,
+  holder,
+  limits,
+  log,
+  lasting,
+}: ConversationsParts): Promise<Conversations & { stop(): void }> {
   await store.open(SPACE, lasting)
   const turns = createTurns(store, holder, limits, log, lasting)
   return {
@@ -58,7 +64,7 @@ async function pageOf(store: Store, query: Parameters<Store['range']>[1], use: U
   try {
     return await store.range(COLLECTION, query, use)
   } catch (error) {
-    throw codeOf(error) === 'STORE_CURSOR_INVALID' ? cursorInvalid() : error
+    throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? cursorInvalid() : error
   }
 }
 
@@ -71,7 +77,7 @@ async function remove(store: Store, id: string, version: number, use: Use): Prom
         { op: 'drop', log: LOG, id },
       ],
       {},
-      use,
+      use
     )
   } catch (error) {
     if (codeOf(error) !== 'STORE_CONFLICT') throw error

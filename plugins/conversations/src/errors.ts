@@ -18,7 +18,8 @@ export const conversationFull = (limit: number, unit: 'messages' | 'bytes') =>
     mend: 'begin a new conversation',
   })
 
-export const ticketUnknown = () => svcError('TICKET_UNKNOWN', 'this turn has ended already', { mend: 'begin a turn before appending to it' })
+export const ticketUnknown = () =>
+  svcError('TICKET_UNKNOWN', 'this turn has ended already', { mend: 'begin a turn before appending to it' })
 
 export const cursorInvalid = () =>
   svcError('INVALID_VALUE', 'cursor is none that this service has given', {

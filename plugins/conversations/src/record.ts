@@ -35,7 +35,9 @@ const textOf = (message: StoredMessage) =>
 
 /** A turn as callers see it: what the user said and, in one piece, what the assistant said over all its rounds. */
 export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
-  const user = turn.filter(message => message.role === 'user').map(message => ({ role: 'user' as const, content: textOf(message) }))
+  const user = turn
+    .filter(message => message.role === 'user')
+    .map(message => ({ role: 'user' as const, content: textOf(message) }))
   const assistant = turn.filter(message => message.role === 'assistant')
   if (assistant.length === 0) return user
   const status = assistant.find(message => message.status)?.status
@@ -43,7 +45,12 @@ export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
 }
 
 /** The record after one more turn. */
-export function grown(record: ConversationRecord | undefined, owner: string, turn: readonly StoredMessage[], now: string): ConversationRecord {
+export function grown(
+  record: ConversationRecord | undefined,
+  owner: string,
+  turn: readonly StoredMessage[],
+  now: string
+): ConversationRecord {
   const base = record ?? { owner, created: now, updated: now, count: 0, turns: 0, bytes: 0 }
   const updated = now > base.updated ? now : base.updated
   return { ...base, updated, count: base.count + shownTurn(turn).length, turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
@@ -51,5 +58,7 @@ export function grown(record: ConversationRecord | undefined, owner: string, tur
 
 /** The UTF-8 size of a turn's text, near enough for a limit: what is counted is what was said, not how it is kept. */
 function sizeOf(turn: readonly StoredMessage[]): number {
-  return turn.flatMap(message => message.parts).reduce((sum, part) => sum + (part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length), 0)
+  return turn
+    .flatMap(message => message.parts)
+    .reduce((sum, part) => sum + (part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length), 0)
 }

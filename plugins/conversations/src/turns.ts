@@ -18,7 +18,8 @@ interface Held {
 }
 
 /** Whether this principal may see what belongs to `owner`. */
-export const maySee = (owner: string, { principal }: Use) => principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
+export const maySee = (owner: string, { principal }: Use) =>
+  principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
 export function createTurns(store: Store, holder: string, limits: TurnLimits, log: Log, lasting: Use) {
@@ -30,7 +31,9 @@ export function createTurns(store: Store, holder: string, limits: TurnLimits, lo
     for (const one of held.values()) if (one.lease) void renew(one.lease)
   }
   const renew = async (lease: Fence) => {
-    await store.renew(lease, limits.leaseMs, lasting).catch((error: unknown) => log.warn({ err: error, lease: lease.lease }, 'a lease was lost'))
+    await store
+      .renew(lease, limits.leaseMs, lasting)
+      .catch((error: unknown) => log.warn({ err: error, lease: lease.lease }, 'a lease was lost'))
   }
   const hold = (one: Held): string => {
     const ticket = `${holder}:${++tickets}`
@@ -58,7 +61,12 @@ export function createTurns(store: Store, holder: string, limits: TurnLimits, lo
       checkSize(found.value, limits)
       const past = await store.read(LOG, id, { reverse: true, limit: wish.history }, use)
       const ticket = hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
-      return { ticket, conversationId: id, exists: true, turns: past.map(entry => entry.value as unknown as StoredMessage[]).reverse() }
+      return {
+        ticket,
+        conversationId: id,
+        exists: true,
+        turns: past.map(entry => entry.value as unknown as StoredMessage[]).reverse(),
+      }
     } catch (error) {
       await store.release(lease, lasting)
       throw error
@@ -66,7 +74,8 @@ export function createTurns(store: Store, holder: string, limits: TurnLimits, lo
   }
 
   return {
-    begin: async (wish: TurnWish, use: Use): Promise<OpenTurn> => (wish.conversationId === undefined ? beginNew(use) : beginOld(wish.conversationId, wish, use)),
+    begin: async (wish: TurnWish, use: Use): Promise<OpenTurn> =>
+      wish.conversationId === undefined ? beginNew(use) : beginOld(wish.conversationId, wish, use),
 
     async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
       const turn = held.get(ticket)
@@ -117,7 +126,7 @@ async function write(store: Store, turn: Held, record: ConversationRecord, messa
         { op: 'append', log: LOG, id: turn.id, values: [asJson(messages)], ifLength: record.turns - 1 },
       ],
       turn.lease ? { fence: turn.lease } : {},
-      use,
+      use
     )
   } catch (error) {
     // only a deletion changes a conversation behind the back of the one who holds its lease

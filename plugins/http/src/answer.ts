@@ -19,22 +19,27 @@ function headersOf({ req }: Exchange): Readonly<Record<string, string>> {
 /** Writes an answer in one piece. */
 export function sendReply(x: Exchange, { status, headers, body, text }: RouteReply): void {
   if (x.gone || x.res.headersSent) return
-  for (const name in headers) x.headers.push(name, headers[name]!)
-  if (text !== undefined) return sendText(x, status ?? 200, headers && hasType(headers) ? undefined : TEXT_TYPE, text)
-  if (body !== undefined) return sendText(x, status ?? 200, JSON_TYPE, JSON.stringify(body))
-  const empty = status ?? 204
-  if (empty !== 204 && empty !== 304) x.headers.push('Content-Length', '0')
-  x.res.writeHead(empty, x.headers)
-  x.res.end()
+  const out = x.headers.slice()
+  if (x.life.draining) out.push('Connection', 'close')
+  for (const name in headers) out.push(name, headers[name]!)
+  if (body !== undefined) return sendText(x, status ?? 200, out, JSON_TYPE, JSON.stringify(body))
+  if (text !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : TEXT_TYPE, text)
+  sendEmpty(x, status ?? 204, out)
 }
 
-const hasType = (headers: Readonly<Record<string, string>>) => Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
+const hasType = (headers: Readonly<Record<string, string>> = {}) => Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
 
-function sendText({ res, headers }: Exchange, status: number, type: string | undefined, text: string) {
+function sendText({ res }: Exchange, status: number, headers: string[], type: string | undefined, text: string) {
   if (type) headers.push('Content-Type', type)
   headers.push('Content-Length', String(Buffer.byteLength(text)))
   res.writeHead(status, headers)
   res.end(text)
+}
+
+function sendEmpty({ res }: Exchange, status: number, headers: string[]) {
+  if (status !== 204 && status !== 304) headers.push('Content-Length', '0')
+  res.writeHead(status, headers)
+  res.end()
 }
 
 /** Writes the error record. */

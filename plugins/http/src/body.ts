@@ -3,8 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { messageOf } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { invalidValue, payloadTooLarge, unsupportedMediaType } from './errors.ts'
-import type { Exchange } from './exchange.ts'
-import type { Gate } from './gates.ts'
+import type { Exchange, Gate } from './exchange.ts'
 
 const DEEPEST = 100
 /** A body so many times too large is not even read to its end: the connection is closed. */

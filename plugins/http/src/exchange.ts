@@ -1,12 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal, Use } from '@svc/core'
-import type { Json } from '@svc/core/contracts'
+import type { Json, RouteReply } from '@svc/core/contracts'
 import type { Bound } from './routing.ts'
+
+/** What a server knows of its own life. */
+export interface Life {
+  /** It is about to end: each answer closes its connection. */
+  draining: boolean
+}
+
+/** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */
+export type Gate = (x: Exchange) => void | RouteReply | Promise<void | RouteReply>
 
 /** One request on its way through the gates, and its answer. */
 export interface Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
+  readonly life: Life
   readonly method: string
   readonly path: string
   /** The query as written, without `?`. */
@@ -37,13 +47,14 @@ const NOBODY: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
 const NOTHING: Readonly<Record<string, string>> = Object.freeze({})
 
 /** Makes what is known of a request when it comes. */
-export function createExchange(req: IncomingMessage, res: ServerResponse): Exchange {
+export function createExchange(req: IncomingMessage, res: ServerResponse, life: Life): Exchange {
   const target = originForm(req.url ?? '/')
   const mark = target.indexOf('?')
   const ending = new AbortController()
   return {
     req,
     res,
+    life,
     method: req.method ?? 'GET',
     path: mark === -1 ? target : target.slice(0, mark),
     search: mark === -1 ? '' : target.slice(mark + 1),

@@ -3,13 +3,10 @@ import type { RouteReply } from '@svc/core/contracts'
 import { createBody } from './body.ts'
 import type { ServerConfig } from './config.ts'
 import { invalidValue, methodNotAllowed, routeUnknown } from './errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Gate } from './exchange.ts'
 import type { Journal } from './journal.ts'
 import type { Routing } from './routing.ts'
 import { validation } from './validation.ts'
-
-/** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */
-export type Gate = (x: Exchange) => void | RouteReply | Promise<void | RouteReply>
 
 /** What the gates stand on. */
 export interface GateParts {

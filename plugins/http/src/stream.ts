@@ -40,6 +40,7 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
 
 /** Answers whether the stream came to its own end. */
 async function send(x: Exchange, iterator: AsyncIterator<string>, first: IteratorResult<string>, type: string, limits: StreamLimits): Promise<boolean> {
+  if (x.life.draining) x.headers.push('Connection', 'close')
   x.headers.push(...(type === EVENTS ? EVENT_HEADERS : ['Content-Type', type]))
   x.res.writeHead(200, x.headers)
   using outlet = createOutlet(x.res, limits, type === EVENTS)

@@ -17,7 +17,8 @@ export const MODES: Readonly<Record<string, Mode>> = {
   review: {
     description: 'Judge what is there; nothing is changed.',
     effects: ['read', 'network'],
-    prompt: 'You are reviewing. Read closely, name what is wrong and why, and say what would mend it. Change nothing and run nothing.',
+    prompt:
+      'You are reviewing. Read closely, name what is wrong and why, and say what would mend it. Change nothing and run nothing.',
     toolBudget: 25,
   },
   delegate: {

@@ -21,7 +21,10 @@ export async function choose(wishes: readonly Wish[], providers: SlotView<Provid
   return both(first.provider, first.model, first.source, providers, use)
 }
 
-export const choiceOf = ({ provider, model }: { provider?: string | undefined; model?: string | undefined }, source: ChoiceSource): Wish => ({ provider, model, source })
+export const choiceOf = (
+  { provider, model }: { provider?: string | undefined; model?: string | undefined },
+  source: ChoiceSource
+): Wish => ({ provider, model, source })
 export const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 
 function defaultProvider(providers: SlotView<Provider>): string {
@@ -44,21 +47,44 @@ async function firstOf(provider: string, source: ChoiceSource, providers: SlotVi
   return { provider, model: first.id, source: { provider: source, model: source === 'request' ? 'default' : source } }
 }
 
-async function both(provider: string, model: string, source: ChoiceSource, providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {
+async function both(
+  provider: string,
+  model: string,
+  source: ChoiceSource,
+  providers: SlotView<Provider>,
+  use: Use
+): Promise<ModelChoice> {
   const { models, open } = await modelsOf(provider, providers, use)
-  if (!open && !models.some(one => one.id === model)) throw modelNotFound(provider, model, models.map(one => one.id))
+  if (!open && !models.some(one => one.id === model))
+    throw modelNotFound(
+      provider,
+      model,
+      models.map(one => one.id)
+    )
   return { provider, model, source: { provider: source, model: source } }
 }
 
-async function byModel(model: string, source: ChoiceSource, rest: readonly Wish[], providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {
+async function byModel(
+  model: string,
+  source: ChoiceSource,
+  rest: readonly Wish[],
+  providers: SlotView<Provider>,
+  use: Use
+): Promise<ModelChoice> {
   const current = await choose(rest, providers, use)
-  const lists = await Promise.all(providers.names().map(async name => ({ name, list: await modelsOf(name, providers, use).catch(() => NONE) })))
+  const lists = await Promise.all(
+    providers.names().map(async name => ({ name, list: await modelsOf(name, providers, use).catch(() => NONE) }))
+  )
   const has = lists.filter(one => one.list.models.some(each => each.id === model)).map(one => one.name)
   const own = lists.find(one => one.name === current.provider)?.list
   if (has.includes(current.provider)) return chosen(current.provider, current.source.provider)
   if (has.length === 1) return chosen(has[0]!, source)
   if (own?.open && has.length === 0) return chosen(current.provider, current.source.provider)
-  throw modelNotFound(null, model, lists.flatMap(one => one.list.models.map(each => each.id)))
+  throw modelNotFound(
+    null,
+    model,
+    lists.flatMap(one => one.list.models.map(each => each.id))
+  )
 
   function chosen(provider: string, from: ChoiceSource): ModelChoice {
     return { provider, model, source: { provider: from, model: source } }

@@ -18,4 +18,5 @@ export const notAllowed = (field: string, value: string, allowed: readonly strin
     mend: `one of: ${allowed.join(', ')}`,
   })
 
-export const profilesInvalid = (message: string, where: string, mend: string) => svcError('PROFILES_INVALID', message, { where, mend })
+export const profilesInvalid = (message: string, where: string, mend: string) =>
+  svcError('PROFILES_INVALID', message, { where, mend })

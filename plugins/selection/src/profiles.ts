@@ -27,7 +27,12 @@ interface ProfilesFile {
 }
 
 const text = { type: 'string', minLength: 1 }
-const closed = (properties: object, required: string[] = []) => ({ type: 'object', additionalProperties: false, properties, required })
+const closed = (properties: object, required: string[] = []) => ({
+  type: 'object',
+  additionalProperties: false,
+  properties,
+  required,
+})
 const candidate = closed({ provider: text, model: text, weight: { type: 'number', exclusiveMinimum: 0 } }, ['provider', 'model'])
 const profile = closed({
   description: { type: 'string' },
@@ -42,7 +47,10 @@ const profile = closed({
 })
 /** What `profiles.yaml` may say. */
 export const PROFILES_SCHEMA = schema<ProfilesFile>(
-  closed({ default: { type: 'string', default: 'default' }, profiles: { type: 'object', additionalProperties: profile, default: { default: {} } } }),
+  closed({
+    default: { type: 'string', default: 'default' },
+    profiles: { type: 'object', additionalProperties: profile, default: { default: {} } },
+  })
 )
 
 /** What is written at the first run. */
@@ -74,7 +82,12 @@ export async function readProfiles(file: string): Promise<Profiles> {
   if (fault) throw faultError(file, layer, fault)
   const { default: first, profiles } = value as unknown as ProfilesFile
   const byName = new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)]))
-  if (!byName.has(first)) throw profilesInvalid(`default names the profile "${first}", which is not there`, place(file, layer, ['default']), `one of: ${[...byName.keys()].join(', ')}`)
+  if (!byName.has(first))
+    throw profilesInvalid(
+      `default names the profile "${first}", which is not there`,
+      place(file, layer, ['default']),
+      `one of: ${[...byName.keys()].join(', ')}`
+    )
   return { default: first, byName }
 }
 
@@ -95,9 +108,15 @@ async function read(file: string): Promise<Layer> {
 const place = (file: string, layer: Layer, keys: readonly string[]) => `${basename(file)}:${layer.line?.(keys) ?? 1}`
 
 function faultError(file: string, layer: Layer, fault: Fault) {
-  const near = fault.nearest ?? (fault.keyword === 'unknown' ? nearest(fault.keys.at(-1) ?? '', (fault.allowed ?? []) as string[]) : undefined)
+  const near =
+    fault.nearest ??
+    (fault.keyword === 'unknown' ? nearest(fault.keys.at(-1) ?? '', (fault.allowed ?? []) as string[]) : undefined)
   const known = fault.keyword === 'unknown' ? `known here: ${(fault.allowed ?? []).join(', ')}` : 'mend the value'
-  return profilesInvalid(`${fault.path} ${fault.message}`, place(file, layer, fault.keys), near ? `did you mean "${near}"?` : known)
+  return profilesInvalid(
+    `${fault.path} ${fault.message}`,
+    place(file, layer, fault.keys),
+    near ? `did you mean "${near}"?` : known
+  )
 }
 
 function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {

@@ -10,7 +10,11 @@ export interface SessionState {
 
 const NOTHING: SessionState = { profile: null, override: null, mode: null }
 const COLLECTION = 'sessions'
-const SPACE: Space = { name: 'selection', version: 1, collections: { [COLLECTION]: { indexes: { by_changed: ['changed'] }, watched: true } } }
+const SPACE: Space = {
+  name: 'selection',
+  version: 1,
+  collections: { [COLLECTION]: { indexes: { by_changed: ['changed'] }, watched: true } },
+}
 const KEPT_MS = 400 * 24 * 3600 * 1000
 
 /** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
@@ -68,5 +72,10 @@ const stateOf = (value: Json): SessionState => ({ ...NOTHING, ...(value as unkno
 /** Sessions of servers that ended long ago. */
 async function forgetOld(store: Store, use: Use): Promise<void> {
   const { records } = await store.range(COLLECTION, { index: 'by_changed', to: Date.now() - KEPT_MS, limit: 1000 }, use)
-  if (records.length > 0) await store.batch(records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })), {}, use)
+  if (records.length > 0)
+    await store.batch(
+      records.map(one => ({ op: 'delete', collection: COLLECTION, key: one.key })),
+      {},
+      use
+    )
 }

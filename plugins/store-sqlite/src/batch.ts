@@ -51,7 +51,13 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
     tell(collection, key, 0)
     return version + 1
   }
-  const place = ({ indexes }: StoredCollection, id: number, key: string, before: string | undefined, after: string | undefined) => {
+  const place = (
+    { indexes }: StoredCollection,
+    id: number,
+    key: string,
+    before: string | undefined,
+    after: string | undefined
+  ) => {
     const old = before === undefined ? undefined : (JSON.parse(before) as Json)
     const fresh = after === undefined ? undefined : (JSON.parse(after) as Json)
     for (const { id: index, paths } of indexes) {

@@ -28,13 +28,18 @@ const all = (db: DatabaseSync, sql: string) => db.prepare(sql).all()
 export function loadCatalog(db: DatabaseSync): StoredCatalog {
   const indexes = Map.groupBy(all(db, 'SELECT id, collection, paths FROM indexes'), row => Number(row.collection))
   const collections = all(db, 'SELECT id, name, space, watched FROM collections').map(row => {
-    const own = (indexes.get(Number(row.id)) ?? []).map(index => ({ id: Number(index.id), paths: JSON.parse(String(index.paths)) as string[] }))
+    const own = (indexes.get(Number(row.id)) ?? []).map(index => ({
+      id: Number(index.id),
+      paths: JSON.parse(String(index.paths)) as string[],
+    }))
     return [String(row.name), { id: Number(row.id), space: String(row.space), watched: row.watched === 1, indexes: own }] as const
   })
   return {
     spaces: new Map(all(db, 'SELECT name, version FROM spaces').map(row => [String(row.name), Number(row.version)])),
     collections: new Map(collections),
-    logs: new Map(all(db, 'SELECT id, name, space FROM logs').map(row => [String(row.name), { id: Number(row.id), space: String(row.space) }])),
+    logs: new Map(
+      all(db, 'SELECT id, name, space FROM logs').map(row => [String(row.name), { id: Number(row.id), space: String(row.space) }])
+    ),
   }
 }
 
@@ -52,7 +57,11 @@ export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
     (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
     collections.every(([name, { indexes = {}, watched = false }]) => {
       const stored = catalog.collections.get(name)
-      return stored?.space === space.name && stored.watched === watched && Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined)
+      return (
+        stored?.space === space.name &&
+        stored.watched === watched &&
+        Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined)
+      )
     })
   )
 }
@@ -77,18 +86,25 @@ export function declareSpace(db: DatabaseSync, space: Space): number {
 }
 
 function checkOwner(kind: string, name: string, space: string, by: string | undefined): void {
-  if (by !== undefined && by !== space) throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
+  if (by !== undefined && by !== space)
+    throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
 }
 
-function declareCollection(db: DatabaseSync, space: string, name: string, watched: boolean, indexes: readonly IndexPaths[]): void {
-  db.prepare('INSERT INTO collections(name, space, watched) VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET watched = excluded.watched').run(
-    name,
-    space,
-    watched ? 1 : 0,
-  )
+function declareCollection(
+  db: DatabaseSync,
+  space: string,
+  name: string,
+  watched: boolean,
+  indexes: readonly IndexPaths[]
+): void {
+  db.prepare(
+    'INSERT INTO collections(name, space, watched) VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET watched = excluded.watched'
+  ).run(name, space, watched ? 1 : 0)
   const id = Number(db.prepare('SELECT id FROM collections WHERE name = ?').get(name)!.id)
   for (const paths of indexes) {
-    const made = db.prepare('INSERT INTO indexes(collection, paths) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, JSON.stringify(paths))
+    const made = db
+      .prepare('INSERT INTO indexes(collection, paths) VALUES (?, ?) ON CONFLICT DO NOTHING')
+      .run(id, JSON.stringify(paths))
     if (made.changes === 1) build(db, id, Number(made.lastInsertRowid), paths)
   }
 }
@@ -108,7 +124,8 @@ export function noteMigrated(db: DatabaseSync, space: Space, version: number): v
   const catalog = loadCatalog(db)
   for (const [name, { indexes = {} }] of Object.entries(space.collections ?? {})) {
     const named = new Set(Object.values(indexes).map(paths => JSON.stringify(paths)))
-    for (const { id, paths } of catalog.collections.get(name)?.indexes ?? []) if (!named.has(JSON.stringify(paths))) dropIndex(db, id)
+    for (const { id, paths } of catalog.collections.get(name)?.indexes ?? [])
+      if (!named.has(JSON.stringify(paths))) dropIndex(db, id)
   }
 }
 

@@ -16,7 +16,10 @@ const LOCKED = 6
 /** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name. */
 const REASONS: Record<number, readonly [reason: string, mend: string]> = {
   3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
-  [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); the next request works then'],
+  [BUSY]: [
+    '{file} stays locked by another program',
+    'end the program that holds it (a backup, a database browser); the next request works then',
+  ],
   [LOCKED]: ['{file} stays locked', 'end the program that holds it; the next request works then'],
   7: ['there is not enough memory for {file}', 'give the server more memory'],
   8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; the next request works then'],

@@ -37,6 +37,8 @@ export type ToWriter = readonly (readonly [id: number, job: Job])[] | 'close'
 export interface FromWriter {
   readonly answers: readonly (readonly [id: number, answer: Answer | Refused])[]
   readonly watched: boolean
+  /** Grows each time the writer opens the file: a reader that opened it earlier may have another file. 0 = not known. */
+  readonly generation: number
 }
 
 export interface WriterData {

@@ -1,0 +1,93 @@
+import { basename } from 'node:path'
+import { styleText } from 'node:util'
+import type { SupervisorEvent } from '@svc/core/processes'
+import { milliseconds, table } from './text.ts'
+import type { WorkerReport } from './work.ts'
+
+/** Tells whoever started `svc serve` what happens: sentences on the standard error stream, or JSON lines on the standard output. */
+export interface Announcer {
+  ready(report: WorkerReport, home: string): void
+  event(event: SupervisorEvent<WorkerReport>): void
+  draining(): void
+  failed(error: unknown): Promise<void>
+}
+
+export function createAnnouncer(json: boolean): Announcer {
+  return json ? jsonAnnouncer() : textAnnouncer(process.stderr)
+}
+
+function textAnnouncer(stream: NodeJS.WriteStream): Announcer {
+  const say = (text: string) => void stream.write(`${text}\n`)
+  return {
+    ready: (report, home) => say(readyText(report, home, stream)),
+    event(event) {
+      const text = eventText(event)
+      if (text) say(`svc: ${text}`)
+    },
+    draining: () => say('svc: draining; once more ends it at once'),
+    failed: async error => say(await errorText(error)),
+  }
+}
+
+function jsonAnnouncer(): Announcer {
+  const say = (event: string, facts: object) => void process.stdout.write(`${JSON.stringify({ event, time: new Date().toISOString(), ...facts })}\n`)
+  return {
+    ready: (report, home) => say('ready', readyFacts(report, home)),
+    event({ event, worker, ...facts }: { event: string; worker?: { pid: number } }) {
+      const { report: _report, ...rest } = facts as { report?: unknown }
+      say(event === 'ready' ? 'worker_ready' : `worker_${event}`, { ...(worker ? { pid: worker.pid } : {}), ...rest })
+    },
+    draining: () => say('draining', {}),
+    async failed(error) {
+      const { factsOf } = await import('./report-error.ts')
+      say('failed', { problems: factsOf(error) })
+    },
+  }
+}
+
+/** The kernel is loaded only for its words: a start that succeeds does without. */
+async function errorText(error: unknown): Promise<string> {
+  const { formatError } = await import('@svc/core')
+  return formatError(error)
+}
+
+function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStream): string {
+  const { address, host, sources } = report
+  const bold = (text: string) => styleText('bold', text, { stream })
+  const where = address ? `listens on ${bold(address.url)}` : 'runs without the http plugin, so it listens nowhere'
+  const rows = host.plugins.map(plugin => [
+    `  ${plugin.name}${plugin.instance === undefined ? '' : ` (${plugin.instance})`}`,
+    plugin.state === 'failed' ? `failed: ${plugin.error?.message ?? ''}` : milliseconds(plugin.setupMs),
+  ])
+  const from = sources.length > 0 ? sources.map(source => basename(source)).join(', ') : 'defaults'
+  return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${home}; Ctrl-C ends it`
+}
+
+const readyFacts = ({ address, host, sources }: WorkerReport, home: string) => ({
+  url: address?.url ?? null,
+  pid: process.pid,
+  version: host.version,
+  ready_after_ms: Math.round(performance.now()),
+  home,
+  configuration: sources,
+  plugins: host.plugins.map(({ name, instance, version, state, setupMs }) => ({
+    name,
+    ...(instance === undefined ? {} : { instance }),
+    version,
+    state,
+    setup_ms: Number(setupMs.toFixed(1)),
+  })),
+})
+
+function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
+  switch (event.event) {
+    case 'ready':
+      return `worker ${event.worker.pid} is ready`
+    case 'failed':
+      return `worker ${event.worker.pid} cannot start: ${event.problems.map(problem => problem.message).join('; ')}`
+    case 'exited':
+      return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
+    case 'replacing':
+      return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
+  }
+}

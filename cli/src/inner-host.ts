@@ -1,0 +1,48 @@
+import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
+import { hostOptions } from './settings.ts'
+
+type Loaded = Plan['loaded'][number]
+
+/** A host inside a command: everything but what would listen. */
+export interface InnerHost extends AsyncDisposable {
+  readonly host: RunningHost
+  readonly plan: Plan
+  /** Names of the plugins that were left out. */
+  readonly leftOut: ReadonlySet<string>
+}
+
+/** Starts the configured plugins in this process, without the surface ones and those that need them. Throws START_FAILED with every problem. */
+export async function startInnerHost(config: Config, home: string, log?: HostOptions['log']): Promise<InnerHost> {
+  const options = hostOptions(config, home)
+  const plan = await planHost(options)
+  if (plan.problems.length > 0) throw new StartFailed(plan.problems)
+  const out = withoutSurface(plan.loaded)
+  const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
+  const host = await startHost({ ...options, plugins, reserved: openSections(config), ...(log ? { log } : {}) })
+  return { host, plan, leftOut: out, [Symbol.asyncDispose]: () => host.close() }
+}
+
+const refOf = ({ name, plugin, found }: Loaded) => ({
+  use: plugin,
+  name,
+  optional: found.optional,
+  ...(found.declared ? { manifest: found.manifest } : {}),
+})
+
+/** The plan has checked every key; here only the owners of some are missing. */
+const openSections = (config: Config) =>
+  Object.keys(config.value)
+    .filter(section => section !== 'host' && section !== 'log')
+    .map(section => ({ section, json: true }))
+
+function withoutSurface(loaded: readonly Loaded[]): Set<string> {
+  const out = new Set(loaded.filter(one => one.found.manifest.kind === 'surface').map(one => one.name))
+  const lost = () => new Set(loaded.filter(one => out.has(one.name)).flatMap(one => one.plugin.provides?.name ?? []))
+  const needs = (one: Loaded, services: Set<string>) => Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
+  for (let size = -1; size !== out.size; ) {
+    size = out.size
+    const services = lost()
+    for (const one of loaded) if (needs(one, services)) out.add(one.name)
+  }
+  return out
+}

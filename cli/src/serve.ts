@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { type ControlSocket, createSupervisor, listenControl, type Supervisor, type SupervisorEvent } from '@svc/core/processes'
+import { ensureHome } from './home.ts'
+import { createAnnouncer } from './announcer.ts'
+import type { ServeOptions } from './serve-flags.ts'
+import type { WorkerReport, WorkerTask } from './work.ts'
+
+/** The other half of this program: source beside source, `dist` beside `dist`. */
+const WORKER = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url))
+const FORCED = 130
+
+/**
+ * Runs `svc serve`: a supervisor that loads no plugin and reads no configuration; its workers do. Resolves with the exit code: 0 after a drain, 1 when
+ * the first worker cannot start, 130 when a second signal ended it at once.
+ */
+export async function serve(options: ServeOptions): Promise<number> {
+  const home = ensureHome()
+  const task: WorkerTask = { serverId: randomUUID(), home, options }
+  const announcer = createAnnouncer(options.json === true)
+  const supervisor = createSupervisor<WorkerReport>({
+    exec: WORKER,
+    args: [JSON.stringify(task)],
+    execArgv: process.execArgv,
+    settings: settingsOf,
+    onEvent: event => announceLater(supervisor, event, announcer.event),
+  })
+  const ending = endOnSignals(supervisor, announcer.draining)
+  try {
+    const report = await supervisor.start()
+    await using _control = await openControl(home, supervisor, report, ending.stop)
+    announcer.ready(report, home)
+    return await ending.done
+  } catch (error) {
+    if (ending.asked()) return await ending.done
+    await announcer.failed(error)
+    await supervisor.stop()
+    return 1
+  } finally {
+    ending.forget()
+  }
+}
+
+/** What happens to workers is news only once the server runs. */
+function announceLater(supervisor: Supervisor<WorkerReport>, event: SupervisorEvent<WorkerReport>, tell: (event: SupervisorEvent<WorkerReport>) => void) {
+  if (supervisor.state.state === 'running') tell(event)
+}
+
+const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport) => ({
+  count: workers,
+  drainLimitMs,
+  env: address ? { SVC_TAKEN_PORT: String(address.port) } : {},
+})
+
+function openControl(home: string, supervisor: Supervisor<WorkerReport>, report: WorkerReport, stop: () => void): Promise<ControlSocket> {
+  const { address, host } = report
+  const info = { pid: process.pid, url: address?.url ?? '', host: address?.host ?? '', port: address?.port ?? 0, version: host.version, startedAt: host.startedAt }
+  return listenControl(home, process.pid, {
+    info: async () => ({ ...info, workers: supervisor.workers }),
+    report: async () => host,
+    stop: async () => stop(),
+  })
+}
+
+/** npm sends its children the signal that the terminal has sent them already. */
+const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
+
+/** The first SIGINT or SIGTERM drains, the second ends at once. */
+function endOnSignals(supervisor: Supervisor<WorkerReport>, tell: () => void) {
+  const done = Promise.withResolvers<number>()
+  let since: number | undefined
+  const stop = () => {
+    if (since !== undefined && performance.now() - since < ECHO_MS) return
+    const forced = since !== undefined
+    since ??= performance.now()
+    if (!forced) tell()
+    void supervisor.stop().then(() => done.resolve(0))
+    if (forced) done.resolve(FORCED)
+  }
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, stop)
+  return {
+    stop,
+    done: done.promise,
+    asked: () => since !== undefined,
+    forget: () => signals.forEach(signal => process.off(signal, stop)),
+  }
+}

@@ -1,0 +1,180 @@
+import { definePlugin, type PluginRef, type Scope } from '@svc/core'
+import { Chat, type ModelEvent, type Provider, Providers, type Tool, Tools } from '@svc/core/contracts'
+import { item, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { chatHouse, codeThrown, textOf } from './house.ts'
+
+const tapping = (setup: (scope: Scope) => void): PluginRef => ({
+  name: 'tapping',
+  use: definePlugin({ setup: scope => setup(scope as Scope) }),
+})
+
+const strange = (chat: () => AsyncIterable<ModelEvent>): Provider => ({
+  features: { tool_calling: true, streaming: true, vision: false },
+  models: async () => ({ models: [{ id: 'm' }], open: false }),
+  countTokens: async () => 1,
+  chat,
+  probe: async () => undefined,
+})
+
+const tool = (parts: Partial<Tool>): Tool => ({
+  description: 'for a test',
+  category: 'text',
+  effects: ['read'],
+  parameters: { type: 'object' },
+  call: async () => ({ content: [{ type: 'text', text: 'done' }] }),
+  ...parts,
+})
+
+describe('the hooks of chat', () => {
+  it('lets a tap of turn change what was asked', async () => {
+    await using house = await chatHouse({
+      give: [tapping(scope => scope.tap(Chat.hooks.turn, turn => ({ ...turn, message: 'changed' })))],
+    })
+    expect(textOf(await house.stream('original'))).to.contain('changed')
+  })
+
+  it('lets a tap of modelCall answer instead of the model', async () => {
+    const events: ModelEvent[] = [
+      { type: 'text', text: 'ready' },
+      { type: 'finish', reason: 'stop' },
+    ]
+    await using house = await chatHouse({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => events))] })
+    expect(textOf(await house.stream('hi'))).to.equal('ready')
+  })
+
+  it('asks another provider when a tap of modelFailed says so, and says who answered', async () => {
+    const give = [tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'other', model: 'm' })))]
+    const other = strange(async function* () {
+      yield { type: 'text', text: 'from the other' }
+      yield { type: 'finish', reason: 'stop' }
+    })
+    await using house = await chatHouse({ give: [...give, item(Providers, 'other', other)] })
+    const reply = await house.chat.reply({ message: '/fail overloaded', provider: 'local' }, testUse())
+    expect(reply).to.include({ response: 'from the other', provider: 'other', model: 'm' })
+  })
+
+  it('tells every model call in modelDone, the failed ones with why', async () => {
+    const seen: (string | undefined)[] = []
+    await using house = await chatHouse({
+      give: [tapping(scope => scope.tap(Chat.hooks.modelDone, done => void seen.push(done.failure?.kind)))],
+    })
+    await house.stream('hi')
+    await codeThrown(house.stream('/fail rate_limited'))
+    expect(seen).to.deep.equal([undefined, 'rate_limited'])
+  })
+
+  it('lets a tap of toolCall deny with a reason, change the arguments, and answer', async () => {
+    const verdicts = {
+      UTC: { verdict: 'deny', reason: 'not today' },
+      'Asia/Tokyo': { verdict: 'change', arguments: { time_zone: 'Europe/Paris' } },
+      'Europe/Rome': { verdict: 'answer', result: { content: [{ type: 'text', text: 'noon' }] } },
+    } as const
+    const tap = tapping(scope =>
+      scope.tap(Chat.hooks.toolCall, call => verdicts[call.arguments.time_zone as keyof typeof verdicts])
+    )
+    await using house = await chatHouse({ give: [tap] })
+    const lines = Object.keys(verdicts).map(zone => `/tool current_time {"time_zone":"${zone}"}`)
+    const { toolsUsed } = await house.chat.reply({ message: lines.join('\n') }, testUse())
+    expect(toolsUsed[0]).to.include({ success: false, error: 'Not allowed: not today' })
+    expect(toolsUsed[1]).to.deep.include({ success: true, arguments: { time_zone: 'Europe/Paris' } })
+    expect(toolsUsed[2]).to.include({ success: true })
+  })
+})
+
+describe('chat with bad plugins', () => {
+  it('takes a provider that throws something of its own as a failed one, and tells no stack', async () => {
+    const bad = strange(() => {
+      throw new Error('secret inside')
+    })
+    await using house = await chatHouse({ give: [item(Providers, 'bad', bad)] })
+    const { code, message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'bad' }, testUse()))
+    expect(code).to.equal('MODEL_FAILED')
+    expect(message).to.not.contain('secret')
+  })
+
+  it('does not wait for a provider that heeds no abort', async () => {
+    const deaf = strange(() => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }))
+    await using house = await chatHouse({ give: [item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 20 } } })
+    expect((await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))).details).to.include({
+      kind: 'timeout',
+    })
+  })
+
+  it('refuses an answer without a finish', async () => {
+    const cut = strange(async function* () {
+      yield { type: 'text', text: 'half' }
+    })
+    await using house = await chatHouse({ give: [item(Providers, 'cut', cut)] })
+    const events = await house.stream({ message: 'hi', provider: 'cut' })
+    expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
+  })
+
+  it('ends a tool at its limit and tells the model', async () => {
+    const slow = tool({ call: () => new Promise(() => undefined), timeoutMs: 20 })
+    await using house = await chatHouse({ give: [item(Tools, 'slow', slow)] })
+    const { toolsUsed } = await house.chat.reply({ message: '/tool slow {}' }, testUse())
+    expect(toolsUsed[0]?.error).to.match(/did not end within 20 ms/)
+  })
+
+  it('aborts a running tool when the caller leaves, and keeps no call without its result', async () => {
+    const ending = new AbortController()
+    const aborted = Promise.withResolvers<boolean>()
+    const waits = tool({
+      call: (_args, use) =>
+        new Promise((_, reject) => {
+          use.signal.addEventListener('abort', () => reject(new Error('left')))
+          use.signal.addEventListener('abort', () => aborted.resolve(true))
+          ending.abort()
+        }),
+    })
+    await using house = await chatHouse({ give: [item(Tools, 'waits', waits)] })
+    for await (const event of house.chat.stream({ message: '/tool waits {}' }, testUse({ signal: ending.signal }))) {
+      if (event.type === 'end') expect(event.status).to.equal('cancelled')
+    }
+    expect(await aborted.promise).to.equal(true)
+  })
+
+  it('cuts a tool result that is too long, with a note', async () => {
+    const long = tool({ call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(5000) }] }) })
+    await using house = await chatHouse({ give: [item(Tools, 'long', long)], config: { chat: { tool_result_limit: 100 } } })
+    const result = (await house.stream('/tool long {}')).find(event => event.type === 'tool_result')
+    expect(String(result?.result)).to.match(/^x{100}\n\[cut: 4900 characters more\]$/)
+  })
+
+  it('stops a model that calls tools for ever, with a last answer', async () => {
+    let round = 0
+    const greedy: Provider = {
+      ...strange(() => EMPTY),
+      async *chat(request) {
+        if (request.tools) yield { type: 'tool_call', id: `c${++round}`, tool: 'again', arguments: {} }
+        else yield { type: 'text', text: 'enough' }
+        yield { type: 'finish', reason: request.tools ? 'tool_calls' : 'stop' }
+      },
+    }
+    await using house = await chatHouse({
+      give: [item(Providers, 'greedy', greedy), item(Tools, 'again', tool({}))],
+      config: { chat: { max_rounds: 4 } },
+    })
+    const reply = await house.chat.reply({ message: 'go', provider: 'greedy' }, testUse())
+    expect(reply.response).to.equal('enough')
+    expect(reply.toolsUsed).to.have.length(3)
+  })
+})
+
+const EMPTY: AsyncIterable<ModelEvent> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true as const, value: undefined }) }),
+}
+
+describe('modes', () => {
+  it('forbid tools by their effects', async () => {
+    const writes = tool({ effects: ['write'] })
+    await using house = await chatHouse({
+      give: [item(Tools, 'writes', writes)],
+      profiles: 'default: p\nprofiles:\n  p: { mode: review }\n',
+    })
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', tools: ['writes'] }, testUse()))
+    expect([code, details.reason]).to.deep.equal(['INVALID_VALUE', 'not allowed in mode review'])
+    expect((await house.chat.reply({ message: '/tool writes {}' }, testUse())).toolsUsed).to.deep.equal([])
+  })
+})

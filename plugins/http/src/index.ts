@@ -1,0 +1,23 @@
+import { definePlugin, Host } from '@svc/core'
+import { AuthSchemes, Http, Routes } from '@svc/core/contracts'
+import { serverConfig } from './config.ts'
+import { TIDY_MS } from './listener.ts'
+import { createServer } from './server.ts'
+
+/** After all others are ready, and no longer than its own limits allow. */
+const LAST = 1_000
+
+export default definePlugin({
+  section: 'server',
+  config: serverConfig,
+  requires: { routes: Routes, schemes: AuthSchemes },
+  provides: Http,
+  setup(scope, { routes, schemes }) {
+    const { config, hooks, log } = scope
+    const server = createServer({ config, hooks, log, routes, schemes })
+    scope.tap(Host.hooks.ready, async () => void (await server.listen()), { stage: LAST, limitMs: 30_000 })
+    scope.tap(Host.hooks.closing, () => server.drain(), { limitMs: config.shutdown_timeout * 1000 + 2 * TIDY_MS })
+    scope.defer(() => server.drain())
+    return server.service
+  },
+})

@@ -1,0 +1,113 @@
+import cluster from 'node:cluster'
+import type { Server as NodeServer } from 'node:http'
+import type { Log } from '@svc/core'
+import type { Http } from '@svc/core/contracts'
+import type { ServerConfig } from './config.ts'
+import { listenFailed, portTaken } from './errors.ts'
+import type { Life } from './exchange.ts'
+
+/** The life of the socket: open, drain, closed. */
+export interface Listener {
+  readonly server: NodeServer
+  address(): Awaited<ReturnType<Http['address']>>
+  /** Opens the socket. Throws PORT_TAKEN, LISTEN_FAILED. */
+  listen(): Promise<void>
+  /** Takes no new connection, lets what runs end within `server.shutdown_timeout`, cuts the rest. */
+  drain(): Promise<void>
+  /** Counts work as running until it is settled. */
+  running(work: Promise<void>): Promise<void>
+}
+
+interface ListenerParts {
+  readonly server: NodeServer
+  readonly config: ServerConfig
+  readonly life: Life
+  readonly log: Log
+  hasSchemes(): boolean
+}
+
+/** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
+export const TIDY_MS = 3_000
+
+export function createListener({ server, config, life, log, hasSchemes }: ListenerParts): Listener {
+  const { host } = config
+  const works = createWorks()
+  const port = () => {
+    const bound = server.address()
+    return typeof bound === 'object' && bound !== null ? bound.port : undefined
+  }
+  return {
+    server,
+    running: works.add,
+    address() {
+      const bound = port()
+      return bound === undefined ? undefined : { host, port: bound, url: `http://${urlHost(host)}:${bound}` }
+    },
+    async listen() {
+      await bind(server, host, config.port)
+      if (!isLoopback(host) && !hasSchemes()) log.warn({ host }, `everybody who reaches ${host} may use this server: ${MEND}`)
+      log.info({ host, port: port() }, 'listening')
+    },
+    async drain() {
+      life.draining = true
+      await closeServer(server, config.shutdown_timeout * 1000, log)
+      await works.settled(TIDY_MS)
+    },
+  }
+}
+
+const MEND = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function bind(server: NodeServer, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? portTaken(host, port, error) : listenFailed(host, port, error))
+    server.once('error', fail)
+    server.listen({ host, port }, () => {
+      server.off('error', fail)
+      resolve()
+    })
+  })
+}
+
+/**
+ * Closes the socket and waits for its connections. In a worker idle ones are left to their keep-alive time-out: a client may be writing on one just now,
+ * and another worker is there for its next connection; a server that ends closes them.
+ */
+async function closeServer(server: NodeServer, limitMs: number, log: Log): Promise<void> {
+  if (!server.listening) return
+  if (cluster.isWorker) server.closeIdleConnections = () => {}
+  const sweep = setInterval(() => server.closeIdleConnections(), 100)
+  const cut = setTimeout(() => {
+    log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
+    server.closeAllConnections()
+  }, limitMs)
+  await new Promise<void>(resolve => server.close(() => resolve()))
+  clearTimeout(cut)
+  clearInterval(sweep)
+}
+
+function createWorks() {
+  const running = new Set<Promise<void>>()
+  return {
+    add(work: Promise<void>) {
+      running.add(work)
+      void work.then(() => running.delete(work))
+      return work
+    },
+    async settled(limitMs: number) {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>(resolve => {
+        timer = setTimeout(resolve, limitMs)
+      })
+      await Promise.race([Promise.all(running), late])
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,15 @@
+import { messageOf } from '@svc/core'
+import type { Check, Store } from '@svc/core/contracts'
+
+/** Says in `/health` that the store is there, and that it does not last. */
+export function createCheck(store: Pick<Store, 'probe'>): Check {
+  return {
+    async probe(use) {
+      try {
+        return { status: 'healthy', detail: { ...(await store.probe(use)) } }
+      } catch (error) {
+        return { status: 'unhealthy', reason: messageOf(error) }
+      }
+    },
+  }
+}

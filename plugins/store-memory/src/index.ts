@@ -1,0 +1,34 @@
+import { definePlugin, schema } from '@svc/core'
+import { Checks, Store } from '@svc/core/contracts'
+import { createCheck } from './check.ts'
+import { createMemoryStore } from './store.ts'
+
+interface MemoryConfig {
+  /** Records and log entries together. */
+  max_records: number
+  /** About so many bytes of keys and values. */
+  max_bytes: number
+  /** Whether the oldest go when it is full; otherwise writes are refused. */
+  evict: boolean
+}
+
+/** A bounded store for tests and for servers that keep nothing. */
+export default definePlugin({
+  section: 'store',
+  config: schema<MemoryConfig>({
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      max_records: { type: 'integer', minimum: 1, default: 1_000_000 },
+      max_bytes: { type: 'integer', minimum: 1, default: 256 * 1024 * 1024 },
+      evict: { type: 'boolean', default: true },
+    },
+  }),
+  provides: Store,
+  setup(scope) {
+    const { max_records: maxRecords, max_bytes: maxBytes, evict } = scope.config
+    const store = scope.use(createMemoryStore({ maxRecords, maxBytes, evict }))
+    scope.add(Checks, 'database', createCheck(store))
+    return store
+  },
+})

@@ -1,0 +1,35 @@
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { definePlugin, schema } from '@svc/core'
+import { Checks, Store } from '@svc/core/contracts'
+import { createCheck } from './check.ts'
+import { createSqliteStore } from './store.ts'
+
+interface SqliteConfig {
+  /** The database file. Default `<svc home>/svc.db`. */
+  path?: string
+  /** Milliseconds to wait for a file that another program has locked. */
+  busy_timeout_ms: number
+}
+
+const home = () => process.env.SVC_HOME || join(homedir(), '.svc')
+
+/** The embedded store: one file, durable, shared by the processes of one machine. */
+export default definePlugin({
+  section: 'store',
+  config: schema<SqliteConfig>({
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      path: { type: 'string', minLength: 1 },
+      busy_timeout_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 10_000 },
+    },
+  }),
+  provides: Store,
+  setup(scope) {
+    const path = resolve(scope.config.path ?? join(home(), 'svc.db'))
+    const store = scope.use(createSqliteStore({ path, busyMs: scope.config.busy_timeout_ms }))
+    scope.add(Checks, 'database', createCheck(store))
+    return store
+  },
+})

@@ -1,0 +1,120 @@
+import { Worker } from 'node:worker_threads'
+import type { Space } from '@svc/core/contracts'
+import { storeClosed } from '@svc/space'
+import { refusedError, tooManyWrites, writerGone } from './errors.ts'
+import { type Answer, type FromWriter, isRefused, type Job, type ToWriter, type WriterData } from './wire.ts'
+
+/** The event loop's end of the writer's thread. */
+export interface Link {
+  /** Hands a job over; what is handed over in one turn of the loop travels together. */
+  send(job: Job, signal?: AbortSignal): Promise<Answer>
+  /** Every later writer knows this space from the start. */
+  remember(space: Space): void
+  /** Answers everybody, calls `then`, closes the file and ends the thread. */
+  close(then: () => void): Promise<void>
+}
+export interface LinkOptions {
+  readonly path: string
+  readonly busyMs: number
+  /** After each commit. */
+  committed(news: { readonly watched: boolean; readonly generation: number }): void
+}
+
+interface Pending {
+  readonly settle: PromiseWithResolvers<Answer>
+  readonly undo: () => void
+}
+
+const MAX_PENDING = 50_000
+// Works from the source (.ts) and from the built package (.js).
+const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
+const nothing = () => {}
+
+/** Starts the writer's thread; starts it again when it has died. */
+export function createLink(options: LinkOptions): Link {
+  const spaces = new Map<string, Space>()
+  const pending = new Map<number, Pending>()
+  let outbox: [number, Job][] = []
+  let worker: Worker | undefined
+  let last = 0
+  let closing = false
+  let idle: (() => void) | undefined
+
+  const settled = () => {
+    if (pending.size > 0) return
+    worker?.unref()
+    idle?.()
+  }
+  const settle = (id: number, finish: (settle: PromiseWithResolvers<Answer>) => void) => {
+    const waiting = pending.get(id)
+    if (!waiting) return
+    pending.delete(id)
+    waiting.undo()
+    finish(waiting.settle)
+  }
+  const receive = ({ answers, watched, generation }: FromWriter) => {
+    options.committed({ watched, generation })
+    for (const [id, answer] of answers) settle(id, s => (isRefused(answer) ? s.reject(refusedError(answer)) : s.resolve(answer)))
+    settled()
+  }
+  const lost = (dead: Worker, cause: unknown) => {
+    if (worker !== dead) return
+    worker = undefined
+    for (const id of [...pending.keys()]) settle(id, s => s.reject(writerGone(cause)))
+    settled()
+  }
+  const start = (): Worker => {
+    const data: WriterData = { path: options.path, busyMs: options.busyMs, spaces: [...spaces.values()] }
+    const started = new Worker(WRITER, { workerData: data, name: 'svc-store' })
+    started.on('message', receive)
+    started.on('error', error => lost(started, error))
+    started.on('exit', code => lost(started, new Error(`it exited with ${code}`)))
+    return started
+  }
+  const post = (message: ToWriter) => {
+    worker ??= start()
+    worker.postMessage(message)
+  }
+  const flush = () => {
+    const group = outbox
+    outbox = []
+    const asked = group.filter(([id]) => pending.has(id))
+    if (asked.length > 0) post(asked)
+  }
+  const enqueue = (job: Job, signal: AbortSignal | undefined): Promise<Answer> => {
+    const id = ++last
+    const promises = Promise.withResolvers<Answer>()
+    const abort = () => settle(id, s => s.reject(signal?.reason))
+    signal?.addEventListener('abort', abort, { once: true })
+    pending.set(id, { settle: promises, undo: signal ? () => signal.removeEventListener('abort', abort) : nothing })
+    if (outbox.push([id, job]) === 1) setImmediate(flush)
+    if (pending.size === 1) worker?.ref()
+    return promises.promise
+  }
+  worker = start()
+  worker.unref()
+  return {
+    async send(job, signal) {
+      signal?.throwIfAborted()
+      if (closing) throw storeClosed()
+      if (pending.size >= MAX_PENDING) throw tooManyWrites()
+      return enqueue(job, signal)
+    },
+    remember: space => void spaces.set(space.name, space),
+    async close(then) {
+      closing = true
+      if (pending.size > 0) await new Promise<void>(resolve => (idle = resolve))
+      then()
+      await endOf(worker)
+      worker = undefined
+    },
+  }
+}
+
+async function endOf(worker: Worker | undefined): Promise<void> {
+  if (!worker) return
+  worker.ref()
+  const ended = new Promise<void>(resolve => worker.once('exit', () => resolve()))
+  worker.postMessage('close' satisfies ToWriter)
+  await ended
+}

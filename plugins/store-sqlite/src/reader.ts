@@ -1,0 +1,187 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
+import type { IndexPaths, Json, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
+import { cursorOf, type Span } from '@svc/space'
+import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
+import { fileGone, readError } from './errors.ts'
+import { openForReading } from './file.ts'
+import { isBusy, isTrouble } from './trouble.ts'
+
+/** Reads on the calling thread, through a connection of their own that no write holds up. */
+export interface Reader {
+  /** Runs reads on the open file; waits while it is locked, opens it anew after trouble. Throws as the contract says. */
+  reading<T>(read: (reads: Reads) => T, signal?: AbortSignal): Promise<T>
+  /** The catalog as the file has it now; `undefined` when there is no file yet. */
+  catalog(): Promise<StoredCatalog | undefined>
+  /** Opens the file anew at the next read. */
+  reset(): void
+}
+
+/** A change in the feed of watched collections. */
+export interface FeedRow {
+  readonly seq: number
+  readonly key: string
+  readonly record?: StoreRecord
+}
+
+/** What can be read. */
+export interface Reads {
+  get(collection: string, key: string): StoreRecord | undefined
+  range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
+  read(log: string, id: string, query: LogQuery): LogEntry[]
+  /** Until when a lease is held (Unix milliseconds), 0 when it is free. */
+  heldUntil(lease: string): number
+  feedEnd(): number
+  /** At most `limit` changes behind `seq`; `undefined` when deletions since then have been forgotten. */
+  feed(collection: string, seq: number, limit: number): FeedRow[] | undefined
+  /** Differs after any commit of any process. */
+  dataVersion(): number
+  probed(): number
+}
+
+interface Open {
+  readonly db: DatabaseSync
+  readonly reads: Reads
+  catalog: StoredCatalog
+}
+
+const RETRY_MS = 2
+
+/** Makes a reader; opens nothing yet. */
+export function createReader(path: string, busyMs: number): Reader {
+  let open: Open | undefined
+
+  const reset = () => {
+    const { db } = open ?? {}
+    open = undefined
+    try {
+      db?.close()
+    } catch {
+      // A broken file may not even close; the connection is given up all the same.
+    }
+  }
+  const connect = (): Open | undefined => {
+    if (open) return open
+    const db = openForReading(path)
+    if (!db) return undefined
+    const fresh: Open = { db, catalog: loadCatalog(db), reads: createReads(db, () => fresh.catalog) }
+    return (open = fresh)
+  }
+  const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
+    for (const until = Date.now() + busyMs; ; ) {
+      try {
+        return work()
+      } catch (error) {
+        if (isTrouble(error) && !isBusy(error)) reset()
+        if (!isBusy(error) || Date.now() >= until) throw readError(error, path)
+      }
+      await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})
+    }
+  }
+  return {
+    reading: (read, signal) =>
+      attempt(() => {
+        const connection = connect()
+        if (!connection) throw fileGone()
+        return read(connection.reads)
+      }, signal),
+    catalog: () =>
+      attempt(() => {
+        const connection = connect()
+        if (connection) connection.catalog = loadCatalog(connection.db)
+        return connection?.catalog
+      }),
+    reset,
+  }
+}
+
+/** No text is greater: in SQLite every blob is. */
+const NO_END = new Uint8Array()
+/** A page ends early behind so many characters of values. */
+const PAGE_CHARS = 8 * 1024 * 1024
+
+function createReads(db: DatabaseSync, catalog: () => StoredCatalog): Reads {
+  const prepare = lazily(db)
+  const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
+    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
+
+  return {
+    get(name, key) {
+      const collection = catalog().collections.get(name)
+      const row = collection && prepare(GET).get(collection.id, key)
+      return row && { key, version: Number(row.version), value: JSON.parse(String(row.value)) as Json }
+    },
+    range(name, paths, span, reverse, limit) {
+      const collection = catalog().collections.get(name)
+      const owner = paths.length === 0 ? collection?.id : indexOf(collection, paths)
+      if (owner === undefined) return { records: [] }
+      return page(rangeRows(paths.length === 0 ? BY_KEY : BY_INDEX, reverse, owner, span, limit), limit)
+    },
+    read(name, id, { from, reverse, limit }) {
+      const log = catalog().logs.get(name)
+      const stream = log && prepare(STREAM).get(log.id, id)
+      if (!stream) return []
+      const length = Number(stream.length)
+      const end = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
+      const start = reverse ? Math.max(1, end - limit + 1) : (from ?? 1)
+      const entries = prepare(ENTRIES)
+        .all(stream.id!, start, stream.id!, end)
+        .map((row, i) => ({ seq: start + i, value: JSON.parse(String(row.value)) as Json }))
+      return reverse ? entries.reverse() : entries
+    },
+    heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
+    feedEnd: () => Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0),
+    feed(name, seq, limit) {
+      if (seq < Number(prepare("SELECT value FROM counters WHERE name = 'forgotten'").get()!.value)) return undefined
+      const collection = catalog().collections.get(name)
+      return collection ? prepare(FEED).all(seq, collection.id, limit).map(feedRow) : []
+    },
+    dataVersion: () => Number(prepare('PRAGMA data_version').get()!.data_version),
+    probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
+  }
+}
+
+const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
+const BY_KEY =
+  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
+const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
+  WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+const STREAM = 'SELECT id, length FROM streams WHERE log = ? AND name = ?'
+const ENTRIES = 'SELECT value FROM entries WHERE id >= ((? << 32) | ?) AND id <= ((? << 32) | ?) ORDER BY id'
+const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
+  WHERE f.seq > ? AND f.collection = ? ORDER BY f.seq LIMIT ?`
+
+type Row = NonNullable<ReturnType<ReturnType<DatabaseSync['prepare']>['get']>>
+
+function lazily(db: DatabaseSync) {
+  const prepared = new Map<string, ReturnType<DatabaseSync['prepare']>>()
+  return (sql: string) => {
+    let statement = prepared.get(sql)
+    if (!statement) prepared.set(sql, (statement = db.prepare(sql)))
+    return statement
+  }
+}
+
+const recordOf = (row: Row): StoreRecord => ({
+  key: String(row.key),
+  version: Number(row.version),
+  value: JSON.parse(String(row.value)) as Json,
+})
+
+function feedRow(row: Row): FeedRow {
+  const base = { seq: Number(row.seq), key: String(row.key) }
+  return row.version === null ? base : { ...base, record: recordOf(row) }
+}
+
+function page(rows: Iterable<Row>, limit: number): RangePage {
+  const records: StoreRecord[] = []
+  let position = ''
+  let chars = 0
+  for (const row of rows) {
+    if (records.length === limit || chars > PAGE_CHARS) return { records, next: cursorOf(position) }
+    records.push(recordOf(row))
+    position = String(row.position)
+    chars += String(row.value).length
+  }
+  return { records }
+}

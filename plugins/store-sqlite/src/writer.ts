@@ -1,0 +1,84 @@
+import { basename } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { createSession } from './session.ts'
+import { isBusy, wordsFor } from './trouble.ts'
+import type { FromWriter, Job, Refused, ToWriter, WriterData } from './wire.ts'
+
+// The writer's thread. While one commit waits for the disk the next jobs gather at the port, and go together into the next commit.
+
+/** So many jobs and characters of values go into one commit. */
+const GROUP = 1000
+const GROUP_CHARS = 32 * 1024 * 1024
+const RETRY_MS = 1
+
+const { path, busyMs, spaces } = workerData as WriterData
+const port = parentPort!
+const session = createSession(path, spaces)
+const queue: (readonly [id: number, job: Job])[] = []
+let working = false
+let closing = false
+
+Error.stackTraceLimit = 0
+port.on('message', (message: ToWriter) => {
+  take(message)
+  if (!working) void work()
+})
+
+function take(message: ToWriter): void {
+  if (message === 'close') closing = true
+  else queue.push(...message)
+}
+
+async function work(): Promise<void> {
+  working = true
+  for (gather(); queue.length > 0; gather()) {
+    const group = cut()
+    const { answers, ...rest } = await commit(group.map(([, job]) => job))
+    port.postMessage({ ...rest, answers: group.map(([id], i) => [id, answers[i]!] as const) } satisfies FromWriter)
+  }
+  working = false
+  if (closing) end()
+}
+
+function gather(): void {
+  for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) take(next.message as ToWriter)
+}
+
+function cut(): (readonly [id: number, job: Job])[] {
+  let chars = 0
+  let count = 0
+  while (count < queue.length && count < GROUP && chars < GROUP_CHARS) chars += charsOf(queue[count++]![1])
+  return queue.splice(0, count)
+}
+
+const charsOf = (job: Job) =>
+  job[0] === 'batch'
+    ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? textsOf(op[3]) : 0), 0)
+    : 0
+const textsOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
+
+async function commit(jobs: readonly Job[]): Promise<ReturnType<typeof session.run>> {
+  const until = Date.now() + busyMs
+  for (;;) {
+    try {
+      return session.run(jobs)
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      if (Date.now() >= until) return { answers: jobs.map(() => busy(error)), watched: false, generation: 0 }
+    }
+    await setTimeout(RETRY_MS)
+  }
+}
+
+function busy(error: unknown): Refused {
+  return { code: 'STORE_UNAVAILABLE', args: [...wordsFor(error, basename(path))] }
+}
+
+function end(): void {
+  try {
+    session.close()
+  } finally {
+    port.close()
+  }
+}

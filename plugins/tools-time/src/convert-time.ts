@@ -1,0 +1,62 @@
+import type { Tool } from '@svc/core/contracts'
+import { zoneMissing } from './errors.ts'
+import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
+import { type Instant, instantOf, readTime, utcOf } from './wall-time.ts'
+import { type Zone, zoneOf } from './zone.ts'
+
+const zone = (description: string) => ({ type: 'string', minLength: 1, maxLength: 64, description })
+
+const NOTES = {
+  skipped: 'The clocks there were put forward over that time, so it never was; the time as much later is taken.',
+  twice: 'The clocks there were put back, so that time was twice; the first is taken.',
+} as const
+
+/** Makes `convert_time`. */
+export function createConvertTime(): Tool {
+  return {
+    description: 'Converts a date and time from one time zone to another, daylight saving time included.',
+    category: 'time',
+    effects: ['read'],
+    parameters: {
+      type: 'object',
+      properties: {
+        time: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 64,
+          description: 'ISO 8601: 2026-03-29T14:30, with or without an offset like Z or +02:00',
+        },
+        from_zone: zone('IANA name of the zone that `time` is told in, like America/New_York; needed where `time` has no offset'),
+        to_zone: zone('IANA name of the zone to convert to, like Asia/Tokyo'),
+      },
+      required: ['time', 'to_zone'],
+      additionalProperties: false,
+    },
+    result: {
+      type: 'object',
+      properties: { from: SHOWN_TIME, to: SHOWN_TIME, note: { type: 'string' } },
+      required: ['from', 'to'],
+      additionalProperties: false,
+    },
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const [to, named] = [
+        zoneOf(String(args.to_zone)),
+        args.from_zone === undefined ? undefined : zoneOf(String(args.from_zone)),
+      ]
+      const { at, oddity } = meant(String(args.time), named)
+      const [from, shown] = [showTime(at, named ?? zoneOf('UTC')), showTime(at, to)]
+      const note = oddity && NOTES[oddity]
+      const text = `${lineOf(from)} is ${lineOf(shown)}.${note ? ` ${note}` : ''}`
+      return { content: [{ type: 'text', text }], structured: { from: { ...from }, to: { ...shown }, ...(note ? { note } : {}) } }
+    },
+  }
+}
+
+/** An offset in the text says more than the zone beside it. */
+function meant(text: string, named: Zone | undefined): Instant {
+  const written = readTime(text)
+  if (written.offset !== undefined) return { at: utcOf(written) - written.offset * 1000 }
+  if (!named) throw zoneMissing(text)
+  return instantOf(written, named)
+}
