@@ -1,15 +1,4 @@
-import { type SvcError, svcError } from '@svc/core'
-
-export const noServer = (): SvcError =>
-  svcError('SERVER_NOT_RUNNING', 'no svc serve of this svc home is running', {
-    mend: 'start one with `svc serve`, or name one with --url',
-  })
-
-export const severalServers = (urls: readonly string[]): SvcError =>
-  svcError('SERVERS_SEVERAL', `several servers run from this svc home: ${urls.join(', ')}`, {
-    details: { urls },
-    mend: 'say which with --port',
-  })
+import { messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
 export const serverUnreachable = (url: string, cause: unknown): SvcError =>
   svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, { cause, details: { url }, mend: 'check the address, or start the server with `svc serve`' })
@@ -27,11 +16,17 @@ export const keyUnknown = (key: string): SvcError =>
   svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { mend: '`svc config show` lists all of them' })
 
 export const commandBroken = (command: string, plugin: string, cause: unknown): SvcError =>
-  svcError('COMMAND_BROKEN', `the module of the command "${command}" exports no function as default`, {
+  svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,
     cause,
     mend: 'its module must export default async function ({ args, … }) { … }',
   })
 
-export const workerLost = (how: string): SvcError =>
-  svcError('WORKER_LOST', `the first worker ended before it was ready (${how})`, { mend: 'its log lines above say more; start with --debug' })
+/** What stands on the command line is wrong; `known` are the ids of commands. */
+export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
+  const words = known.map(id => id.replaceAll(':', ' '))
+  const command = words.find(one => argv.join(' ').startsWith(one))
+  const near = command === undefined ? nearest(argv[0] ?? '', words) : undefined
+  const help = `svc ${command === undefined ? '' : `${command} `}--help shows what there is`
+  return svcError('COMMAND_LINE_INVALID', message, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
+}

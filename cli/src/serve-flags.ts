@@ -1,6 +1,9 @@
 import { parseArgs } from 'node:util'
 import type { ConfigTree } from '@svc/core'
 
+/** The variable that tells later workers the port that the first one found. Not of the form SVC_A__B, so no configuration. */
+export const TAKEN_PORT = 'SVC_TAKEN_PORT'
+
 /** One option of `svc serve`, as data: oclif's flag, the quick way in and the configuration key come from it. */
 export interface ServeFlag {
   readonly type: 'integer' | 'text' | 'switch'

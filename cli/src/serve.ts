@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type ControlSocket, createSupervisor, listenControl, type Supervisor, type SupervisorEvent } from '@svc/core/processes'
 import { ensureHome } from './home.ts'
 import { createAnnouncer } from './announcer.ts'
-import type { ServeOptions } from './serve-flags.ts'
+import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The other half of this program: source beside source, `dist` beside `dist`. */
@@ -49,7 +49,7 @@ function announceLater(supervisor: Supervisor<WorkerReport>, event: SupervisorEv
 const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport) => ({
   count: workers,
   drainLimitMs,
-  env: address ? { SVC_TAKEN_PORT: String(address.port) } : {},
+  env: address ? { [TAKEN_PORT]: String(address.port) } : {},
 })
 
 function openControl(home: string, supervisor: Supervisor<WorkerReport>, report: WorkerReport, stop: () => void): Promise<ControlSocket> {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Config, findConfig, type HostOptions } from '@svc/core'
+import type { Config, HostOptions } from '@svc/core'
+import { findConfig } from '@svc/core/config'
 import { DEFAULTS } from './curated.ts'
 import { svcHome } from './home.ts'
 import { RESERVED } from './reserved.ts'
@@ -34,3 +35,7 @@ export function version(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }
+
+/** The files and layers that a configuration came from, besides the defaults. */
+export const sourcesOf = (config: Config): string[] =>
+  config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0).map(layer => layer.file ?? layer.name)

@@ -2,8 +2,8 @@ import { type Config, get, type HostReport, type RunningHost, startHost, systemU
 import { Http } from '@svc/core/contracts'
 import { type WorkerLink, workerLink } from '@svc/core/processes'
 import { openLog } from './log-output.ts'
-import type { ServeOptions } from './serve-flags.ts'
-import { findSettings, hostOptions } from './settings.ts'
+import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
+import { findSettings, hostOptions, sourcesOf } from './settings.ts'
 
 /** What the supervisor tells each worker. */
 export interface WorkerTask {
@@ -21,9 +21,6 @@ export interface WorkerReport {
   readonly sources: readonly string[]
   readonly host: HostReport
 }
-
-/** The port that the server's first worker found, for those that come after it. */
-export const TAKEN_PORT = 'SVC_TAKEN_PORT'
 
 /** Starts the host of one worker and reports; ends it when the supervisor says so. */
 export async function work(task: string): Promise<void> {
@@ -60,7 +57,7 @@ async function reportOf(host: RunningHost, config: Config): Promise<WorkerReport
     address: await addressOf(host),
     workers: Number(get(config.value, ['server', 'workers']) ?? 1),
     drainLimitMs: seconds * 1000 + CLOSE_MS,
-    sources: config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0).map(layer => layer.file ?? layer.name),
+    sources: sourcesOf(config),
     host: host.report(),
   }
 }

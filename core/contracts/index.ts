@@ -1,4 +1,5 @@
 export * from './chat.ts'
+export type * from './command.ts'
 export * from './conversations.ts'
 export * from './health.ts'
 export * from './http.ts'

@@ -90,7 +90,7 @@ function whereOf(keys: readonly string[], layerOf: (keys: readonly string[]) => 
 }
 
 function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
-  const merged = new Map<string, PluginEntry>()
+  const merged = new Map<unknown, PluginEntry>()
   for (const layer of layers) {
     const list = layer.value.plugins ?? []
     if (!Array.isArray(list))
@@ -100,8 +100,10 @@ function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
       )
     for (const ref of list as PluginRef[]) {
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, layer) }
-      const name = nameOf(entry)
-      merged.set(name, { ...merged.get(name), ...entry })
+      // two plugins of the program's own that have no name are still two
+      const name = entry.name === undefined && isTree(entry.use) ? entry.use : nameOf(entry)
+      // who names a plugin wants it, whatever a lighter list said
+      merged.set(name, { ...merged.get(name), enabled: true, ...entry })
     }
   }
   return [...merged.values()].filter(entry => entry.enabled !== false)

@@ -52,7 +52,8 @@ export function asSvcError(error: unknown, code: string, parts: ErrorParts = {})
   return new SvcError(code, messageOf(error), { ...parts, cause: error })
 }
 
-function isSvcShaped(error: unknown): error is SvcError {
+/** Whether an error is one of ours, whichever copy of this file made it. */
+export function isSvcShaped(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && codeOf(error) !== undefined
 }
 
@@ -236,6 +237,12 @@ export const closeFailed = (plugin: string, what: string, cause: unknown) =>
     cause,
     mend: 'an undo must not throw and must end within host.close_timeout_ms',
   })
+
+export const hostCloseFailed = (problems: readonly SvcError[]) =>
+  Object.assign(
+    svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]?.plugin ?? 'svc', mend: 'mend what is listed; everything else was undone' }),
+    { problems },
+  )
 
 export const scopeClosed = (plugin: string, what: string) =>
   svcError('SCOPE_CLOSED', `${what} after the plugin was closed`, {

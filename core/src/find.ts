@@ -107,7 +107,13 @@ export function envLayer(env: Readonly<Record<string, string | undefined>>): Lay
     put(value, keys, parseValue(text))
     variables.set(keys.join('.'), name)
   }
-  return { name: 'environment', value, variable: keys => variables.get(keys.join('.')) }
+  return { name: 'environment', value, variable: keys => nearVariable(variables, keys.join('.')) }
+}
+
+/** The variable that set a key, something around it or below it. */
+function nearVariable(variables: ReadonlyMap<string, string>, key: string): string | undefined {
+  const near = (one: string) => `${key}.`.startsWith(`${one}.`) || one.startsWith(`${key}.`)
+  return variables.get(key) ?? [...variables].find(([one]) => near(one))?.[1]
 }
 
 function parseValue(text: string): unknown {
@@ -123,7 +129,7 @@ export function put(tree: ConfigTree, keys: readonly string[], value: unknown) {
   const [first, ...rest] = keys as [string, ...string[]]
   if (rest.length === 0)
     return void Object.defineProperty(tree, first, { value, enumerable: true, writable: true, configurable: true })
-  if (!isTree(tree[first])) put(tree, [first], {})
+  if (!Object.hasOwn(tree, first) || !isTree(tree[first])) put(tree, [first], {})
   put(tree[first] as ConfigTree, rest, value)
 }
 

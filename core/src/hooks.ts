@@ -1,5 +1,5 @@
 import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
-import { tapFailed, tapTimeout } from './errors.ts'
+import { contractMismatch, tapFailed, tapTimeout } from './errors.ts'
 import type { Log } from './log.ts'
 import type { TapOptions } from './plugin.ts'
 import type { AnyHook, HookKind, Use } from './token.ts'
@@ -26,7 +26,7 @@ interface Tap {
 type Call = (value: unknown, use: Use) => Promise<unknown>
 /** One hook: its taps, and what runs them, made again when they change (tapable has no untap). */
 interface Point {
-  kind: HookKind | undefined
+  readonly kind: HookKind
   taps: Tap[]
   call: Call | undefined
 }
@@ -35,7 +35,7 @@ export interface Hooks {
   /** Joins a hook; `order` is the plugin's place in the start order. */
   tap(ref: AnyHook, plugin: string, order: number, run: AnyTap, options?: TapOptions): () => void
   /** How the owner calls one hook. */
-  caller(ref: AnyHook): Call
+  caller(ref: AnyHook, by?: string): Call
   figures(): HookFigures[]
   /** Hooks that still have taps. */
   tapped(): string[]
@@ -45,13 +45,18 @@ export interface Hooks {
 /** Makes all hooks of a host: whoever taps first makes the point, before or after the owner's setup. */
 export function createHooks(log: Log, limitMs: () => number): Hooks {
   const points = new Map<string, Point>()
-  const figures = new Map<string, Tap['figures']>()
+  const figures = new Map<string, HookFigures & Tap['figures']>()
   const watch = createWatch()
-  const pointOf = (id: string) => points.get(id) ?? made(points, id, { kind: undefined, taps: [], call: undefined })
+  const pointOf = ({ id, kind }: AnyHook, by: string) => {
+    const point = points.get(id) ?? made(points, id, { kind, taps: [], call: undefined })
+    if (point.kind !== kind) throw contractMismatch(by, id, `${kind} against ${point.kind}`)
+    return point
+  }
   return {
     tap(ref, plugin, order, run, options = {}) {
-      const point = pointOf(ref.id)
-      const count = figures.get(`${plugin} ${ref.id}`) ?? made(figures, `${plugin} ${ref.id}`, { calls: 0, errors: 0, ms: 0 })
+      const point = pointOf(ref, plugin)
+      const key = `${plugin} ${ref.id}`
+      const count = figures.get(key) ?? made(figures, key, { plugin, hook: ref.id, calls: 0, errors: 0, ms: 0 })
       const tap: Tap = {
         plugin,
         hook: ref.id,
@@ -61,24 +66,19 @@ export function createHooks(log: Log, limitMs: () => number): Hooks {
         run,
         figures: count,
       }
-      changeTaps(point, ref.kind, [...point.taps, tap])
-      return () =>
-        changeTaps(
-          point,
-          ref.kind,
-          point.taps.filter(other => other !== tap)
-        )
+      changeTaps(point, [...point.taps, tap])
+      const others = () => point.taps.filter(other => other !== tap)
+      return () => changeTaps(point, others())
     },
-    caller(ref) {
-      const point = pointOf(ref.id)
-      point.kind = ref.kind
+    caller(ref, by = 'the program') {
+      const point = pointOf(ref, by)
       return (value, use) => {
         if (point.taps.length === 0) return ref.kind === 'waterfall' ? Promise.resolve(value) : NOTHING
         point.call ??= build(point, ref.kind, watch, log)
         return point.call(value, use)
       }
     },
-    figures: () => [...figures].map(([key, count]) => ({ plugin: key.split(' ')[0]!, hook: key.split(' ')[1]!, ...count })),
+    figures: () => [...figures.values()].map(count => ({ ...count })),
     tapped: () => [...points].filter(([, point]) => point.taps.length > 0).map(([id]) => id),
     [Symbol.dispose]: watch.stop,
   }
@@ -91,8 +91,7 @@ function made<V>(map: Map<string, V>, key: string, value: V): V {
   return value
 }
 
-function changeTaps(point: Point, kind: HookKind, taps: Tap[]) {
-  point.kind = kind
+function changeTaps(point: Point, taps: Tap[]) {
   point.taps = taps.sort((a, b) => a.stage - b.stage || a.order - b.order)
   point.call = undefined
 }

@@ -1,17 +1,21 @@
 import {
   asSvcError,
   closeFailed,
+  contractMismatch,
   formatError,
+  hostCloseFailed,
+  isSvcShaped,
   missingService,
   setupFailed,
   setupTimeout,
   StartFailed,
-  SvcError,
+  type SvcError,
   svcError,
 } from './errors.ts'
 import { createGiven, type GivenParts } from './given.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
+import { differenceOf } from './order.ts'
 import { type HostOptions, type Plan, planHost } from './plan.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type Crossing, type OwnedScope, within } from './scope.ts'
@@ -82,7 +86,7 @@ class House implements RunningHost {
     const owned = this.#scopeFor(seat, order)
     try {
       this.#needServices(seat)
-      const given = createGiven(seat.plugin, this.#services, token => this.#slot(token).view)
+      const given = createGiven(seat.plugin, this.#services, token => this.#slot(token, seat.name).view)
       const result = await this.#runSetup(seat, owned, given)
       given.settle()
       this.#provide(seat, result)
@@ -123,8 +127,10 @@ class House implements RunningHost {
     return this.close()
   }
 
-  #slot(token: AnySlot): Slot {
+  #slot(token: AnySlot, by = 'the program'): Slot {
     const there = this.#slots.get(token.name)
+    const difference = there && differenceOf(token, there.token)
+    if (difference) throw contractMismatch(by, token.name, difference)
     if (there) return there
     const tell = this.#hooks.caller(token.changed)
     const made = createSlot(token, change => tell(change, this.#use))
@@ -146,7 +152,7 @@ class House implements RunningHost {
       hooks: this.#hooks,
       crossing: this.#crossing,
       closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
-      slot: token => this.#slot(token),
+      slot: token => this.#slot(token, name),
     })
   }
 
@@ -159,7 +165,8 @@ class House implements RunningHost {
         () => setupTimeout(seat.name, limit, waitedFor(given, owned))
       )
     } catch (error) {
-      throw error instanceof SvcError && error.code === 'SETUP_TIMEOUT' ? error : setupFailed(seat.name, error)
+      // what the kernel says of this very plugin needs no second word
+      throw isSvcShaped(error) && error.plugin === seat.name ? error : setupFailed(seat.name, error)
     }
   }
 
@@ -181,7 +188,7 @@ class House implements RunningHost {
     for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
     if (!seat.found.optional) throw error
     this.log.error({ plugin: seat.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
-    this.#failed.push(failedReport(seat.found, error, setupMs))
+    this.#failed.push({ ...failedReport(seat.found, error, setupMs), ...(seat.instance === undefined ? {} : { instance: seat.instance }) })
   }
 
   async #closeOnce(): Promise<void> {
@@ -196,11 +203,7 @@ class House implements RunningHost {
     this.#set = []
     this.#state = 'closed'
     for (const error of problems) this.log.error({ err: error }, error.message)
-    if (problems.length > 0)
-      throw Object.assign(
-        svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]!.plugin ?? 'svc' }),
-        { problems }
-      )
+    if (problems.length > 0) throw hostCloseFailed(problems)
   }
 }
 

@@ -15,8 +15,8 @@ export interface Order<T> {
 /** Sorts plugins so that each comes after the services it uses, in the order of the list otherwise; pure. */
 export function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonly AnyService[] = []): Order<T> {
   const problems: SvcError[] = []
-  const owners = ownersOf(plugins, problems)
   const kernel = new Map(given.map(token => [token.name, token]))
+  const owners = ownersOf(plugins, kernel, problems)
   const needs = new Map(plugins.map(one => [one, needsOf(one, owners, kernel, problems)]))
   const order: T[] = []
   const path: T[] = []
@@ -33,13 +33,13 @@ export function orderPlugins<T extends Orderable>(plugins: readonly T[], given: 
   return { order, problems }
 }
 
-function ownersOf<T extends Orderable>(plugins: readonly T[], problems: SvcError[]): Map<string, T> {
+function ownersOf<T extends Orderable>(plugins: readonly T[], kernel: ReadonlyMap<string, AnyService>, problems: SvcError[]): Map<string, T> {
   const owners = new Map<string, T>()
   for (const one of plugins) {
     const service = one.plugin.provides?.name
     if (service === undefined) continue
-    const other = owners.get(service)
-    if (other) problems.push(serviceTaken(one.name, service, other.name))
+    const other = kernel.has(service) ? 'svc' : owners.get(service)?.name
+    if (other) problems.push(serviceTaken(one.name, service, other))
     else owners.set(service, one)
   }
   return owners

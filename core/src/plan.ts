@@ -1,8 +1,9 @@
+import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from './config.ts'
 import { asSvcError, pluginTwice, type SvcError } from './errors.ts'
 import { type Found, findPlugin } from './load.ts'
 import type { LogOptions } from './log.ts'
-import { orderPlugins } from './order.ts'
+import { type Order, orderPlugins } from './order.ts'
 import type { Plugin } from './plugin.ts'
 import { failedReport, Host, type PluginReport } from './report.ts'
 import type { Crossing } from './scope.ts'
@@ -50,17 +51,29 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const config = takeConfig(options.config)
   const { loaded, failed, problems } = await loadAll(options, config)
   const sections = cutSections(config, loaded, options.reserved)
+  // which keys a plugin owns that could not be loaded, nobody knows
+  const unowned = failed.length + problems.length === 0 ? sections.unowned : []
   const { dropped, kept } = dropOptional(loaded, sections)
-  const { order, problems: orderProblems } = orderPlugins(kept, [Host])
+  const { order, out, problems: orderProblems } = orderRest(kept)
   const seats = inOrder(order, sections)
   return {
     config,
     kernel: sections.kernel,
     loaded,
     seats,
-    failed: [...failed, ...dropped],
-    problems: [...problems, ...sections.problems, ...seats.flatMap(seat => seat.problems), ...orderProblems],
+    failed: [...failed, ...dropped, ...out],
+    problems: [...problems, ...sections.problems, ...unowned, ...seats.flatMap(seat => seat.problems), ...orderProblems],
   }
+}
+
+/** Orders; an optional plugin that cannot be placed (a service is missing, taken, in a circle) stays out, and with it those that need it. */
+function orderRest(kept: readonly Loaded[], out: readonly PluginReport[] = []): Order<Loaded> & { readonly out: readonly PluginReport[] } {
+  const { order, problems } = orderPlugins(kept, [Host])
+  const faults = new Map(problems.map(problem => [problem.plugin, problem]))
+  const dropped = kept.find(one => one.found.optional && faults.has(one.name))
+  if (!dropped) return { order, problems, out }
+  const rest = kept.filter(one => one !== dropped)
+  return orderRest(rest, [...out, failedReport(dropped.found, faults.get(dropped.name)!)])
 }
 
 /** Instances come last, in the order of the configuration: they provide no service, so nobody waits for them. */
@@ -98,7 +111,7 @@ async function loadAll(options: HostOptions, config: Config) {
   const entries = options.plugins
     ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false)
     : config.plugins
-  const from = options.from ?? [new URL(`file://${process.cwd()}/`).href]
+  const from = options.from ?? [pathToFileURL(`${process.cwd()}/`).href]
   const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from)))
   const all = outcomes.flatMap(one => one.loaded ?? [])
   const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)

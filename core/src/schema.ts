@@ -55,7 +55,7 @@ function faultsOf(errors: ErrorObject[]): Fault[] {
 }
 
 /** Names whose values are never shown. */
-export const SECRET = /(^|_)(key|token|secret|password|authorization|cookie)$/i
+export const SECRET = /(^|[_-])(keys?|token|secrets?|passwords?|authorization|cookies?)$/i
 
 const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
 
@@ -66,7 +66,7 @@ function faultOf(error: ErrorObject): Fault {
     return { ...placed([...keys, String(params.missingProperty)]), keyword: 'required', message: 'is required' }
   if (EXTRA_KEYWORDS.has(error.keyword)) return unknownKey(keys, error, params)
   const allowed = error.keyword === 'enum' ? { allowed: params.allowedValues as unknown[] } : {}
-  const secret = SECRET.test(keys.at(-1) ?? '')
+  const secret = keys.some(key => SECRET.test(key))
   const message = `${expectation(error, params)}, was ${secret ? 'another value' : show(error.data)}`
   return { ...placed(keys), keyword: error.keyword, message, ...(secret ? {} : { value: error.data }), ...allowed }
 }

@@ -100,7 +100,7 @@ function note(added: Map<string, Set<string>>, slot: string, name: string): Set<
 
 function callersOf(parts: ScopeParts): Scope['hooks'] {
   const hooks = Object.entries((parts.provides?.hooks ?? {}) as Record<string, AnyHook>)
-  return Object.fromEntries(hooks.map(([hook, ref]) => [hook, parts.hooks.caller(ref)])) as Scope['hooks']
+  return Object.fromEntries(hooks.map(([hook, ref]) => [hook, parts.hooks.caller(ref, parts.name)])) as Scope['hooks']
 }
 
 async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<Undo>): Promise<SvcError[]> {

@@ -8,6 +8,7 @@ interface Held {
 
 /** One slot of a host. */
 export interface Slot {
+  readonly token: AnySlot
   readonly view: SlotView<unknown>
   /** Adds; returns the removal. Throws NAME_TAKEN. */
   add(name: string, item: unknown, plugin: string): () => void
@@ -35,6 +36,7 @@ export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise
     noteChange(pending, name, to)
   }
   return {
+    token,
     view: viewOf(held, () => version),
     flush,
     add(name, item, plugin) {

@@ -83,4 +83,5 @@ function takeField(event: Building, line: string) {
   else if (name === 'retry' && /^\d+$/.test(value)) event.retry = Number(value)
 }
 
-const tooLarge = (limit: number) => Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })
+const tooLarge = (limit: number) =>
+  Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })

@@ -27,7 +27,8 @@ export function sendReply(x: Exchange, { status, headers, body, text }: RouteRep
   sendEmpty(x, status ?? 204, out)
 }
 
-const hasType = (headers: Readonly<Record<string, string>> = {}) => Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
+const hasType = (headers: Readonly<Record<string, string>> = {}) =>
+  Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
 
 function sendText({ res }: Exchange, status: number, headers: string[], type: string | undefined, text: string) {
   if (type) headers.push('Content-Type', type)

@@ -39,7 +39,10 @@ function mustBeJson(headers: IncomingMessage['headers']) {
 
 function isJson(type: string): boolean {
   const [media, ...parameters] = type.split(';').map(part => part.trim().toLowerCase())
-  const charset = parameters.find(one => one.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '')
+  const charset = parameters
+    .find(one => one.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
   return media === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')
 }
 
@@ -77,5 +80,6 @@ function parseJson(text: string): Json {
 function clean(value: object, depth: number) {
   if (depth > DEEPEST) throw invalidValue('body', `must not be nested deeper than ${DEEPEST} levels`)
   if (Object.hasOwn(value, '__proto__')) Reflect.deleteProperty(value, '__proto__')
-  for (const member of Array.isArray(value) ? value : Object.values(value)) if (typeof member === 'object' && member !== null) clean(member, depth + 1)
+  for (const member of Array.isArray(value) ? value : Object.values(value))
+    if (typeof member === 'object' && member !== null) clean(member, depth + 1)
 }

@@ -30,7 +30,12 @@ export const serverConfig = schema<ServerConfig>({
     port: { type: 'integer', minimum: 0, maximum: 65535, default: 8080, description: 'Port to listen on; 0 takes a free one.' },
     allowed_hosts: { ...texts, description: 'Host names accepted besides loopback names and server.host.' },
     trusted_proxies: { ...texts, description: 'Addresses of proxies whose X-Forwarded-For counts.' },
-    shutdown_timeout: { type: 'number', minimum: 0, default: 30, description: 'Seconds that running requests have when the server stops.' },
+    shutdown_timeout: {
+      type: 'number',
+      minimum: 0,
+      default: 30,
+      description: 'Seconds that running requests have when the server stops.',
+    },
     body_limit: { type: 'integer', minimum: 1, default: 1_048_576, description: 'Largest request body in bytes.' },
     heartbeat_ms: ms(15_000, 'Milliseconds between the heartbeat comments of an event stream.'),
     stall_timeout_ms: ms(60_000, 'Milliseconds after which a reader that takes nothing is cut off.'),

@@ -35,7 +35,11 @@ const CODES = {
 type Code = keyof typeof CODES
 
 /** The one table from code to status, as others may read it. */
-export const errorCodes: readonly ErrorCode[] = Object.entries(CODES).map(([code, [status, meaning]]) => ({ code, status, meaning }))
+export const errorCodes: readonly ErrorCode[] = Object.entries(CODES).map(([code, [status, meaning]]) => ({
+  code,
+  status,
+  meaning,
+}))
 
 const RETRY_SECONDS = 1
 
@@ -48,7 +52,8 @@ const answer = (code: Code, message: string, details: Details = {}, more: Partia
 /** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
 const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Answer>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
-  CONVERSATION_FULL: ({ message, details }) => answer('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
+  CONVERSATION_FULL: ({ message, details }) =>
+    answer('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
   CONVERSATION_BUSY: unavailable,
   STORE_UNAVAILABLE: unavailable,
   STORE_FENCED: unavailable,
@@ -90,13 +95,19 @@ function unavailable({ code, message, details }: ErrorTold): Answer {
 
 function modelFailed({ message, details }: ErrorTold): Answer {
   const { kind, provider, upstreamStatus, retryable, limit, count } = details
-  if (kind === 'context_too_long') return answer('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
+  if (kind === 'context_too_long')
+    return answer('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
   const upstream = upstreamStatus === undefined ? {} : { upstream_status: upstreamStatus }
   return answer('PROVIDER_ERROR', message, { provider, ...upstream, retryable: retryable === true })
 }
 
 const internal = (requestId: string) =>
-  answer('INTERNAL_ERROR', 'an internal error; the log has it under the request id', { request_id: requestId }, { internal: true })
+  answer(
+    'INTERNAL_ERROR',
+    'an internal error; the log has it under the request id',
+    { request_id: requestId },
+    { internal: true }
+  )
 
 /** How the API answers an error that a service told. */
 export function explain(told: ErrorTold, requestId: string): Answer {
@@ -108,13 +119,17 @@ export function explain(told: ErrorTold, requestId: string): Answer {
 /** How the API answers whatever was thrown. */
 export function explainThrown(error: unknown, requestId: string): Answer {
   const { code, details } = (error ?? {}) as { code?: unknown; details?: Details }
-  return typeof code === 'string' ? explain({ code, message: messageOf(error), details: details ?? {} }, requestId) : internal(requestId)
+  return typeof code === 'string'
+    ? explain({ code, message: messageOf(error), details: details ?? {} }, requestId)
+    : internal(requestId)
 }
 
 /** How a request that is no HTTP is answered; `code` is Node's. */
 export function explainMalformed(code: string | undefined): Answer {
-  if (code === 'HPE_HEADER_OVERFLOW') return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' }, { status: 431 })
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' }, { status: 408 })
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' }, { status: 431 })
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' }, { status: 408 })
   return answer('INVALID_VALUE', 'the request is not valid HTTP', { field: 'request', reason: 'not valid HTTP' })
 }
 
@@ -126,12 +141,16 @@ export const missingField = (missing: readonly string[], required: readonly stri
 export const invalidValue = (field: string, reason: string, more: { value?: unknown; allowed?: readonly unknown[] } = {}) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
 
-export const payloadTooLarge = (limit: number) => svcError('PAYLOAD_TOO_LARGE', `the body is larger than ${limit} bytes`, { details: { limit } })
+export const payloadTooLarge = (limit: number) =>
+  svcError('PAYLOAD_TOO_LARGE', `the body is larger than ${limit} bytes`, { details: { limit } })
 
 export const unsupportedMediaType = (reason: string) =>
-  svcError('UNSUPPORTED_MEDIA_TYPE', `${reason}; send JSON with Content-Type: application/json`, { details: { reason, supported: ['application/json'] } })
+  svcError('UNSUPPORTED_MEDIA_TYPE', `${reason}; send JSON with Content-Type: application/json`, {
+    details: { reason, supported: ['application/json'] },
+  })
 
-export const routeUnknown = (method: string, path: string) => svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`)
+export const routeUnknown = (method: string, path: string) =>
+  svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`)
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })

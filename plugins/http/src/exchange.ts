@@ -78,5 +78,5 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
 function originForm(url: string): string {
   if (url.startsWith('/')) return url
   const match = /^https?:\/\/[^/?#]*([^#]*)/i.exec(url)
-  return match ? (match[1] || '/') : url
+  return match ? match[1] || '/' : url
 }

@@ -68,7 +68,11 @@ function authentication(x: Exchange) {
   x.use = typeof trace === 'string' && TRACE.test(trace) ? { ...use, trace } : use
 }
 
-const anonymous = ({ req }: Exchange): Principal => ({ id: 'anonymous', scopes: ALL, address: addressOf(req.socket.remoteAddress ?? '') })
+const anonymous = ({ req }: Exchange): Principal => ({
+  id: 'anonymous',
+  scopes: ALL,
+  address: addressOf(req.socket.remoteAddress ?? ''),
+})
 
 const addressOf = (address: string) => (address.startsWith('::ffff:') ? address.slice(7) : address)
 

@@ -50,7 +50,14 @@ function whenClosed(x: Exchange, close: (x: Exchange) => void) {
 }
 
 function lineOf(x: Exchange, route: string, status: number, ms: number) {
-  const line = { method: x.method, route, status, ms: Math.round(ms * 100) / 100, request_id: x.requestId, principal: x.principal.id }
+  const line = {
+    method: x.method,
+    route,
+    status,
+    ms: Math.round(ms * 100) / 100,
+    request_id: x.requestId,
+    principal: x.principal.id,
+  }
   if (x.refused !== undefined) return { ...line, error_code: x.refused }
   return x.gone ? { ...line, gone: true } : line
 }

@@ -67,7 +67,8 @@ function urlHost(host: string): string {
 
 function bind(server: NodeServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fail = (error: NodeJS.ErrnoException) => reject(error.code === 'EADDRINUSE' ? portTaken(host, port, error) : listenFailed(host, port, error))
+    const fail = (error: NodeJS.ErrnoException) =>
+      reject(error.code === 'EADDRINUSE' ? portTaken(host, port, error) : listenFailed(host, port, error))
     server.once('error', fail)
     server.listen({ host, port }, () => {
       server.off('error', fail)

@@ -29,7 +29,11 @@ export function createRefusal(log: Log): Refusal {
   return Object.assign(refuse, { told })
 }
 
-const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+}
 
 /** Answers what Node's parser refused: there is no request yet, only a socket. */
 export function writeMalformed(error: NodeJS.ErrnoException, socket: Socket): void {

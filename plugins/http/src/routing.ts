@@ -48,13 +48,20 @@ export function createRouting(routes: SlotView<Route>, log: Log): Routing {
       const { path: layers, pathAndMethod } = router.match(path, method)
       const layer = pathAndMethod[0]
       const bound = layer && table.get(layer.name ?? '')
-      if (bound) return { bound, params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params, allowed: [] }
+      if (bound)
+        return {
+          bound,
+          params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params,
+          allowed: [],
+        }
       return layers.length > 0 ? { params: NOWHERE.params, allowed: methodsOf(layers) } : NOWHERE
     },
   }
 }
 
-const methodsOf = (layers: readonly { methods: string[] }[]) => [...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS'])]
+const methodsOf = (layers: readonly { methods: string[] }[]) => [
+  ...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS']),
+]
 
 /** `/a/b` before `/a/:id`, whoever was added first. */
 const sorted = (entries: [string, Route][]) => entries.toSorted(([, a], [, b]) => rank(a) - rank(b))
@@ -65,7 +72,11 @@ function withoutTwins(routes: SlotView<Route>, log: Log): [string, Route][] {
   return routes.entries().filter(([name, route]) => {
     const place = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
     const first = seen.get(place)
-    if (first) log.error({ route: name, first, plugin: routes.owner(name) }, `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`)
+    if (first)
+      log.error(
+        { route: name, first, plugin: routes.owner(name) },
+        `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`
+      )
     else seen.set(place, name)
     return first === undefined
   })

@@ -53,7 +53,13 @@ export function createServer(parts: ServerParts): Server {
     }
   }
 
-  const listener = createListener({ config, life, log, hasSchemes: () => parts.schemes.size > 0, server: createNodeServer(optionsOf(config)) })
+  const listener = createListener({
+    config,
+    life,
+    log,
+    hasSchemes: () => parts.schemes.size > 0,
+    server: createNodeServer(optionsOf(config)),
+  })
   const handle = koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log)
   listener.server.on('request', handle).on('checkExpectation', handle)
   listener.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => writeMalformed(error, socket))

@@ -39,7 +39,13 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
 }
 
 /** Answers whether the stream came to its own end. */
-async function send(x: Exchange, iterator: AsyncIterator<string>, first: IteratorResult<string>, type: string, limits: StreamLimits): Promise<boolean> {
+async function send(
+  x: Exchange,
+  iterator: AsyncIterator<string>,
+  first: IteratorResult<string>,
+  type: string,
+  limits: StreamLimits
+): Promise<boolean> {
   if (x.life.draining) x.headers.push('Connection', 'close')
   x.headers.push(...(type === EVENTS ? EVENT_HEADERS : ['Content-Type', type]))
   x.res.writeHead(200, x.headers)
@@ -70,7 +76,10 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     if (pending === '' || blocked || res.destroyed) return
     const text = pending
     pending = ''
-    if (!res.write(text)) blocked = drained(res, stallMs).then(() => void (blocked = undefined)).then(flush)
+    if (!res.write(text))
+      blocked = drained(res, stallMs)
+        .then(() => void (blocked = undefined))
+        .then(flush)
   }
   const beat = () => {
     pending ||= HEARTBEAT

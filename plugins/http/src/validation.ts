@@ -20,7 +20,10 @@ export const createChecks = (route: Route): Checks => ({ body: checkOf(route.bod
 
 function checkOf(json: JsonSchema | undefined): Check | undefined {
   if (json === undefined) return undefined
-  const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as { required?: string[]; properties?: Record<string, { type?: string }> }
+  const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
+    required?: string[]
+    properties?: Record<string, { type?: string }>
+  }
   const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
   return { schema: schema(json, { faults: 'first' }), required, typed: new Map(typed.map(([name, { type }]) => [name, type!])) }
 }
@@ -45,7 +48,8 @@ function invalid(fault: Fault) {
   return invalidValue(fault.path || 'body', fault.message, { ...value, ...(fault.allowed ? { allowed: fault.allowed } : {}) })
 }
 
-const isShort = (value: unknown) => (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
+const isShort = (value: unknown) =>
+  (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
 
 function parseQuery(search: string): Readonly<Record<string, string>> {
   const query: Record<string, string> = {}

@@ -13,8 +13,8 @@ const FAILURES: Readonly<Record<ModelFailureKind, Omit<ModelFailure, 'kind'>>> =
   timeout: { retryable: true },
 }
 
-export const FAILURE_KINDS: ReadonlySet<string> = new Set(Object.keys(FAILURES))
-export const isFailureKind = (word: string): word is ModelFailureKind => FAILURE_KINDS.has(word)
+/** Whether a word names a kind of failure. */
+export const isFailureKind = (word: string): word is ModelFailureKind => Object.hasOwn(FAILURES, word)
 
 const modelFailed = (message: string, failure: ModelFailure, mend?: string): SvcError =>
   svcError('MODEL_FAILED', message, { details: { ...failure }, ...(mend === undefined ? {} : { mend }) })

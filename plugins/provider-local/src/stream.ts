@@ -18,10 +18,18 @@ export function play(begin: () => Promise<Plan>, signal: AbortSignal): Stream {
     over = true
     return error === undefined ? Promise.resolve(END) : Promise.reject(error)
   }
+  const start = async () => {
+    try {
+      plan = await (begun ??= begin())
+    } catch (error) {
+      return end(error)
+    }
+    return next()
+  }
   const next = (): Promise<IteratorResult<ModelEvent, undefined>> => {
     if (over) return Promise.resolve(END)
     if (signal.aborted) return end(signal.reason)
-    if (!plan) return (begun ??= begin()).then(made => ((plan = made), next()), end)
+    if (!plan) return start()
     const value = plan.events[at++]
     return value ? Promise.resolve({ done: false, value }) : end(plan.failure)
   }

@@ -1,10 +1,11 @@
 import type { TextPart } from '@svc/core/contracts'
+import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
 import { createBreath } from './breath.ts'
 import { createRecent } from './recent.ts'
 import { slices } from './slices.ts'
 
 /** A text as the pieces a model would say it in; piece i is worth `tokens[i]`. */
-export interface Pieces {
+interface Pieces {
   readonly parts: readonly TextPart[]
   readonly tokens: readonly number[]
   readonly total: number
@@ -18,7 +19,7 @@ export interface Tokens {
   pieces(text: string, limit: number, signal: AbortSignal): Promise<Pieces>
 }
 
-type Encoding = Pick<typeof import('gpt-tokenizer/encoding/cl100k_base'), 'encode' | 'countTokens' | 'decode'>
+type Encoding = Pick<typeof cl100k, 'encode' | 'countTokens' | 'decode'>
 
 const COUNTS_KEPT = 4_000_000
 const PIECES_KEPT = 500_000

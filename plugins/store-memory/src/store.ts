@@ -95,6 +95,7 @@ export function createMemoryStore(limits: RoomLimits): MemoryStore {
 }
 
 function open(space: Space, catalog: Catalog, held: Held): number {
+  catalog.check(space)
   const stored = held.versions.get(space.name) ?? 0
   if (stored > space.version) throw storeNewer(`the space "${space.name}"`, stored, space.version)
   catalog.declare(space)

@@ -11,6 +11,13 @@ const NOTES = {
   twice: 'The clocks there were put back, so that time was twice; the first is taken.',
 } as const
 
+/** What the schema lets through. */
+interface Arguments {
+  readonly time: string
+  readonly from_zone?: string
+  readonly to_zone: string
+}
+
 /** Makes `convert_time`. */
 export function createConvertTime(): Tool {
   return {
@@ -40,11 +47,10 @@ export function createConvertTime(): Tool {
     },
     async call(args, { signal }) {
       signal.throwIfAborted()
-      const [to, named] = [
-        zoneOf(String(args.to_zone)),
-        args.from_zone === undefined ? undefined : zoneOf(String(args.from_zone)),
-      ]
-      const { at, oddity } = meant(String(args.time), named)
+      const { time, from_zone, to_zone } = args as unknown as Arguments
+      const to = zoneOf(to_zone)
+      const named = from_zone === undefined ? undefined : zoneOf(from_zone)
+      const { at, oddity } = meant(time, named)
       const [from, shown] = [showTime(at, named ?? zoneOf('UTC')), showTime(at, to)]
       const note = oddity && NOTES[oddity]
       const text = `${lineOf(from)} is ${lineOf(shown)}.${note ? ` ${note}` : ''}`

@@ -23,7 +23,8 @@ export function createCurrentTime(now: () => number = Date.now): Tool {
     result: SHOWN_TIME,
     async call(args, { signal }) {
       signal.throwIfAborted()
-      const zone = args.time_zone === undefined ? localZone() : zoneOf(String(args.time_zone))
+      const { time_zone } = args as { readonly time_zone?: string }
+      const zone = time_zone === undefined ? localZone() : zoneOf(time_zone)
       const shown = showTime(now(), zone)
       return { content: [{ type: 'text', text: lineOf(shown) }], structured: { ...shown } }
     },

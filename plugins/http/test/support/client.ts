@@ -24,11 +24,19 @@ export async function urlOf(host: RunningHost): Promise<string> {
 export async function call(url: string, init: RequestInit = {}) {
   const response = await fetch(url, init)
   const text = await response.text()
-  return { status: response.status, headers: response.headers, text, body: (text.startsWith('{') ? JSON.parse(text) : undefined) as { [key: string]: Json } }
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: (text.startsWith('{') ? JSON.parse(text) : undefined) as { [key: string]: Json },
+  }
 }
 
-export const post = (url: string, body: string | Uint8Array, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
-  call(url, { method: 'POST', body: body as BodyInit, headers })
+export const post = (
+  url: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = { 'content-type': 'application/json' }
+) => call(url, { method: 'POST', body, headers })
 
 /** A bare connection, for what no HTTP client would send. */
 export async function open(url: string): Promise<Socket> {
@@ -40,7 +48,10 @@ export async function open(url: string): Promise<Socket> {
 }
 
 /** Sends these bytes and reads until the far side closes. */
-export async function raw(url: string, bytes: string | Uint8Array): Promise<{ status: number; head: string; body: { [key: string]: Json } }> {
+export async function raw(
+  url: string,
+  bytes: string | Uint8Array
+): Promise<{ status: number; head: string; body: { [key: string]: Json } }> {
   const socket = await open(url)
   let text = ''
   socket.setEncoding('utf8').on('data', chunk => (text += chunk))

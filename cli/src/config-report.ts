@@ -1,0 +1,80 @@
+import { type Config, get, isTree, type Plan, SECRET } from '@svc/core'
+
+/** One value of the configuration in force. */
+export interface ConfigRow {
+  /** With dots: `server.port`. */
+  readonly key: string
+  readonly value: unknown
+  /** `default`, `svc.config.yaml:4`, `environment SVC_SERVER__PORT`, `flags`. */
+  readonly source: string
+  /** True for a documented key that no loaded plugin acts on. */
+  readonly unused?: boolean
+}
+
+export const MASK = '(secret)'
+
+/** Every value in force with its source, by key; secrets are masked. */
+export function configRows(plan: Plan): ConfigRow[] {
+  const { config } = plan
+  const rows = new Map<string, ConfigRow>()
+  const add = (keys: readonly string[], value: unknown, unused: boolean) => {
+    const key = keys.join('.')
+    if (!rows.has(key)) rows.set(key, { key, value: masked(keys, value), source: sourceOf(config, keys), ...(unused ? { unused } : {}) })
+  }
+  for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
+  // what is left has no owner that runs: documented keys, entries that are switched off, faults
+  for (const [keys, value] of leaves(config.value)) add(keys, value, !plan.seats.some(seat => isWithin(keys, seatKeys(seat))))
+  return [...rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+type Seat = Plan['seats'][number]
+
+const seatKeys = ({ plugin, instance }: Seat): string[] | undefined =>
+  instance === undefined ? plugin.section?.split('.') : [...(plugin.instances ?? '').split('.'), instance]
+
+const isWithin = (keys: readonly string[], section: readonly string[] | undefined) =>
+  section !== undefined && section.every((key, at) => keys[at] === key)
+
+/** The sections with their defaults filled in. */
+function effective({ kernel, seats }: Plan): [string[], unknown][] {
+  const sections = seats.flatMap(seat => {
+    const keys = seatKeys(seat)
+    return keys === undefined ? [] : [[keys, seat.config] as [string[], unknown]]
+  })
+  return [[['host'], kernel.host], [['log'], kernel.log], ...sections]
+}
+
+/** The values of a tree that are no trees themselves; an empty tree is a value. */
+function leaves(value: unknown, keys: readonly string[] = []): [string[], unknown][] {
+  if (!isTree(value) || (keys.length > 0 && Object.keys(value).length === 0)) return [[[...keys], value]]
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...keys, key]))
+}
+
+function sourceOf(config: Config, keys: readonly string[]): string {
+  const layer = config.layerOf(keys)
+  return layer === undefined || layer.name === 'defaults' ? 'default' : (config.where(keys) ?? layer.name)
+}
+
+const HIDING = new Set(['headers', 'env'])
+
+/** Secrets are told by their name, and by where people put them: headers, environments, addresses. */
+function masked(keys: readonly string[], value: unknown): unknown {
+  if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
+  if (Array.isArray(value)) return value.map(inner => masked(keys, inner))
+  if (value === undefined || value === null || typeof value === 'boolean') return value
+  const isSecret = keys.some(key => HIDING.has(key)) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
+  if (isSecret) return MASK
+  return typeof value === 'string' ? value.replace(/(:\/\/)[^/@\s]+@/, `$1${MASK}@`) : value
+}
+
+/** The plugins that are loaded, and which layer listed each last. */
+export function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {
+  return config.plugins.map(entry => {
+    const name = entry.name ?? String(entry.use)
+    const layer = config.layers.findLast(one => listOf(get(one.value, ['plugins'])).includes(name))
+    return { name, source: layer === undefined || layer.name === 'defaults' ? 'default' : layer.name }
+  })
+}
+
+const listOf = (plugins: unknown): string[] =>
+  Array.isArray(plugins) ? plugins.map(ref => (isTree(ref) && 'use' in ref ? String(ref.name ?? ref.use) : String(ref))) : []

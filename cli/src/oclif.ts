@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { flush, run } from '@oclif/core'
+import { codeOf, messageOf } from '@svc/core'
+import { commandLineInvalid } from './errors.ts'
+import { printError } from './report-error.ts'
+import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
+
+const USAGE = 2
+
+/** Runs the command line through oclif; resolves with the exit code: 2 when the command line itself is wrong. */
+export async function runOclif(argv: string[]): Promise<number> {
+  try {
+    await run(argv, { root: fileURLToPath(new URL('..', import.meta.url)), pjson: manifest() })
+    await flush()
+    return Number(process.exitCode ?? 0)
+  } catch (error) {
+    return endOf(error, argv)
+  }
+}
+
+/** The package's own, with the commands that lie beside this very file: sources in the repository, `dist` in the package. */
+function manifest() {
+  const pkg = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { name: string; version: string; oclif: object }
+  const target = import.meta.url.endsWith('.ts') ? './src/commands.ts' : './dist/commands.js'
+  const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }
+  return { ...pkg, oclif: { ...pkg.oclif, description: DESCRIPTION, topics: { ...TOPICS }, commands } }
+}
+
+/** Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */
+function endOf(error: unknown, argv: readonly string[]): number {
+  const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
+  if (codeOf(error) === 'EEXIT') return exit ?? 0
+  printError(exit === USAGE ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES)) : error)
+  return exit ?? 1
+}

@@ -1,0 +1,12 @@
+import { parseServe } from './serve-flags.ts'
+
+/** Runs the command line; resolves with the exit code. What is asked most takes a way that does not load oclif and ends the same. */
+export async function main(argv: string[]): Promise<number> {
+  const [command, ...rest] = argv
+  const options = command === 'serve' ? parseServe(rest) : undefined
+  if (options) return (await import('./serve-command.ts')).runServe(options)
+  if (isRootHelp(argv) && (await (await import('./root-help.ts')).printRootHelp(process.stdout))) return 0
+  return (await import('./oclif.ts')).runOclif(argv)
+}
+
+const isRootHelp = (argv: readonly string[]) => argv.length === 0 || (argv.length === 1 && argv[0] === '--help')

@@ -1,0 +1,36 @@
+import type { RunningHost } from '@svc/core'
+import type { Command } from '@svc/core/contracts'
+import type { Contributed } from './contributed.ts'
+import { commandBroken } from './errors.ts'
+import { ensureHome } from './home.ts'
+import { startInnerHost } from './inner-host.ts'
+import { abortOnInterrupt } from './interrupt.ts'
+import { findSettings } from './settings.ts'
+
+/** Imports and runs a plugin's command; resolves with its exit code. */
+export async function runContributed(found: Contributed, args: readonly string[]): Promise<number> {
+  const command = await commandOf(found)
+  const home = ensureHome()
+  await using stack = new AsyncDisposableStack()
+  const { signal } = stack.use(abortOnInterrupt())
+  let started: Promise<RunningHost> | undefined
+  const start = async () => stack.use(await startInnerHost(await findSettings(), home)).host
+  const code = await command({
+    args,
+    signal,
+    home,
+    print: line => void process.stdout.write(`${line}\n`),
+    host: () => (started ??= start()),
+  })
+  return code ?? 0
+}
+
+async function commandOf({ id, plugin, module }: Contributed): Promise<Command> {
+  const name = id.replaceAll(':', ' ')
+  const loaded = await import(module).catch((error: unknown) => {
+    throw commandBroken(name, plugin, error)
+  })
+  const { default: command } = loaded as { default?: unknown }
+  if (typeof command !== 'function') throw commandBroken(name, plugin, new TypeError('it exports no function as default'))
+  return command as Command
+}

@@ -1,0 +1,20 @@
+import type { KitCase } from './kit.ts'
+import { batchCases } from './store-kit/batches.ts'
+import { leaseCases } from './store-kit/leases.ts'
+import { logCases } from './store-kit/logs.ts'
+import { rangeCases } from './store-kit/ranges.ts'
+import { type OpenStore, rigged } from './store-kit/rig.ts'
+import { spaceCases } from './store-kit/spaces.ts'
+import { valueCases } from './store-kit/values.ts'
+import { watchCases } from './store-kit/watches.ts'
+
+export type { OpenStore, StoreUnderTest } from './store-kit/rig.ts'
+
+/**
+ * What every store must do, whatever it is made of: `for (const one of storeKit(open)) it(one.title, one.run)`.
+ * `open` gives a new, empty store each time. With `reopen` the kit also checks what lasts, with `second` what several handles share.
+ */
+export function storeKit(open: OpenStore): KitCase[] {
+  const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, watchCases, spaceCases]
+  return groups.flat().map(([title, run]) => ({ title, run: () => rigged(open, run) }))
+}

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { codeOf, systemUse, type Use } from '@svc/core'
+import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
+
+/** A store as the kit takes it; disposing of it removes all of it. */
+export interface StoreUnderTest extends AsyncDisposable {
+  readonly store: Store
+  /** Closes `store` and opens the same data again. Absent: nothing lasts, and the kit leaves out what is about lasting. */
+  reopen?(): Promise<Store>
+  /** Another handle on the same data, as another process would have. Absent: there is only one, and the kit uses it twice. */
+  second?(): Promise<Store>
+}
+export type OpenStore = () => Promise<StoreUnderTest>
+
+/** What a case works with: the kit's space is open on both handles. */
+export interface Rig {
+  readonly store: Store
+  readonly use: Use
+  readonly reopen: (() => Promise<Store>) | undefined
+  second(): Promise<Store>
+  put(collection: string, key: string, value: Json): Promise<number>
+  batch(...ops: StoreOp[]): Promise<readonly number[]>
+}
+export type StoreCase = readonly [title: string, run: (rig: Rig) => Promise<void>]
+
+/** The space that the cases write to. */
+export const KIT = {
+  name: 'kit',
+  version: 1,
+  collections: {
+    notes: { indexes: { by_owner: ['owner', 'at'], by_kind: ['meta.kind'] } },
+    plain: {},
+    watched: { watched: true },
+    other_watched: { watched: true },
+  },
+  logs: ['lines', 'events'],
+} satisfies Space
+
+/** No case may take longer: whatever still waits then is told so by its signal. */
+const CASE_MS = 30_000
+
+/** Runs a case on a new store, which is gone afterwards. */
+export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>): Promise<void> {
+  await using under = await open()
+  const ended = new AbortController()
+  const limit = setTimeout(() => ended.abort(new Error(`the case took more than ${CASE_MS} ms`)), CASE_MS)
+  try {
+    const use = systemUse(ended.signal)
+    await under.store.open(KIT, use)
+    await run(rigOf(under, use))
+  } finally {
+    clearTimeout(limit)
+    ended.abort(new Error('the case has ended'))
+  }
+}
+
+function rigOf(under: StoreUnderTest, use: Use): Rig {
+  const { store } = under
+  const opened = async (handle: Store) => {
+    await handle.open(KIT, use)
+    return handle
+  }
+  const batch = async (...ops: StoreOp[]) => (await store.batch(ops, {}, use)).results
+  return {
+    store,
+    use,
+    batch,
+    reopen: under.reopen && (async () => opened(await under.reopen!())),
+    second: async () => opened(under.second ? await under.second() : store),
+    put: async (collection, key, value) => (await batch({ op: 'put', collection, key, value }))[0]!,
+  }
+}
+
+/** Expects a failure with this code, and these details where they are given; answers the error. */
+export async function fails(work: Promise<unknown>, code: string, details?: Record<string, unknown>): Promise<void> {
+  const error = await failureOf(work)
+  assert.equal(codeOf(error), code, `expected ${code}, was ${String(error)}`)
+  assert.ok((error as { mend?: string }).mend, `${code} names no mend`)
+  if (details) assert.deepEqual((error as { details?: unknown }).details, details)
+}
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work
+  } catch (error) {
+    return error
+  }
+  return assert.fail('it did not fail')
+}
+
+/** Every record of a range, fetched page by page; checks that no page but the last is without `next` and none is too long. */
+export async function pages(store: Store, collection: string, query: RangeQuery, use: Use): Promise<StoreRecord[]> {
+  const all: StoreRecord[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await store.range(collection, { ...query, ...(cursor === undefined ? {} : { cursor }) }, use)
+    assert.ok(page.records.length <= query.limit, 'a page is longer than its limit')
+    all.push(...page.records)
+    if (page.next === undefined) return all
+    assert.notEqual(page.records.length, 0, 'an empty page promises another one')
+    cursor = page.next
+  }
+}
+
+export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
+
+/** A `use` of its own that the case may abort. */
+export function abortable(use: Use): { readonly use: Use; abort(): void } {
+  const controller = new AbortController()
+  return { use: { ...use, signal: AbortSignal.any([use.signal, controller.signal]) }, abort: () => controller.abort() }
+}
+
+/** A value equal to a JSON value whatever prototypes its objects have. */
+export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? 'null')

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import type { Json } from '@svc/core/contracts'
+import { fails, type StoreCase } from './rig.ts'
+
+const nested = (depth: number): Json => (depth === 0 ? 'ground' : depth % 2 ? [nested(depth - 1)] : { deeper: nested(depth - 1) })
+
+/** Values that other stores have been seen to spoil; each must come back as JSON would give it back. */
+const EDGES: Record<string, Json> = {
+  null: null,
+  false: false,
+  zero: 0,
+  negative: -1.5,
+  'the greatest whole number': Number.MAX_SAFE_INTEGER,
+  'the least whole number': Number.MIN_SAFE_INTEGER,
+  'a number beyond 64 bits': 2 ** 70,
+  'the greatest number': Number.MAX_VALUE,
+  'the smallest number': Number.MIN_VALUE,
+  'a long fraction': 0.1 + 0.2,
+  'empty text': '',
+  'text that looks like a number': '007',
+  'text with NUL': 'a\u0000b',
+  'text with quotes and lines': '"\\\n\r\t\u2028\u2029\u007f',
+  'an emoji of several parts': '👩‍👩‍👧‍👦 é ẻ́ 中文 العربية',
+  'half a surrogate pair': 'x\ud83dy',
+  'half a surrogate pair as a key': { '\udc00': 1 },
+  'an empty list': [],
+  'an empty object': {},
+  'a list of lists': [[[]], [{}], [null]],
+  'awkward keys': { '': 1, __proto__: 2, constructor: 3, toString: 4, 'a.b': 5, $x: 6, '0': 7, length: 8 },
+  'deep nesting': nested(500),
+}
+// An object literal takes __proto__ as its prototype; as a key of its own it comes in with every parsed JSON.
+const withProto = JSON.parse('{"__proto__": {"polluted": true}, "b": {"__proto__": 1}}') as Json
+
+const deepFreeze = <T>(value: T): T => {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value))
+    Object.values(Object.freeze(value)).forEach(deepFreeze)
+  return value
+}
+
+/** What values survive, and who may see whose memory. */
+export const valueCases: readonly StoreCase[] = [
+  [
+    'gives back every JSON value as it was',
+    async ({ store, use, put, batch }) => {
+      for (const [name, value] of Object.entries({ ...EDGES, 'a prototype key': withProto })) {
+        await put('plain', name, value)
+        await batch({ op: 'append', log: 'lines', id: name, values: [value, value] })
+        const wanted = JSON.stringify(value)
+        assert.equal(JSON.stringify((await store.get('plain', name, use))?.value), wanted, name)
+        assert.deepEqual(
+          (await store.read('lines', name, { limit: 5 }, use)).map(entry => JSON.stringify(entry.value)),
+          [wanted, wanted],
+          name
+        )
+      }
+      assert.equal(({} as { polluted?: boolean }).polluted, undefined)
+    },
+  ],
+  [
+    'leaves out what is undefined and takes what no number is as null, as JSON does',
+    async ({ store, use, put }) => {
+      await put('plain', 'a', { gone: undefined, list: [1, Number.NaN, Number.POSITIVE_INFINITY], zero: -0 })
+      assert.equal(JSON.stringify((await store.get('plain', 'a', use))?.value), '{"list":[1,null,null],"zero":0}')
+      assert.ok(!Object.hasOwn((await store.get('plain', 'a', use))!.value as object, 'gone'))
+    },
+  ],
+  [
+    'refuses a value that is no JSON, and nothing of its batch is done',
+    async ({ store, use, batch }) => {
+      for (const value of [undefined, () => 1, Symbol('x'), 1n] as unknown as Json[]) {
+        await fails(
+          batch({ op: 'put', collection: 'plain', key: 'a', value: 1 }, { op: 'put', collection: 'plain', key: 'b', value }),
+          'STORE_INVALID'
+        )
+      }
+      assert.equal(await store.get('plain', 'a', use), undefined)
+    },
+  ],
+  [
+    'keeps text of a mebibyte and lists of 10,000 entries',
+    async ({ store, use, put, batch }) => {
+      const text = 'é€😀x'.repeat(1 << 18)
+      await put('plain', 'text', text)
+      assert.equal((await store.get('plain', 'text', use))?.value, text)
+      const list = Array.from({ length: 10_000 }, (_, i) => i)
+      await batch({ op: 'append', log: 'lines', id: 'long', values: list })
+      const entries = await store.read('lines', 'long', { limit: 10_000 }, use)
+      assert.deepEqual(
+        entries.map(entry => entry.value),
+        list
+      )
+    },
+  ],
+  [
+    'takes frozen arguments and leaves arguments as they were',
+    async ({ store, use }) => {
+      const value = deepFreeze({ owner: 'x', list: [1, { a: 1 }] })
+      const ops = deepFreeze([
+        { op: 'put', collection: 'notes', key: 'a', value },
+        { op: 'append', log: 'lines', id: 'a', values: [value] },
+      ] as const)
+      await store.batch(ops, deepFreeze({}), use)
+      const query = deepFreeze({ index: 'by_owner', equals: ['x'], limit: 5 })
+      assert.equal((await store.range('notes', query, use)).records.length, 1)
+      const open = { list: [1], b: 'b' }
+      await store.batch([{ op: 'put', collection: 'plain', key: 'a', value: open }], {}, use)
+      assert.ok(!Object.isFrozen(open) && !Object.isFrozen(open.list), 'the caller’s value was frozen')
+    },
+  ],
+  [
+    'keeps what was put, not the object it was put with',
+    async ({ store, use, put, batch }) => {
+      const value = { list: [1], deep: { n: 1 } }
+      const written = Promise.all([put('plain', 'a', value), batch({ op: 'append', log: 'lines', id: 'a', values: [value] })])
+      value.list.push(2)
+      value.deep.n = 2
+      await written
+      value.list.push(3)
+      const wanted = '{"list":[1],"deep":{"n":1}}'
+      assert.equal(JSON.stringify((await store.get('plain', 'a', use))?.value), wanted)
+      assert.equal(JSON.stringify((await store.read('lines', 'a', { limit: 1 }, use))[0]?.value), wanted)
+    },
+  ],
+  [
+    'lets nobody change what it keeps through what it gave out',
+    async ({ store, use, put, batch }) => {
+      await put('notes', 'a', { owner: 'x', list: [1] })
+      await batch({ op: 'append', log: 'lines', id: 'a', values: [{ list: [1] }] })
+      const reads = async () => [
+        (await store.get('notes', 'a', use))!.value,
+        (await store.range('notes', { index: 'by_owner', equals: ['x'], limit: 1 }, use)).records[0]!.value,
+        (await store.read('lines', 'a', { limit: 1 }, use))[0]!.value,
+      ]
+      const before = JSON.stringify(await reads())
+      for (const value of await reads()) spoil(value)
+      assert.equal(JSON.stringify(await reads()), before)
+    },
+  ],
+]
+
+/** Tries to change a value that should not be changed: refusing (frozen) is as good as having given a copy. */
+function spoil(value: Json): void {
+  const target = value as { list: number[]; owner?: string }
+  for (const change of [() => target.list.push(99), () => (target.owner = 'spoilt')]) {
+    try {
+      change()
+    } catch {
+      // Frozen: well done.
+    }
+  }
+}

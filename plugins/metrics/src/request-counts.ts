@@ -1,0 +1,63 @@
+import type { MetricFamily, RequestDone } from '@svc/core/contracts'
+import { counter, histogram } from './families.ts'
+
+/** Seconds. */
+const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+interface Series {
+  readonly labels: { readonly method: string; readonly route: string; readonly status: number }
+  readonly counts: number[]
+  total: number
+  sum: number
+}
+
+/** What was answered, by method, route and status: nothing of it can a caller invent. */
+export interface RequestCounts {
+  count(done: RequestDone): void
+  read(): MetricFamily[]
+}
+
+export function createRequestCounts(): RequestCounts {
+  const all = new Map<string, Series>()
+  const seriesOf = ({ method, route, status }: Omit<RequestDone, 'seconds'>) => {
+    const key = `${method} ${status} ${route}`
+    let one = all.get(key)
+    if (!one)
+      all.set(
+        key,
+        (one = { labels: { method, route: route || 'none', status }, counts: BOUNDS.map(() => 0).concat(0), total: 0, sum: 0 })
+      )
+    return one
+  }
+  // a series that is known to come begins with 0: else its first value would be no growth
+  seriesOf({ method: 'GET', route: '/metrics', status: 200 })
+  return {
+    count(done) {
+      const one = seriesOf(done)
+      one.counts[bucketOf(done.seconds)]!++
+      one.total++
+      one.sum += done.seconds
+    },
+    read() {
+      const series = [...all.values()]
+      return [
+        counter(
+          'svc_requests_total',
+          'Requests answered.',
+          series.map(({ labels, total }) => ({ labels, value: total }))
+        ),
+        histogram(
+          'svc_request_duration_seconds',
+          'Seconds from a request to the end of its answer.',
+          BOUNDS,
+          series.map(one => [one.labels, one] as const)
+        ),
+      ]
+    },
+  }
+}
+
+function bucketOf(seconds: number): number {
+  const at = BOUNDS.findIndex(bound => seconds <= bound)
+  return at === -1 ? BOUNDS.length : at
+}

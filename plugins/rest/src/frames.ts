@@ -1,0 +1,57 @@
+import type { Use } from '@svc/core'
+import { type Chat, type ErrorTold, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
+import { eventFrame } from '@svc/sse'
+import { codeOf, messageOf } from '@svc/core'
+import { endWire, errorWire, eventWire } from './wire.ts'
+
+type Start = Extract<TurnEvent, { type: 'start' }>
+
+/** A turn as frames of an event stream. What fails before `start` is thrown; a stream that has begun ends with `end`, whatever happens. */
+export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, use: Use): AsyncGenerator<string, void> {
+  const began = performance.now()
+  let id = 0
+  let start: Start | undefined
+  let ended = false
+  try {
+    for await (const event of chat.stream(turn, use)) {
+      if (event.type === 'token') {
+        yield tokenFrame(++id, event)
+        continue
+      }
+      if (event.type === 'start') start = event
+      ended = event.type === 'end'
+      yield frame(++id, event.type === 'error' ? await explained(http, event.error, use) : eventWire(event))
+    }
+  } catch (error) {
+    if (!start || ended || use.signal.aborted) throw error
+    yield frame(++id, await explained(http, toldOf(error), use))
+    yield frame(++id, failedEnd(start, performance.now() - began))
+  }
+}
+
+/** The hot one: built by hand, for one write a token is all that a token may cost. */
+function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: 'token' }>): string {
+  return `id: ${id}\nevent: token\ndata: {"type":"token","content":${JSON.stringify(content)},"index":${index}}\n\n`
+}
+
+const frame = (id: number, data: object) => eventFrame(id, (data as { type: string }).type, JSON.stringify(data))
+
+async function explained(http: Http, error: ErrorTold, use: Use) {
+  return errorWire((await http.explain(error, use)).record)
+}
+
+function toldOf(error: unknown): ErrorTold {
+  const { details = {} } = (error ?? {}) as Partial<ErrorTold>
+  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details }
+}
+
+const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>
+  endWire({
+    requestId,
+    provider,
+    model,
+    durationMs,
+    timestamp: new Date().toISOString(),
+    status: 'failed',
+    usage: { input: 0, output: 0, total: 0 },
+  })

@@ -1,0 +1,118 @@
+import type { JsonSchema } from '@svc/core'
+import type { ErrorCode, Route, RouteResponse } from '@svc/core/contracts'
+
+type Tree = Record<string, unknown>
+
+/** What the document is made of. */
+export interface DocumentParts {
+  readonly version: string
+  readonly routes: readonly (readonly [string, Route])[]
+  readonly codes: readonly ErrorCode[]
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/** The OpenAPI document of these routes: the very schemas that validate, in an order that does not depend on who added what first. */
+export function openApiDocument({ version, routes, codes }: DocumentParts): Tree {
+  const sorted = routes.toSorted(([, a], [, b]) =>
+    a.path === b.path ? METHODS.indexOf(a.method) - METHODS.indexOf(b.method) : a.path < b.path ? -1 : 1
+  )
+  const paths: Record<string, Tree> = {}
+  for (const [name, route] of sorted) (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route)
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Agent Service', version, description: 'Chat with models, and what belongs to it.' },
+    paths,
+    components: { schemas: { Error: errorSchema(codes) }, responses: errorResponses(codes) },
+  }
+}
+
+const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
+
+function operation(name: string, route: Route): Tree {
+  const parameters = [...pathParameters(route.path), ...queryParameters(route.query)]
+  return {
+    operationId: name,
+    summary: route.summary,
+    tags: [tagOf(route.path)],
+    ...(route.scope ? { 'x-scope': route.scope } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: published(route.body) } } } }),
+    responses: {
+      ...errorRefs(route),
+      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, one]) => [status, response(one)])),
+    },
+  }
+}
+
+const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1') ?? 'service'
+
+const pathParameters = (path: string) =>
+  [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+
+function queryParameters(query: JsonSchema | undefined): Tree[] {
+  const { properties = {}, required = [] } = (typeof query === 'object' ? query : {}) as {
+    properties?: Tree
+    required?: readonly string[]
+  }
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: published(schema),
+  }))
+}
+
+function response({ description, schema, contentType = 'application/json' }: RouteResponse): Tree {
+  return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: published(schema) } } }) }
+}
+
+/** Which refusals a route may answer with follows from what it takes. */
+function errorRefs(route: Route): Tree {
+  const input = route.body !== undefined || route.query !== undefined
+  const statuses = [
+    ...(input ? [400] : []),
+    ...(route.scope ? [401, 403] : []),
+    ...(route.path.includes(':') || route.body !== undefined ? [404] : []),
+    ...(route.body === undefined ? [] : [413, 415]),
+    ...(route.uncounted ? [] : [429]),
+    500,
+    503,
+  ]
+  return Object.fromEntries(statuses.map(status => [status, { $ref: `#/components/responses/${status}` }]))
+}
+
+const errorSchema = (codes: readonly ErrorCode[]) => ({
+  type: 'object',
+  properties: {
+    success: { const: false },
+    error: { type: 'string' },
+    error_code: { type: 'string', enum: codes.map(one => one.code) },
+    details: { type: 'object' },
+  },
+  required: ['success', 'error', 'error_code', 'details'],
+})
+
+function errorResponses(codes: readonly ErrorCode[]): Tree {
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } }
+  const statuses = [...new Set(codes.map(one => one.status))].sort((a, b) => a - b)
+  const described = (status: number) =>
+    codes
+      .filter(one => one.status === status)
+      .map(one => `${one.code}: ${one.meaning}.`)
+      .join(' ')
+  return Object.fromEntries(statuses.map(status => [status, { description: described(status), content }]))
+}
+
+/** Without the words that only our own checker knows. */
+function published(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(published)
+  if (typeof schema !== 'object' || schema === null) return schema
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([word]) => word !== 'patternHint')
+      .map(([word, value]) => [word, published(value)])
+  )
+}

@@ -1,0 +1,29 @@
+import { messageOf, type SlotView, type Use } from '@svc/core'
+import type { Check, CheckReport, HealthWord } from '@svc/core/contracts'
+import { limited } from './limited.ts'
+
+const PROBE_MS = 5_000
+/** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
+const NAMED = ['database', 'providers', 'cache']
+
+/** Asks every check at once; one that fails or does not answer in time is unhealthy. */
+export async function probeAll(checks: SlotView<Check>, use: Use): Promise<Map<string, CheckReport>> {
+  const others = checks.names().filter(name => !NAMED.includes(name))
+  const reports = await Promise.all([...NAMED, ...others].map(name => probeOne(checks.get(name), use)))
+  return new Map([...NAMED, ...others].map((name, at) => [name, reports[at]!]))
+}
+
+async function probeOne(check: Check | undefined, use: Use): Promise<CheckReport> {
+  if (!check) return { status: 'healthy' }
+  try {
+    return await limited(PROBE_MS, use, within => check.probe(within))
+  } catch (error) {
+    return { status: 'unhealthy', reason: messageOf(error) }
+  }
+}
+
+const WORDS: readonly HealthWord[] = ['healthy', 'degraded', 'unhealthy']
+
+/** The worst of these words. */
+export const worst = (words: Iterable<HealthWord>): HealthWord =>
+  WORDS[Math.max(0, ...[...words].map(word => WORDS.indexOf(word)))]!

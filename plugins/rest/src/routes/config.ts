@@ -1,0 +1,102 @@
+import type { JsonSchema, SlotView } from '@svc/core'
+import type { Effective, Mode, Route, Selection } from '@svc/core/contracts'
+import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
+import { effectiveWire, profileWire } from '../wire.ts'
+
+const source = words('override', 'profile', 'default')
+const effective = object({
+  profile: STRING,
+  provider: STRING,
+  model: STRING,
+  mode: STRING,
+  override: { oneOf: [object({ provider: STRING, model: STRING }), { type: 'null' }] },
+  profiles: list(STRING),
+  modes: list(STRING),
+  source: object({ provider: source, model: source }),
+})
+const profile = object({
+  name: STRING,
+  provider: nullable('string'),
+  model: nullable('string'),
+  description: nullable('string'),
+  temperature: nullable('number'),
+  max_tokens: nullable('integer'),
+  is_default: BOOLEAN,
+  active: BOOLEAN,
+})
+
+const read = (path: string, summary: string, schema: JsonSchema, handle: Route['handle']): Route => ({
+  method: 'GET',
+  path,
+  summary,
+  scope: 'read',
+  responses: ok('What is in force.', schema),
+  ...(handle ? { handle } : {}),
+})
+
+/** A switch: takes these fields, answers with them and with what is in force then. */
+function switchRoute<F extends string>(
+  path: string,
+  summary: string,
+  fields: readonly F[],
+  change: (asked: Record<F, string>, use: Parameters<NonNullable<Route['handle']>>[1]) => Promise<Effective>
+): Route {
+  const told = Object.fromEntries(fields.map(field => [field, STRING]))
+  return {
+    method: 'POST',
+    path,
+    summary,
+    scope: 'admin',
+    body: object(Object.fromEntries(fields.map(field => [field, text()]))),
+    responses: ok('What is in force from now on.', object({ success: BOOLEAN, ...told, effective })),
+    async handle({ body }, use) {
+      const asked = body as Record<F, string>
+      const now = await change(asked, use)
+      return {
+        body: { success: true, ...Object.fromEntries(fields.map(field => [field, asked[field]])), effective: effectiveWire(now) },
+      }
+    },
+  }
+}
+
+/** The state of the server session: profile, override, mode. */
+export function createConfigRoutes({ selection, modes }: { selection: Selection; modes: SlotView<Mode> }): Record<string, Route> {
+  return {
+    config_effective: read('/api/v1/config/effective', 'What is in force', effective, async (_request, use) => ({
+      body: effectiveWire(await selection.effective(use)),
+    })),
+    profiles: read(
+      '/api/v1/profiles',
+      'List profiles',
+      object({ profiles: list(profile), active: STRING }),
+      async (_request, use) => {
+        const { profiles, active, default: standard } = await selection.profiles(use)
+        return { body: { profiles: profiles.map(one => profileWire(one, active, standard)), active } }
+      }
+    ),
+    modes: read(
+      '/api/v1/modes',
+      'List modes',
+      object({ modes: list(object({ name: STRING, description: STRING })), active: STRING }),
+      async (_request, use) => {
+        const { mode } = await selection.effective(use)
+        return { body: { modes: modes.entries().map(([name, { description }]) => ({ name, description })), active: mode } }
+      }
+    ),
+    profile_switch: switchRoute(
+      '/api/v1/profile/switch',
+      'Switch the profile; clears the override',
+      ['profile'],
+      ({ profile }, use) => selection.switchProfile(profile, use)
+    ),
+    model_switch: switchRoute(
+      '/api/v1/model/switch',
+      'Override provider and model',
+      ['provider', 'model'],
+      ({ provider, model }, use) => selection.switchModel(provider, model, use)
+    ),
+    mode_switch: switchRoute('/api/v1/mode/switch', 'Switch the mode', ['mode'], ({ mode }, use) =>
+      selection.switchMode(mode, use)
+    ),
+  }
+}

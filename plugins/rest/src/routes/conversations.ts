@@ -1,0 +1,88 @@
+import type { Chat, Conversations, Route } from '@svc/core/contracts'
+import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '../schemas.ts'
+import { type ChatBody, conversationWire, messageWire, summaryWire, turnOf } from '../wire.ts'
+
+const PATH = '/api/v1/conversations'
+const PAGE = 50
+
+const summary = { conversation_id: STRING, created_at: TIME, updated_at: TIME, message_count: INTEGER }
+const message = object({ role: words('user', 'assistant'), content: STRING, status: words('failed', 'cancelled') }, [
+  'role',
+  'content',
+])
+const turnBody = object({ conversation_id: text(), message: text(), provider: text(), model: text() }, ['message'])
+const pageQuery = object(
+  {
+    limit: { type: 'integer', minimum: 1, maximum: 200, description: `At most so many; ${PAGE} unless told.` },
+    cursor: text('The next_cursor of the page before.'),
+  },
+  []
+)
+
+/** A conversation and its turns; the store is the one that `/chat` uses. */
+export function createConversationRoutes({
+  chat,
+  conversations,
+}: {
+  chat: Chat
+  conversations: Conversations
+}): Record<string, Route> {
+  return {
+    conversation_turn: {
+      method: 'POST',
+      path: PATH,
+      summary: 'Begin a conversation, or say the next thing in it',
+      scope: 'chat',
+      body: turnBody,
+      responses: ok(
+        'The reply, and all that was said.',
+        object({ conversation_id: STRING, response: STRING, messages: list(message) })
+      ),
+      async handle({ body }, use) {
+        const { message, conversation_id, provider, model } = body as unknown as ChatBody
+        const asked = {
+          message,
+          ...(conversation_id === undefined ? {} : { conversation_id }),
+          ...(provider === undefined ? {} : { provider }),
+        }
+        const reply = await chat.reply(turnOf({ ...asked, ...(model === undefined ? {} : { model }) }), use)
+        const { messages } = await conversations.get(reply.conversationId, use)
+        return { body: { conversation_id: reply.conversationId, response: reply.response, messages: messages.map(messageWire) } }
+      },
+    },
+    conversation_list: {
+      method: 'GET',
+      path: PATH,
+      summary: 'List conversations, newest first',
+      scope: 'chat',
+      query: pageQuery,
+      responses: ok('One page of them.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
+      async handle({ query: { limit, cursor } }, use) {
+        const page = await conversations.list(
+          { limit: limit === undefined ? PAGE : Number(limit), ...(cursor === undefined ? {} : { cursor }) },
+          use
+        )
+        return { body: { conversations: page.conversations.map(summaryWire), next_cursor: page.next ?? null } }
+      },
+    },
+    conversation: {
+      method: 'GET',
+      path: `${PATH}/:id`,
+      summary: 'Read a conversation',
+      scope: 'chat',
+      responses: ok('The conversation.', object({ ...summary, messages: list(message) })),
+      handle: async ({ params }, use) => ({ body: conversationWire(await conversations.get(params.id!, use)) }),
+    },
+    conversation_delete: {
+      method: 'DELETE',
+      path: `${PATH}/:id`,
+      summary: 'Delete a conversation',
+      scope: 'chat',
+      responses: { '204': { description: 'It is gone.' } },
+      async handle({ params }, use) {
+        await conversations.delete(params.id!, use)
+        return { status: 204 }
+      },
+    },
+  }
+}

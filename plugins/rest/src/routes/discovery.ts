@@ -1,0 +1,63 @@
+import type { SlotView, Use } from '@svc/core'
+import type { Provider, Route, Tool } from '@svc/core/contracts'
+import { limited } from '../limited.ts'
+import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
+import { toolRecord } from '../tool-record.ts'
+
+const LIST_MS = 5_000
+
+const features = object({ tool_calling: BOOLEAN, streaming: BOOLEAN, vision: BOOLEAN })
+const providerList = object({ providers: list(object({ name: STRING, models: list(STRING), features })) })
+const toolList = object({
+  tools: list(object({ name: STRING, description: STRING, category: STRING, parameters: OBJECT })),
+  categories: list(STRING),
+})
+
+/** What there is to use. */
+export function createDiscoveryRoutes({
+  providers,
+  tools,
+}: {
+  providers: SlotView<Provider>
+  tools: SlotView<Tool>
+}): Record<string, Route> {
+  return {
+    providers: {
+      method: 'GET',
+      path: '/api/v1/providers',
+      summary: 'List providers, their models and what they can do',
+      scope: 'read',
+      responses: ok('The providers.', providerList),
+      handle: async (_request, use) => ({
+        body: { providers: await Promise.all(providers.entries().map(([name, one]) => providerRecord(name, one, use))) },
+      }),
+    },
+    tools: {
+      method: 'GET',
+      path: '/api/v1/tools',
+      summary: 'List tools',
+      scope: 'read',
+      responses: ok('The tools.', toolList),
+      handle: async () => ({ body: toolsRecord(tools.entries()) }),
+    },
+  }
+}
+
+/** A provider that cannot say its models now has none to show; the others do. */
+async function providerRecord(name: string, provider: Provider, use: Use) {
+  const { tool_calling, streaming, vision } = provider.features
+  const listed = await limited(LIST_MS, use, within => provider.models(within)).catch(() => ({ models: [] }))
+  return { name, models: listed.models.map(({ id }) => id), features: { tool_calling, streaming, vision } }
+}
+
+const CATEGORIES = ['files', 'search', 'web', 'code', 'shell', 'git', 'text', 'time', 'mcp']
+
+function toolsRecord(entries: [string, Tool][]) {
+  const byName = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const used = new Set(byName.map(([, { category }]) => category))
+  const others = [...used].filter(category => !CATEGORIES.includes(category)).sort()
+  return {
+    tools: byName.map(([name, tool]) => toolRecord(name, tool)),
+    categories: [...CATEGORIES.filter(category => used.has(category)), ...others],
+  }
+}

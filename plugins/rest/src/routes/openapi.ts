@@ -1,0 +1,37 @@
+import type { Host, SlotView, Use } from '@svc/core'
+import type { Http, Route } from '@svc/core/contracts'
+import { openApiDocument } from '../openapi-document.ts'
+import { OBJECT, ok } from '../schemas.ts'
+
+interface OpenApiParts {
+  readonly host: Host
+  readonly http: Http
+  readonly routes: SlotView<Route>
+}
+
+/** `GET /openapi.json`; made again when routes came or went. */
+export function createOpenApiRoutes({ host, http, routes }: OpenApiParts): Record<string, Route> {
+  let made: { readonly version: number; readonly text: string } | undefined
+  const make = async (use: Use) => {
+    const { version } = routes
+    const document = openApiDocument({
+      version: (await host.report(use)).version,
+      routes: routes.entries(),
+      codes: await http.codes(use),
+    })
+    return { version, text: JSON.stringify(document, null, 2) }
+  }
+  return {
+    openapi: {
+      method: 'GET',
+      path: '/openapi.json',
+      summary: 'This description of the API, as OpenAPI 3.1',
+      scope: 'read',
+      responses: ok('The document.', OBJECT),
+      async handle(_request, use) {
+        if (made?.version !== routes.version) made = await make(use)
+        return { text: made.text, headers: { 'Content-Type': 'application/json; charset=utf-8' } }
+      },
+    },
+  }
+}

@@ -1,0 +1,10 @@
+import { storeKit } from '@svc/core/testing'
+import { createMemoryStore } from '../src/store.ts'
+
+describe('the store in memory', () => {
+  const open = async () => {
+    const store = createMemoryStore({ maxRecords: 1_000_000, maxBytes: 1 << 30, evict: true })
+    return { store, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() }
+  }
+  for (const one of storeKit(open)) it(one.title, one.run)
+})

@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemUse, type Use } from '@svc/core'
+import type { StoreUnderTest } from '@svc/core/testing'
+import { createSqliteStore, type SqliteStore } from '../src/store.ts'
+
+/** A folder that is gone after the test. */
+export async function temporaryFolder(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'svc-store-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
+/** A store on a file of its own, and as many handles on it as are asked for. */
+export async function openStore(): Promise<StoreUnderTest> {
+  const folder = await temporaryFolder()
+  const path = join(folder.path, 'svc.db')
+  const handles: SqliteStore[] = []
+  const another = () => {
+    const store = createSqliteStore({ path })
+    handles.push(store)
+    return store
+  }
+  const close = () => Promise.all(handles.splice(0).map(store => store[Symbol.asyncDispose]()))
+  return {
+    store: another(),
+    second: async () => another(),
+    async reopen() {
+      await close()
+      return another()
+    },
+    async [Symbol.asyncDispose]() {
+      await close()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A `use` that ends with the test process. */
+export const use: Use = systemUse(new AbortController().signal)

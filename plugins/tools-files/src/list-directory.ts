@@ -1,0 +1,107 @@
+import type { Dirent } from 'node:fs'
+import { lstat, opendir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Tool, ToolResult } from '@svc/core/contracts'
+import { fromSystem } from './errors.ts'
+import { openPlace, pathOf } from './opened.ts'
+import type { Roots } from './roots.ts'
+
+interface Entry {
+  readonly name: string
+  readonly type: 'file' | 'directory' | 'link' | 'other'
+  /** Bytes of a file. */
+  readonly size?: number
+}
+
+/** Makes `list_directory`: the entries of a directory within the roots, at most `maxEntries` a call. */
+export function createListDirectory(roots: Roots, maxEntries: number): Tool {
+  return {
+    description: `Lists the entries of a directory with their types and sizes. ${roots.words}`,
+    category: 'files',
+    effects: ['read'],
+    parameters: {
+      type: 'object',
+      properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the directory to list; default "."' } },
+      additionalProperties: false,
+    },
+    result: {
+      type: 'object',
+      properties: {
+        path: { type: 'string' },
+        entries: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: {
+              name: { type: 'string' },
+              type: { enum: ['file', 'directory', 'link', 'other'] },
+              size: { type: 'integer' },
+            },
+            required: ['name', 'type'],
+            additionalProperties: false,
+          },
+        },
+        truncated: { type: 'boolean' },
+      },
+      required: ['path', 'entries', 'truncated'],
+      additionalProperties: false,
+    },
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const { path = '.' } = args as { readonly path?: string }
+      if (roots.labels.length > 0 && /^(\.\/?)+$/.test(path))
+        return told(
+          '.',
+          roots.labels.map(name => ({ name, type: 'directory' })),
+          false
+        )
+      const place = await roots.find(path)
+      await using opened = await openPlace(roots, place, 'directory')
+      const { found, more } = await readEntries(await pathOf(opened, place), maxEntries, signal).catch((error: unknown) => {
+        signal.throwIfAborted()
+        throw fromSystem(place.shown, error)
+      })
+      return told(place.shown, found, more)
+    },
+  }
+}
+
+async function readEntries(folder: string, most: number, signal: AbortSignal): Promise<{ found: Entry[]; more: boolean }> {
+  const names: Dirent[] = []
+  let more = false
+  // Not readdir: a directory may have millions of entries.
+  for await (const entry of await opendir(folder)) {
+    signal.throwIfAborted()
+    more = names.length === most
+    if (more) break
+    names.push(entry)
+  }
+  const found = await Promise.all(names.map(entry => describe(folder, entry)))
+  signal.throwIfAborted()
+  return { found: found.sort((a, b) => (a.name < b.name ? -1 : 1)), more }
+}
+
+async function describe(folder: string, entry: Dirent): Promise<Entry> {
+  const { name } = entry
+  if (entry.isDirectory()) return { name, type: 'directory' }
+  if (entry.isSymbolicLink()) return { name, type: 'link' }
+  if (!entry.isFile()) return { name, type: 'other' }
+  // It may be gone by now, or have a name that is no UTF-8.
+  const stats = await lstat(join(folder, name)).catch(() => undefined)
+  return { name, type: 'file', ...(stats?.isFile() ? { size: stats.size } : {}) }
+}
+
+function told(path: string, entries: readonly Entry[], truncated: boolean): ToolResult {
+  const lines = entries.map(
+    ({ name, type, size }) => `${JSON.stringify(name).slice(1, -1)}${MARKS[type]}${size === undefined ? '' : `  ${size} bytes`}`
+  )
+  const note = truncated
+    ? [`[There are more entries: these are ${entries.length} of them, in no certain choice.]`]
+    : entries.length === 0
+      ? ['[The directory is empty.]']
+      : []
+  const text = [...lines, ...note].join('\n')
+  return { content: [{ type: 'text', text }], structured: { path, entries: entries.map(entry => ({ ...entry })), truncated } }
+}
+
+const MARKS: Readonly<Record<Entry['type'], string>> = { file: '', directory: '/', link: '@', other: '?' }

@@ -1,0 +1,53 @@
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemUse } from '@svc/core'
+import { type Tool, Tools } from '@svc/core/contracts'
+import { testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+
+const SECRET = 'the secret'
+
+/** A folder with a root and something secret beside it, and the plugin on that root. */
+export async function openFiles(config: object = {}, roots = ['root']) {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-files-')))
+  for (const root of roots) await mkdir(join(folder, root), { recursive: true })
+  await mkdir(join(folder, 'beside'))
+  await writeFile(join(folder, 'beside', 'secret.txt'), SECRET)
+  const at = (...parts: string[]) => join(folder, ...parts)
+  const clear = () => rm(folder, { recursive: true, force: true })
+  const settings = { tools: { files: { roots: roots.map(root => at(root)), ...config } } }
+  const host = await testHost([new URL('../..', import.meta.url)], { config: settings }).catch(async error => {
+    await clear()
+    throw error
+  })
+  const use = systemUse(new AbortController().signal)
+  const tool = (name: string) => host.slot(Tools).get(name)!
+  const call = (name: string) => async (args: Parameters<Tool['call']>[0]) => tool(name).call(args, use)
+  const close = async () => {
+    await host.close()
+    await clear()
+  }
+  return { at, tool, read: call('read_file'), list: call('list_directory'), close, [Symbol.asyncDispose]: close }
+}
+
+export const read = async (work: Promise<{ structured?: unknown }>) =>
+  (await work).structured as Record<string, unknown> & { content: string; note?: string }
+export const list = async (work: Promise<{ structured?: unknown }>) =>
+  (await work).structured as { path: string; entries: { name: string; type: string; size?: number }[]; truncated: boolean }
+export const refusal = (work: Promise<unknown>): Promise<{ code?: string; message: string; details?: object }> =>
+  work.then(
+    () => expect.fail('it was not refused'),
+    (error: Error) => error
+  )
+
+export async function sample() {
+  const files = await openFiles()
+  await mkdir(files.at('root', 'notes'))
+  await writeFile(files.at('root', 'a.txt'), 'one\ntwo\nthree\n')
+  await writeFile(files.at('root', 'notes', 'b.txt'), 'b')
+  await writeFile(files.at('root', 'picture.png'), Buffer.from([0x89, 0x50, 0, 0, 1]))
+  await symlink(files.at('beside', 'secret.txt'), files.at('root', 'leak.txt'))
+  await symlink(files.at('beside'), files.at('root', 'leak'))
+  return files
+}

@@ -1,0 +1,89 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url))
+
+export interface ServiceOptions {
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** A home to use again; without it the service gets one of its own, gone with it. */
+  readonly home?: string
+  readonly cwd?: string
+}
+
+/** A real `svc serve` in processes of its own. */
+export interface Service extends AsyncDisposable {
+  readonly url: string
+  readonly home: string
+  readonly child: ChildProcess
+  /** All it has printed so far. */
+  output(): string
+  /** SIGTERM; the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL of the whole group: supervisor and workers at once. */
+  kill(): Promise<void>
+}
+
+export const newHome = () => mkdtemp(join(tmpdir(), 'svc-home-'))
+
+/** Starts the service on a free port and waits until it listens. Throws with its output when it ends instead. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const home = options.home ?? (await newHome())
+  const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, 'serve', '--port', '0', '--json', ...(options.args ?? [])], {
+    env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
+    cwd: options.cwd ?? home,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const said: string[] = []
+  child.stderr!.on('data', (data: Buffer) => said.push(data.toString()))
+  const gone = once(child, 'exit')
+  const url = await ready(child, said)
+  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(signal === 'SIGKILL' ? -child.pid! : child.pid!, signal)
+    await gone
+  }
+  return {
+    url,
+    home,
+    child,
+    output: () => said.join(''),
+    async stop() {
+      await end('SIGTERM')
+      return child.exitCode
+    },
+    kill: () => end('SIGKILL'),
+    async [Symbol.asyncDispose]() {
+      await end('SIGTERM')
+      if (options.home === undefined) await rm(home, { recursive: true, force: true })
+    },
+  }
+}
+
+function ready(child: ChildProcess, said: string[]): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const lines = createInterface({ input: child.stdout! })
+  lines.on('line', line => {
+    said.push(`${line}\n`)
+    const fact = readyFact(line)
+    if (fact) resolve(fact)
+  })
+  child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${said.join('')}`)))
+  return promise
+}
+
+function readyFact(line: string): string | undefined {
+  if (!line.startsWith('{"event":"ready"')) return undefined
+  return (JSON.parse(line) as { url: string }).url
+}
+
+/** Posts JSON and reads the answer. */
+export async function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
+  const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Record<string, unknown> }
+}
