@@ -48,7 +48,7 @@ async function ofHost(config: string | undefined): Promise<PluginTree> {
   const versions = new Map(inner.plan.loaded.map(one => [one.name, one.found.version]))
   const leftOut = inner.plan.loaded.filter(one => inner.leftOut.has(one.name))
   return {
-    from: 'the configuration, started in this process without what listens: no server runs',
+    from: `the configuration, started in this process without what listens${config === undefined ? ' (no server runs)' : ''}`,
     version,
     plugins: plugins.map(plugin => ({ ...plugin, version: versions.get(plugin.name) ?? plugin.version })),
     leftOut: leftOut.map(one => ({ name: one.name, version: one.found.version, kind: one.found.manifest.kind })),

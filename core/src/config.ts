@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { configUnreadable } from './errors.ts'
+import { configUnknownKey, configUnreadable } from './errors.ts'
 import type { Plugin } from './plugin.ts'
 import type { Manifest } from './manifest.ts'
 
@@ -81,12 +81,15 @@ const has = (tree: ConfigTree, keys: readonly string[]) => get(tree, keys) !== u
 function whereOf(keys: readonly string[], layerOf: (keys: readonly string[]) => Layer | undefined): string | undefined {
   for (let depth = keys.length; depth > 0; depth--) {
     const layer = layerOf(keys.slice(0, depth))
-    if (!layer) continue
-    if (!layer.file) return [layer.name, layer.variable?.(keys.slice(0, depth))].filter(Boolean).join(' ')
-    const line = layer.line?.(keys)
-    return line === undefined ? `${basename(layer.file)}, key ${keys.join('.')}` : `${basename(layer.file)}:${line}`
+    if (layer) return placeIn(layer, keys)
   }
   return undefined
+}
+
+function placeIn(layer: Layer, keys: readonly string[]): string {
+  if (!layer.file) return [layer.name, layer.variable?.(keys)].filter(Boolean).join(' ')
+  const line = layer.line?.(keys)
+  return line === undefined ? `${basename(layer.file)}, key ${keys.join('.')}` : `${basename(layer.file)}:${line}`
 }
 
 function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
@@ -96,10 +99,10 @@ function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
     if (!Array.isArray(list))
       throw configUnreadable(
         'plugins must be a list of package names, paths and { use, optional, enabled }',
-        layer.file ?? layer.name
+        placeIn(layer, ['plugins'])
       )
-    for (const ref of list as PluginRef[]) {
-      const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, layer) }
+    for (const [at, ref] of (list as PluginRef[]).entries()) {
+      const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, placeIn(layer, ['plugins', String(at)])) }
       // two plugins of the program's own that have no name are still two
       const name = entry.name === undefined && isTree(entry.use) ? entry.use : nameOf(entry)
       // who names a plugin wants it, whatever a lighter list said
@@ -109,15 +112,15 @@ function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
   return [...merged.values()].filter(entry => entry.enabled !== false)
 }
 
+const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from']
+
 /** A reference in its full form. */
-export function entryOf(ref: PluginRef, layer?: Layer): PluginEntry {
+export function entryOf(ref: PluginRef, where = 'plugins'): PluginEntry {
   if (typeof ref === 'string' || ref instanceof URL) return { use: ref }
-  const known = isTree(ref) && 'use' in ref
-  if (!known)
-    throw configUnreadable(
-      'an entry of plugins must be a package name, a path, or { use: … }',
-      layer?.file ?? layer?.name ?? 'plugins'
-    )
+  if (!isTree(ref) || !('use' in ref))
+    throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', where)
+  const strange = Object.keys(ref).find(key => !ENTRY_KEYS.includes(key))
+  if (strange !== undefined) throw configUnknownKey(`plugins.${strange}`, ENTRY_KEYS, where)
   return ref
 }
 

@@ -240,8 +240,11 @@ export const closeFailed = (plugin: string, what: string, cause: unknown) =>
 
 export const hostCloseFailed = (problems: readonly SvcError[]) =>
   Object.assign(
-    svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), { plugin: problems[0]?.plugin ?? 'svc', mend: 'mend what is listed; everything else was undone' }),
-    { problems },
+    svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), {
+      plugin: problems[0]?.plugin ?? 'svc',
+      mend: 'mend what is listed; everything else was undone',
+    }),
+    { problems }
   )
 
 export const scopeClosed = (plugin: string, what: string) =>

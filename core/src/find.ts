@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
 import { codeOf, configUnreadable, messageOf } from './errors.ts'
@@ -43,27 +43,39 @@ async function searchFolder(folder: string): Promise<Layer | undefined> {
   // most folders on the way up hold nothing: cosmiconfig is loaded only for one that does
   if (!CONFIG_FILES.some(name => existsSync(join(folder, name)))) return undefined
   const found = await (await explorer()).search(folder)
-  return (found?.config as Layer | undefined) ?? undefined
+  return found ? layerIn(found) : undefined
 }
 
 async function loadFile(file: string): Promise<Layer> {
   if (!existsSync(file)) throw configUnreadable('this file does not exist', file)
-  const found = await (await explorer()).load(file)
-  return (found?.config as Layer | undefined) ?? { name: basename(file), file, value: {} }
+  if (!(extname(file) in LOADERS)) throw configUnreadable(`this is none of the forms ${Object.keys(LOADERS).join(', ')}`, file)
+  return layerIn((await (await explorer()).load(file)) ?? { filepath: file, config: undefined })
 }
+
+/** An empty file is a configuration without keys. */
+const layerIn = ({ filepath, config }: { filepath: string; config: unknown }): Layer =>
+  (config as Layer | undefined) ?? { name: basename(filepath), file: filepath, value: {} }
 
 async function explorer() {
   const { cosmiconfig } = await import('cosmiconfig')
-  const loaders = {
-    '.ts': readModule,
-    '.mts': readModule,
-    '.js': readModule,
-    '.mjs': readModule,
-    '.json': readText,
-    '.yaml': readText,
-    '.yml': readText,
-  }
-  return cosmiconfig('svc', { searchPlaces: CONFIG_FILES, searchStrategy: 'none', cache: false, loaders })
+  const options = {
+    searchPlaces: CONFIG_FILES,
+    ignoreEmptySearchPlaces: false,
+    searchStrategy: 'none',
+    cache: false,
+    loaders: LOADERS,
+  } as const
+  return cosmiconfig('svc', options)
+}
+
+const LOADERS = {
+  '.ts': readModule,
+  '.mts': readModule,
+  '.js': readModule,
+  '.mjs': readModule,
+  '.json': readText,
+  '.yaml': readText,
+  '.yml': readText,
 }
 
 async function readText(file: string, content: string): Promise<Layer> {
@@ -77,13 +89,15 @@ async function readText(file: string, content: string): Promise<Layer> {
 async function readModule(file: string): Promise<Layer> {
   try {
     // the module cache would answer with the first version for ever
-    const module = (await import(`${pathToFileURL(file).href}?v=${statSync(file).mtimeMs}`)) as { default?: unknown }
+    const module = (await import(`${pathToFileURL(file).href}?v=${versionOf(file)}`)) as { default?: unknown }
     return layerOf(file, module.default)
   } catch (error) {
     if (codeOf(error)?.startsWith('CONFIG_')) throw error
     throw configUnreadable(messageOf(error), whereInStack(error, file))
   }
 }
+
+const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).size}`
 
 function layerOf(file: string, value: unknown, line?: Layer['line']): Layer {
   if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', basename(file))

@@ -188,7 +188,10 @@ class House implements RunningHost {
     for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
     if (!seat.found.optional) throw error
     this.log.error({ plugin: seat.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
-    this.#failed.push({ ...failedReport(seat.found, error, setupMs), ...(seat.instance === undefined ? {} : { instance: seat.instance }) })
+    this.#failed.push({
+      ...failedReport(seat.found, error, setupMs),
+      ...(seat.instance === undefined ? {} : { instance: seat.instance }),
+    })
   }
 
   async #closeOnce(): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
+import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml'
 
 /** A file of YAML or JSON with the line of every value and key. */
 export interface Lines {
@@ -14,6 +14,13 @@ export function readLines(text: string): Lines {
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
   const errors = document.errors.map(e => ({ message: e.message.split(' at line')[0]!, line: e.linePos?.[0].line ?? 1 }))
+  visit(document, {
+    Alias(_key, node) {
+      const line = counter.linePos(node.range?.[0] ?? 0).line
+      if (!node.resolve(document))
+        errors.push({ message: `*${node.source} is an alias of nothing: put text that begins with * into quotes`, line })
+    },
+  })
   return {
     value: errors.length > 0 ? undefined : (document.toJS() as unknown),
     errors,

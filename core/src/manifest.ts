@@ -72,7 +72,7 @@ interface PackageJson {
 export async function readManifest(file: string): Promise<PackageInfo> {
   const text = await readFile(file, 'utf8')
   const pkg = parse(text, file)
-  const name = pkg.name ?? basename(dirname(file))
+  const name = typeof pkg.name === 'string' ? pkg.name : basename(dirname(file))
   if (!pkg.svc)
     throw manifestInvalid(
       name,
@@ -80,7 +80,8 @@ export async function readManifest(file: string): Promise<PackageInfo> {
       basename(file),
       'add "svc": { "api": 1, "kind": "tool" }'
     )
-  if (Number.isInteger(pkg.svc.api) && pkg.svc.api > API) throw manifestNewer(name, pkg.svc.api, API, basename(file))
+  if (Number.isInteger(pkg.svc.api) && pkg.svc.api > API)
+    throw manifestNewer(name, pkg.svc.api, API, await placeOf(file, text, ['svc', 'api']))
   const faults = manifestSchema.check(structuredClone(pkg.svc))
   if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
   return {
@@ -94,20 +95,21 @@ export async function readManifest(file: string): Promise<PackageInfo> {
 
 function parse(text: string, file: string): PackageJson {
   try {
-    return JSON.parse(text) as PackageJson
+    return Object(JSON.parse(text)) as PackageJson
   } catch (error) {
-    throw manifestInvalid(
-      basename(dirname(file)),
-      `its package.json is no JSON: ${messageOf(error)}`,
-      basename(file),
-      'mend the file'
-    )
+    const line = /line (\d+)/.exec(messageOf(error))?.[1] ?? text.split('\n').length
+    const what = `its package.json is no JSON: ${messageOf(error)}`
+    throw manifestInvalid(basename(dirname(file)), what, `${basename(file)}:${line}`, 'mend the file')
   }
 }
 
-async function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+async function placeOf(file: string, text: string, keys: readonly string[]): Promise<string> {
   const { lineOf } = await import('./lines.ts')
-  const where = `${basename(file)}:${lineOf(text, ['svc', ...faults[0]!.keys]) ?? 1}`
+  return `${basename(file)}:${lineOf(text, keys) ?? 1}`
+}
+
+async function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+  const where = await placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
   const mend = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
   return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, mend)

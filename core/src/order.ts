@@ -33,7 +33,11 @@ export function orderPlugins<T extends Orderable>(plugins: readonly T[], given: 
   return { order, problems }
 }
 
-function ownersOf<T extends Orderable>(plugins: readonly T[], kernel: ReadonlyMap<string, AnyService>, problems: SvcError[]): Map<string, T> {
+function ownersOf<T extends Orderable>(
+  plugins: readonly T[],
+  kernel: ReadonlyMap<string, AnyService>,
+  problems: SvcError[]
+): Map<string, T> {
   const owners = new Map<string, T>()
   for (const one of plugins) {
     const service = one.plugin.provides?.name

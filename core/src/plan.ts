@@ -67,7 +67,10 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 }
 
 /** Orders; an optional plugin that cannot be placed (a service is missing, taken, in a circle) stays out, and with it those that need it. */
-function orderRest(kept: readonly Loaded[], out: readonly PluginReport[] = []): Order<Loaded> & { readonly out: readonly PluginReport[] } {
+function orderRest(
+  kept: readonly Loaded[],
+  out: readonly PluginReport[] = []
+): Order<Loaded> & { readonly out: readonly PluginReport[] } {
   const { order, problems } = orderPlugins(kept, [Host])
   const faults = new Map(problems.map(problem => [problem.plugin, problem]))
   const dropped = kept.find(one => one.found.optional && faults.has(one.name))

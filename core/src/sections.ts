@@ -65,6 +65,8 @@ export interface Sections {
   readonly seats: readonly Seat[]
   /** Problems that belong to no plugin. */
   readonly problems: readonly SvcError[]
+  /** Keys and types that no plugin owns. */
+  readonly unowned: readonly SvcError[]
 }
 
 /** Cuts the configuration into the sections that plugins own, the longest owner first, and checks each; all faults at once. */
@@ -79,12 +81,8 @@ export function cutSections(
   return {
     kernel: kernel as unknown as KernelConfig,
     seats: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
-    problems: [
-      ...kernelFaults,
-      ...unknownKeys(config, owners),
-      ...unknownTypes(config, plugins),
-      ...reservedProblems(config, owners),
-    ],
+    problems: [...kernelFaults, ...reservedProblems(config, owners)],
+    unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
 }
 
@@ -99,7 +97,7 @@ function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved
 
 /** The value of a section without what deeper owners own, as a copy that checks may fill in. */
 function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]): unknown {
-  if (!isTree(value)) return Array.isArray(value) ? structuredClone(value) : value
+  if (!isTree(value)) return Array.isArray(value) ? value.map((inner, at) => cut(inner, [...keys, String(at)], owners)) : value
   const tree: ConfigTree = {}
   for (const [key, inner] of Object.entries(value)) {
     const path = [...keys, key]

@@ -8,6 +8,7 @@ import {
   type SlotToken,
   startHost,
 } from '@svc/core'
+import { beginWatch, endWatch } from './leftovers.ts'
 import { STRICT } from './strict.ts'
 
 /** Something a test gives in place of a plugin. */
@@ -30,13 +31,48 @@ export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing
   readonly config?: ConfigTree
   /** Default true: everything between plugins is cloned, frozen and checked, as if each lived in a process of its own. */
   readonly strict?: boolean
+  /** Kinds of resources (`process.getActiveResourcesInfo()`) that the test itself opens and closes later than the host. */
+  readonly mayLeaveOpen?: readonly string[]
 }
 
 /**
  * Starts a host with these plugins (`new URL('..', import.meta.url)` is the package a test stands in) and what the test gives.
  * Strict unless told otherwise, so that a plugin that passes can be moved to a process of its own.
+ * Its close throws LEFTOVERS when the plugins leave timers, sockets or processes open.
  */
 export async function testHost(plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> {
-  const { give = [], strict = true, ...rest } = options
-  return startHost({ ...rest, plugins: [...plugins, ...give], ...(strict ? { crossing: STRICT } : {}) })
+  const { give = [], strict = true, mayLeaveOpen = [], ...rest } = options
+  beginWatch()
+  try {
+    const host = await startHost({ ...rest, plugins: [...plugins, ...give], ...(strict ? { crossing: STRICT } : {}) })
+    return watched(host, mayLeaveOpen)
+  } catch (error) {
+    await endWatch([], []).catch(() => {})
+    throw error
+  }
+}
+
+/** The host, whose close also tells what its plugins left open: throws LEFTOVERS with their names. */
+function watched(host: RunningHost, mayLeaveOpen: readonly string[]): RunningHost {
+  let closing: Promise<void> | undefined
+  const closeOnce = async () => {
+    const plugins = host
+      .report()
+      .plugins.map(one => one.name)
+      .filter(name => !name.startsWith('test:'))
+    try {
+      await host.close()
+    } finally {
+      await endWatch(plugins, mayLeaveOpen)
+    }
+  }
+  const close = () => (closing ??= closeOnce())
+  return {
+    log: host.log,
+    service: token => host.service(token),
+    slot: token => host.slot(token),
+    report: () => host.report(),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }

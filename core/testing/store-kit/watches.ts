@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Store, StoreChange, StoreOp } from '@svc/core/contracts'
-import { abortable, plain, type Rig, type StoreCase } from './rig.ts'
+import { abortable, type Rig, type StoreCase } from './rig.ts'
 
 const put = (key: string, value: number, collection = 'watched'): StoreOp => ({ op: 'put', collection, key, value })
 
@@ -35,7 +35,8 @@ async function watch({ use }: Rig, watcher: Store, writer: Store): Promise<Watch
   return { until, next, abort: () => own.abort() }
 }
 
-const withoutCalls = (changes: readonly StoreChange[]) => plain(changes.filter(change => change.key !== 'call'))
+const withoutCalls = (changes: readonly StoreChange[]) =>
+  changes.filter(change => change.key !== 'call').map(change => ({ ...change }))
 
 /** Watches. */
 export const watchCases: readonly StoreCase[] = [

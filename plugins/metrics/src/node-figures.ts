@@ -13,8 +13,13 @@ async function collect() {
   const { collectDefaultMetrics, Registry } = await import('prom-client')
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  return async () => plain(await registry.getMetricsAsJSON())
+  return async () => ((await registry.getMetricsAsJSON()) as unknown as MetricFamily[]).map(joinable)
 }
 
-/** prom-client's own form, without what is not plain. */
-const plain = (families: object[]) => JSON.parse(JSON.stringify(families)) as MetricFamily[]
+const JOINED = ['sum', 'first', 'max']
+
+/** prom-client leaves some figures out when it joins workers, or takes their mean: of these the worst one counts. */
+function joinable(family: MetricFamily): MetricFamily {
+  const aggregator = JOINED.includes(family.aggregator) ? family.aggregator : 'max'
+  return { name: family.name, help: family.help, type: family.type, values: family.values, aggregator }
+}

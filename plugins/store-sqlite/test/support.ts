@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse, type Use } from '@svc/core'
+import type { Space } from '@svc/core/contracts'
 import type { StoreUnderTest } from '@svc/core/testing'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 
@@ -38,3 +39,11 @@ export async function openStore(): Promise<StoreUnderTest> {
 
 /** A `use` that ends with the test process. */
 export const use: Use = systemUse(new AbortController().signal)
+
+/** A space that the tests of this plugin write to. */
+export const SPACE = {
+  name: 'sqlite_tests',
+  version: 1,
+  collections: { notes: { indexes: { by_n: ['n'] }, watched: true } },
+  logs: ['lines'],
+} satisfies Space

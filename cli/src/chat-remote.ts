@@ -1,0 +1,48 @@
+import { readEvents } from '@svc/sse'
+import type { Ask, ChatEvent, Partner } from './chat-events.ts'
+import { serverRefused, serverUnreachable, streamBroken } from './errors.ts'
+
+/** Chats with the server at `url` over its HTTP API. `SVC_API_KEY` goes along where it is set. */
+export function remotePartner(url: string, key: string | undefined = process.env.SVC_API_KEY): Partner {
+  const address = new URL('/api/v1/chat/stream', url).href
+  const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...(key ? { 'x-api-key': key } : {}) }
+  return {
+    name: `the server at ${url}`,
+    async *ask(ask: Ask, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+      const response = await send(address, { method: 'POST', headers, body: JSON.stringify(ask), signal }, url)
+      if (!response.ok || response.body === null) throw await refusal(response, url)
+      let ended = false
+      for await (const { data } of readEvents(response.body)) {
+        // What the server of this very project sends; anything else shows as it is.
+        const event = JSON.parse(data) as ChatEvent
+        ended ||= event.type === 'end'
+        yield event
+      }
+      if (!ended) throw streamBroken(url)
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+async function send(address: string, init: RequestInit, url: string): Promise<Response> {
+  try {
+    return await fetch(address, init)
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw serverUnreachable(url, error)
+  }
+}
+
+async function refusal(response: Response, url: string) {
+  const text = await response.text()
+  const { error, error_code: code, details } = recordOf(text)
+  return serverRefused(url, response.status, code ?? `HTTP_${response.status}`, error ?? `the server answered ${response.status}`, details ?? {})
+}
+
+function recordOf(text: string): { error?: string; error_code?: string; details?: Record<string, unknown> } {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,46 @@
+import { Args, Command, Flags } from '@oclif/core'
+import { SUMMARIES } from '../summaries.ts'
+
+const OWN_HOST = ['url', 'port']
+
+export class Chat extends Command {
+  static override summary = SUMMARIES.chat
+  static override description =
+    'Talks to the server that runs from this svc home, to the one that --url or --port names, or, where none runs, to a host that it starts for itself and that listens nowhere. Without a message it reads one from a pipe, or talks on the terminal until Ctrl-D. The reply goes to the standard output, everything about it to the standard error stream. Ctrl-C aborts a turn, a second one ends. Ends with 1 when the turn failed, with 130 when it was interrupted. SVC_API_KEY is sent as API key where it is set.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> "What time is it?"',
+    'echo "Sum this up" | <%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --provider local --model local-small "Hello" --json',
+    '<%= config.bin %> <%= command.id %> --url http://127.0.0.1:9000 "Hello"',
+    '<%= config.bin %> <%= command.id %> --mode plan',
+  ]
+  static override args = { message: Args.string({ description: 'What to say' }) }
+  static override flags = {
+    json: Flags.boolean({ summary: 'One JSON line an event' }),
+    provider: Flags.string({ summary: 'Provider that answers', helpValue: '<name>' }),
+    model: Flags.string({ summary: 'Model that answers', helpValue: '<name>' }),
+    conversation: Flags.string({ summary: 'Conversation to go on with', helpValue: '<id>' }),
+    temperature: Flags.custom<number>({ summary: 'From 0 to 1', helpValue: '<number>', parse: async word => numberOf(word) })(),
+    'max-tokens': Flags.integer({ summary: 'Most tokens of the reply', helpValue: '<int>' }),
+    url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
+    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+    local: Flags.boolean({ summary: 'Use a host of its own although a server runs', exclusive: OWN_HOST }),
+    profile: Flags.string({ summary: 'Profile, with a host of its own', helpValue: '<name>', exclusive: OWN_HOST }),
+    mode: Flags.string({ summary: 'Mode of working, with a host of its own', helpValue: '<mode>', exclusive: OWN_HOST }),
+    config: Flags.string({ char: 'c', summary: 'Configuration file, with a host of its own', helpValue: '<file>', exclusive: OWN_HOST }),
+    debug: Flags.boolean({ summary: 'Log of the own host on the standard error stream' }),
+  }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(Chat)
+    const { chat } = await import('../chat.ts')
+    const { 'max-tokens': maxTokens, ...rest } = flags
+    process.exitCode = await chat({ ...rest, message: args.message, maxTokens })
+  }
+}
+
+function numberOf(word: string): number {
+  const value = Number(word)
+  if (word.trim() === '' || Number.isNaN(value)) throw new Error(`Expected a number but received: ${word}`)
+  return value
+}

@@ -1,0 +1,267 @@
+import { expect } from 'chai'
+import type { ErrorTold, Route } from '@svc/core/contracts'
+import { Http, Routes } from '@svc/core/contracts'
+import { definePlugin, type Principal, svcError } from '@svc/core'
+import { testHost } from '@svc/core/testing'
+import { call, post, serve, urlOf, use } from './support/client.ts'
+
+const failing = (throwing: () => unknown): Record<string, Route> => ({
+  fail: {
+    method: 'GET',
+    path: '/fail',
+    summary: 'Fails',
+    async handle() {
+      throw throwing()
+    },
+  },
+})
+
+const CASES: [string, object, number, string, object][] = [
+  [
+    'CONVERSATION_UNKNOWN',
+    { conversationId: 'c1' },
+    404,
+    'INVALID_VALUE',
+    { field: 'conversation_id', value: 'c1', reason: 'not found' },
+  ],
+  [
+    'CONVERSATION_FULL',
+    { limit: 10, unit: 'messages' },
+    400,
+    'INVALID_VALUE',
+    { field: 'conversation_id', limit: 10, unit: 'messages' },
+  ],
+  ['CONVERSATION_BUSY', {}, 503, 'UNAVAILABLE', { retry_after: 1 }],
+  ['STORE_UNAVAILABLE', { path: '/secret/place' }, 503, 'UNAVAILABLE', { reason: 'the store cannot be reached' }],
+  ['STORE_FENCED', {}, 503, 'UNAVAILABLE', {}],
+  ['PLUGIN_GONE', {}, 503, 'UNAVAILABLE', {}],
+  ['SCOPE_CLOSED', {}, 503, 'UNAVAILABLE', { reason: 'the server is stopping' }],
+  [
+    'MODEL_FAILED',
+    { kind: 'rate_limited', provider: 'p', upstreamStatus: 429, retryable: true },
+    503,
+    'PROVIDER_ERROR',
+    { provider: 'p', upstream_status: 429, retryable: true },
+  ],
+  [
+    'MODEL_FAILED',
+    { kind: 'network', provider: 'p', retryable: false },
+    503,
+    'PROVIDER_ERROR',
+    { provider: 'p', retryable: false },
+  ],
+  [
+    'MODEL_FAILED',
+    { kind: 'context_too_long', provider: 'p', limit: 5, count: 9 },
+    400,
+    'INVALID_VALUE',
+    { field: 'message', limit: 5, count: 9 },
+  ],
+  ['PROVIDER_NOT_FOUND', { provider: 'p', available: ['q'] }, 503, 'PROVIDER_NOT_FOUND', { provider: 'p', available: ['q'] }],
+  ['MODEL_NOT_FOUND', { provider: 'p', model: 'm', available: [] }, 404, 'MODEL_NOT_FOUND', { model: 'm' }],
+  [
+    'INVALID_VALUE',
+    { field: 'mode', reason: 'unknown', allowed: ['a'] },
+    400,
+    'INVALID_VALUE',
+    { field: 'mode', allowed: ['a'] },
+  ],
+  ['INVALID_VALUE', { field: 'workflow_id', value: 'w', reason: 'not found' }, 404, 'INVALID_VALUE', { field: 'workflow_id' }],
+  ['AUTHENTICATION_FAILED', {}, 401, 'AUTHENTICATION_FAILED', {}],
+  ['RATE_LIMITED', { limit: 60, window: 60, retry_after: 7 }, 429, 'RATE_LIMITED', { retry_after: 7 }],
+  ['TOOL_EXECUTION_FAILED', { tool: 't', reason: 'r' }, 500, 'TOOL_EXECUTION_FAILED', { tool: 't' }],
+  ['TIMEOUT', { tool: 't' }, 504, 'TIMEOUT', {}],
+  ['TAP_TIMEOUT', { hook: 'chat.turn' }, 500, 'INTERNAL_ERROR', {}],
+  ['toString', {}, 500, 'INTERNAL_ERROR', {}],
+]
+
+describe('an answer', () => {
+  for (const [code, details, status, error_code, expected] of CASES)
+    it(`tells ${code} ${JSON.stringify(details)} as ${status} ${error_code}`, async () => {
+      await using served = await serve(failing(() => svcError(code, 'it went wrong', { details: { ...details } })))
+      const reply = await call(`${served.url}/fail`)
+      expect([reply.status, reply.body.success, reply.body.error_code]).to.deep.equal([status, false, error_code])
+      expect(reply.body.details).to.deep.include(expected)
+      expect(Object.keys(reply.body)).to.deep.equal(['success', 'error', 'error_code', 'details'])
+      expect(reply.text).not.to.include('/secret/place')
+    })
+
+  it('says when to come back', async () => {
+    await using served = await serve(failing(() => svcError('RATE_LIMITED', 'slow down', { details: { retry_after: 7 } })))
+    expect((await call(`${served.url}/fail`)).headers.get('retry-after')).to.equal('7')
+  })
+
+  it('tells nothing of an internal fault but the id under which the log has it', async () => {
+    const lines: string[] = []
+    await using served = await serve(
+      failing(() => new TypeError('secret of /etc/place')),
+      {},
+      { destination: { write: line => void lines.push(line) } }
+    )
+    const reply = await call(`${served.url}/fail`, { headers: { 'x-request-id': 'r-1' } })
+    expect(reply.body).to.deep.equal({
+      success: false,
+      error: 'an internal error; the log has it under the request id',
+      error_code: 'INTERNAL_ERROR',
+      details: { request_id: 'r-1' },
+    })
+    const logged = lines.map(line => JSON.parse(line)).find(line => line.err)
+    expect(logged).to.include({ request_id: 'r-1', level: 50 })
+    expect(logged.err.stack).to.include('answers.spec.ts')
+  })
+
+  it('carries the request id that was given, or one of its own where that is absurd', async () => {
+    await using served = await serve({})
+    const idFor = async (id: string) =>
+      (await call(`${served.url}/x`, { headers: { 'x-request-id': id } })).headers.get('x-request-id')
+    expect(await idFor('a.b_c-9')).to.equal('a.b_c-9')
+    expect(await idFor('x'.repeat(128))).to.equal('x'.repeat(128))
+    for (const absurd of ['', 'a b', 'x'.repeat(129), 'a"b', 'é']) expect(await idFor(absurd)).to.match(/^[0-9a-f-]{36}$/)
+  })
+
+  it('is one line in the log: route and figures, no query', async () => {
+    const lines: string[] = []
+    await using served = await serve(
+      { thing: { method: 'GET', path: '/things/:id', summary: 'Finds', handle: async () => ({ text: 'x' }) } },
+      {},
+      { destination: { write: line => void lines.push(line) } }
+    )
+    await call(`${served.url}/things/private?key=secret`, { headers: { 'x-request-id': 'r-2', authorization: 'Bearer hidden' } })
+    await served.host.close()
+    const requests = lines.map(line => JSON.parse(line)).filter(line => line.msg === 'request')
+    expect(requests).to.have.lengthOf(1)
+    expect(requests[0]).to.deep.include({
+      method: 'GET',
+      route: '/things/:id',
+      status: 200,
+      request_id: 'r-2',
+      principal: 'anonymous',
+    })
+    expect(requests[0].ms).to.be.a('number')
+    expect(lines.join('')).not.to.match(/secret|private|hidden/)
+  })
+
+  it('knows who asks, from where, and with which trace', async () => {
+    const seen: { principal: Principal; trace: string | undefined }[] = []
+    const who: Route = {
+      method: 'GET',
+      path: '/who',
+      summary: 'Who',
+      handle: async (_request, { principal, trace }) => {
+        seen.push({ principal, trace })
+        return {}
+      },
+    }
+    await using served = await serve({ who })
+    const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const bad = [trace.replace(/^00/, 'ff'), trace.replaceAll(/[1-9a-f]/g, '0'), 'x', `${trace}, ${trace}`]
+    for (const traceparent of [trace, ...bad])
+      expect((await call(`${served.url}/who`, { headers: { traceparent } })).status).to.equal(204)
+    expect(seen[0]).to.deep.equal({ principal: { id: 'anonymous', scopes: ['*'], address: '127.0.0.1' }, trace })
+    expect(seen.slice(1).map(one => one.trace)).to.deep.equal(bad.map(() => undefined))
+  })
+
+  it('comes with the headers and status that its route says', async () => {
+    const handle: Route['handle'] = async () => ({
+      status: 201,
+      headers: { 'X-More': 'yes', 'content-type': 'text/csv' },
+      text: 'a,b',
+    })
+    await using served = await serve({ csv: { method: 'GET', path: '/csv', summary: 'CSV', handle } })
+    const { status, headers, text } = await call(`${served.url}/csv`)
+    expect([status, headers.get('x-more'), headers.get('content-type'), text]).to.deep.equal([201, 'yes', 'text/csv', 'a,b'])
+  })
+
+  it('is an error record although its route gives headers that are none', async () => {
+    await using served = await serve({
+      bad: { method: 'GET', path: '/bad', summary: 'Bad', handle: async () => ({ headers: { 'x-a': 'b\r\nc: d' }, body: {} }) },
+    })
+    const { status, body } = await call(`${served.url}/bad`)
+    expect([status, body.error_code]).to.deep.equal([500, 'INTERNAL_ERROR'])
+  })
+})
+
+describe('routes', () => {
+  it('come and go while the server runs', async () => {
+    const remove: { last?: () => void } = {}
+    const route: Route = { method: 'GET', path: '/late', summary: 'Late', handle: async () => ({ text: 'here' }) }
+    const adding: Route = {
+      method: 'POST',
+      path: '/switch',
+      summary: 'Adds or removes',
+      async handle() {
+        if (remove.last) remove.last()
+        else remove.last = add()
+        return {}
+      },
+    }
+    let add = () => () => {}
+    const own = definePlugin({
+      setup(scope) {
+        scope.add(Routes, 'switch', adding)
+        add = () => scope.add(Routes, 'late', route)
+      },
+    })
+    await using host = await testHost([new URL('..', import.meta.url), { name: 'own', use: own }], {
+      config: { server: { port: 0 } },
+    })
+    const url = await urlOf(host)
+    const seen = []
+    for (let at = 0; at < 3; at++) {
+      seen.push((await call(`${url}/late`)).status)
+      await post(`${url}/switch`, '')
+    }
+    expect(seen).to.deep.equal([404, 200, 404])
+  })
+
+  it('of the same place: the first one serves, and the log names the other', async () => {
+    const lines: string[] = []
+    const route = (text: string, path: string): Route => ({
+      method: 'GET',
+      path,
+      summary: 'Twin',
+      handle: async () => ({ text }),
+    })
+    await using served = await serve(
+      { one: route('one', '/t/:a'), two: route('two', '/t/:b') },
+      {},
+      { destination: { write: line => void lines.push(line) } }
+    )
+    expect((await call(`${served.url}/t/x`)).text).to.equal('one')
+    expect(lines.map(line => JSON.parse(line)).find(line => line.route === 'two')).to.include({ level: 50, first: 'one' })
+  })
+
+  it('that are literal win over those with parameters', async () => {
+    const route = (text: string, path: string): Route => ({ method: 'GET', path, summary: 'One', handle: async () => ({ text }) })
+    await using served = await serve({ any: route('any', '/t/:a'), exact: route('exact', '/t/exact') })
+    expect((await call(`${served.url}/t/exact`)).text).to.equal('exact')
+    expect((await call(`${served.url}/t/other`)).text).to.equal('any')
+  })
+})
+
+describe('the service Http', () => {
+  it('counts requests, and tells its address', async () => {
+    await using served = await serve({ hi: { method: 'GET', path: '/hi', summary: 'Hi', handle: async () => ({ text: 'hi' }) } })
+    for (let at = 0; at < 3; at++) await call(`${served.url}/hi`)
+    const http = served.host.service(Http)
+    expect(await http.figures(use)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
+    expect(await http.address(use)).to.deep.include({ host: '127.0.0.1' })
+  })
+
+  it('explains an error for those who send it in the midst of an answer', async () => {
+    await using served = await serve({})
+    const error: ErrorTold = { code: 'MODEL_FAILED', message: 'no', details: { kind: 'timeout', provider: 'p', retryable: true } }
+    const told = await served.host.service(Http).explain(error, use)
+    expect(told).to.deep.equal({
+      status: 503,
+      record: { success: false, error: 'no', error_code: 'PROVIDER_ERROR', details: { provider: 'p', retryable: true } },
+    })
+  })
+
+  it('tells each code once, with its status', async () => {
+    await using served = await serve({})
+    const codes = await served.host.service(Http).codes(use)
+    expect(new Set(codes.map(one => one.code)).size).to.equal(codes.length)
+    expect(codes.find(one => one.code === 'PROVIDER_ERROR')).to.include({ status: 503 })
+  })
+})

@@ -1,0 +1,215 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { expect } from 'chai'
+import type { Route } from '@svc/core/contracts'
+import { Http } from '@svc/core/contracts'
+import { testHost } from '@svc/core/testing'
+import { open, serve, signalOf, use } from './support/client.ts'
+
+const folder = new URL('..', import.meta.url)
+
+describe('the life of the server', () => {
+  it('does not listen before everything is ready', async () => {
+    await using host = await testHost([folder], { config: { server: { port: 0 } } })
+    expect((await host.service(Http).address(use))?.port).to.be.above(0)
+    await host.close()
+    expect(await host.service(Http).address(use)).to.equal(undefined)
+  })
+
+  it('fails the start when its port is taken, and says what to do', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    const failed = await testHost([folder], { config: { server: { port } } }).catch(
+      (error: unknown) => error as { problems: { code: string; mend: string; plugin: string }[] }
+    )
+    other.close()
+    expect(failed).to.have.property('problems')
+    const [problem] = (failed as { problems: { code: string; mend: string; plugin: string }[] }).problems
+    expect(problem).to.include({ code: 'PORT_TAKEN', plugin: '@svc/plugin-http' })
+    expect(problem!.mend).to.include('--port')
+  })
+
+  it('warns who listens to everybody without authentication', async () => {
+    const lines: string[] = []
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    await using host = await testHost([folder], { config: { server: { port: 0, host: '0.0.0.0' } }, log })
+    const warning = lines.map(line => JSON.parse(line)).find(line => line.level === 40)
+    expect(warning.msg).to.include('server.auth.enabled')
+    expect((await host.service(Http).address(use))!.url).to.match(/^http:\/\/127\.0\.0\.1:\d+$/)
+  })
+
+  it('lets requests end when it closes, tells their connections to close, and takes no new ones', async () => {
+    const begun = signalOf()
+    const release = signalOf()
+    const slow: Route = {
+      method: 'GET',
+      path: '/slow',
+      summary: 'Slow',
+      async handle() {
+        begun.resolve()
+        await release.promise
+        return { text: 'done' }
+      },
+    }
+    const served = await serve({ slow })
+    const answer = fetch(`${served.url}/slow`)
+    await begun.promise
+    const closed = served.host.close()
+    const refused = await untilRefused(served.url)
+    expect(refused).to.equal(true)
+    release.resolve()
+    const response = await answer
+    expect([response.status, await response.text(), response.headers.get('connection')]).to.deep.equal([200, 'done', 'close'])
+    await closed
+  })
+
+  it('answers what comes on open connections while it drains', async () => {
+    const begun = signalOf()
+    const release = signalOf()
+    const slow: Route = {
+      method: 'GET',
+      path: '/slow',
+      summary: 'Slow',
+      handle: async () => (begun.resolve(), await release.promise, { text: 'slow' }),
+    }
+    const quick: Route = { method: 'GET', path: '/quick', summary: 'Quick', handle: async () => ({ text: 'quick' }) }
+    const served = await serve({ slow, quick })
+    const socket = await open(served.url)
+    let text = ''
+    socket.setEncoding('utf8').on('data', chunk => (text += chunk))
+    socket.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')
+    await begun.promise
+    const closed = served.host.close()
+    await untilRefused(served.url)
+    release.resolve()
+    await once(socket, 'close')
+    expect(text)
+      .to.match(/^HTTP\/1.1 200/)
+      .and.match(/Connection: close/)
+    await closed
+  })
+
+  it('closes idle connections when it closes', async () => {
+    const served = await serve(
+      { hi: { method: 'GET', path: '/hi', summary: 'Hi', handle: async () => ({ text: 'hi' }) } },
+      { keep_alive_ms: 600_000 }
+    )
+    const socket = await open(served.url)
+    socket.write('GET /hi HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    await Promise.all([once(socket, 'close'), served.host.close()])
+  })
+
+  it('cuts off what does not end within server.shutdown_timeout, and aborts it', async () => {
+    const begun = signalOf()
+    const aborted = signalOf()
+    const stuck: Route = {
+      method: 'GET',
+      path: '/stuck',
+      summary: 'Stuck',
+      async handle(_request, { signal }) {
+        begun.resolve()
+        await once(signal, 'abort')
+        aborted.resolve()
+        return { text: 'too late' }
+      },
+    }
+    const served = await serve({ stuck }, { shutdown_timeout: 0.1 })
+    const answer = fetch(`${served.url}/stuck`).then(
+      () => 'answered',
+      () => 'cut'
+    )
+    await begun.promise
+    await served.host.close()
+    await aborted.promise
+    expect(await answer).to.equal('cut')
+  })
+
+  it('aborts the signal of a request whose client leaves, and counts it as left', async () => {
+    const begun = signalOf()
+    const aborted = signalOf()
+    const lines: string[] = []
+    const stuck: Route = {
+      method: 'GET',
+      path: '/stuck',
+      summary: 'Stuck',
+      async handle(_request, { signal }) {
+        begun.resolve()
+        await once(signal, 'abort')
+        aborted.resolve()
+        return {}
+      },
+    }
+    await using served = await serve({ stuck }, {}, { destination: { write: line => void lines.push(line) } })
+    const socket = await open(served.url)
+    socket.write('GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n')
+    await begun.promise
+    socket.destroy()
+    await aborted.promise
+    const line = lines.map(one => JSON.parse(one)).find(one => one.route === '/stuck')
+    expect(line).to.include({ status: 499, gone: true })
+    expect((await served.host.service(Http).figures(use)).requestsActive).to.equal(0)
+  })
+
+  it('forgets pipelined requests with the connection they came on', async () => {
+    const begun = signalOf()
+    const stuck: Route = {
+      method: 'GET',
+      path: '/stuck',
+      summary: 'Stuck',
+      async handle(_request, { signal }) {
+        begun.resolve()
+        if (!signal.aborted) await once(signal, 'abort')
+        return {}
+      },
+    }
+    await using served = await serve({ stuck })
+    const socket = await open(served.url)
+    socket.write('GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
+    await begun.promise
+    socket.destroy()
+    const http = served.host.service(Http)
+    while ((await http.figures(use)).requestsActive > 0) await new Promise(resolve => setImmediate(resolve))
+    expect(await http.figures(use)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
+  })
+
+  it('answers pipelined requests in their order', async () => {
+    const echo: Route = {
+      method: 'GET',
+      path: '/e/:n',
+      summary: 'Echo',
+      handle: async ({ params }) => ({ text: `<${params.n}>` }),
+    }
+    await using served = await serve({ echo })
+    const socket = await open(served.url)
+    let text = ''
+    socket.setEncoding('utf8').on('data', chunk => (text += chunk))
+    const request = (n: number, more = '') => `GET /e/${n} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
+    socket.write(request(1) + request(2) + request(3, 'Connection: close\r\n'))
+    await once(socket, 'close')
+    expect(text.match(/<\d>/g)).to.deep.equal(['<1>', '<2>', '<3>'])
+  })
+
+  it('answers a request that does not come to its end with 408, in time', async () => {
+    await using served = await serve({}, { headers_timeout_ms: 100, request_timeout_ms: 200 })
+    const socket = await open(served.url)
+    let text = ''
+    socket.setEncoding('utf8').on('data', chunk => (text += chunk))
+    socket.write('GET / HTTP/1.1\r\nHost: ')
+    await once(socket, 'close')
+    expect(text)
+      .to.match(/^HTTP\/1.1 408 Request Timeout/)
+      .and.include('"INVALID_VALUE"')
+  })
+})
+
+/** Tries to connect until nobody listens any more. */
+async function untilRefused(url: string): Promise<boolean> {
+  for (;;) {
+    const socket = await open(url).catch(() => undefined)
+    if (!socket) return true
+    socket.destroy()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}

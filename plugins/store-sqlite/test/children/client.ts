@@ -1,0 +1,62 @@
+// A process of its own on the same file: does what it is told by IPC and says when it is done.
+import { setTimeout } from 'node:timers/promises'
+import { systemUse } from '@svc/core'
+import type { Space } from '@svc/core/contracts'
+import { createSqliteStore } from '../../src/store.ts'
+
+const [path, space, task, name] = process.argv.slice(2) as [string, string, string, string]
+const use = systemUse(new AbortController().signal)
+const store = createSqliteStore({ path })
+const say = (message: unknown) => process.send!(message)
+const told = () => new Promise<void>(resolve => process.once('message', () => resolve()))
+
+const tasks: Record<string, () => Promise<void>> = {
+  /** Writes for ever, 16 batches at once, and says what was acknowledged. */
+  async write() {
+    const write = async (n: number): Promise<void> => {
+      await store.batch(
+        [
+          { op: 'put', collection: 'notes', key: `k${n}`, value: { n, text: 'x'.repeat(300) } },
+          { op: 'append', log: 'lines', id: `k${n}`, values: [n, n] },
+        ],
+        {},
+        use
+      )
+      say(n)
+      return write(n + 16)
+    }
+    await Promise.all(Array.from({ length: 16 }, (_, n) => write(n)))
+  },
+  /** Takes a lease, writes with it, and holds it until it is told. */
+  async hold() {
+    const lease = await store.acquire('shared', { holder: name, ttlMs: 60_000, waitMs: 10_000 }, use)
+    await store.batch([{ op: 'put', collection: 'notes', key: 'by', value: name }], { fence: lease }, use)
+    say(lease.fence)
+    await told()
+    await store.release(lease, use)
+    say('released')
+    await told()
+  },
+  /** Adds one to a counter 200 times, each time if nobody else did meanwhile, and appends what it made of it. */
+  async count() {
+    for (let done = 0; done < 200; ) {
+      const there = await store.get('notes', 'counter', use)
+      const next = Number(there?.value ?? 0) + 1
+      const ops = [
+        { op: 'put', collection: 'notes', key: 'counter', value: next, ifVersion: there?.version ?? 0 },
+        { op: 'append', log: 'lines', id: 'counter', values: [next] },
+      ] as const
+      done += await store.batch(ops, {}, use).then(
+        () => 1,
+        () => setTimeout(1, 0)
+      )
+    }
+  },
+}
+
+await store.open(JSON.parse(space) as Space, use)
+say('open')
+await tasks[task]!()
+await store[Symbol.asyncDispose]()
+say('closed')
+process.disconnect()

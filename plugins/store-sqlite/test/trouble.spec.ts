@@ -1,0 +1,250 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { SvcError } from '@svc/core'
+import type { Store } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { createSqliteStore } from '../src/store.ts'
+import { SPACE, temporaryFolder, use } from './support.ts'
+
+const put = (store: Store, key: string, value: string | number) =>
+  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
+const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
+  const nothing = Symbol()
+  const error = await work.then(() => nothing).catch((thrown: SvcError) => thrown)
+  if (error === nothing) throw new Error('it did not fail')
+  return error as SvcError
+}
+
+/** Expects an error that a person can act on, and that tells no path. */
+async function unavailable(work: Promise<unknown>, folder: string, reason: RegExp): Promise<void> {
+  const error = await errorOf(work)
+  expect(error.code, error.stack).to.equal('STORE_UNAVAILABLE')
+  expect(error.message).to.match(reason)
+  expect(error.message).not.to.include(folder)
+  expect(error.mend).to.be.a('string').and.not.include(folder)
+}
+
+/** A small file system of its own, where this machine lets us have one. */
+function smallDisk(path: string): boolean {
+  mkdirSync(path)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' })
+    return true
+  } catch {
+    process.emitWarning('this machine lets no test mount a small disk: what is about full and read-only disks is skipped')
+    return false
+  }
+}
+
+describe('the store in SQLite, in trouble', () => {
+  it('makes the file and its folder for its owner only', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'home', 'svc.db')
+    await using store = createSqliteStore({ path })
+    await store.open(SPACE, use)
+    expect(statSync(join(folder.path, 'home')).mode & 0o777).to.equal(0o700)
+    for (const name of readdirSync(join(folder.path, 'home')))
+      expect(statSync(join(folder.path, 'home', name)).mode & 0o777, name).to.equal(0o600)
+  })
+
+  it('refuses a file of a newer format and says what to do', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    {
+      await using store = createSqliteStore({ path })
+      await store.open(SPACE, use)
+    }
+    using raw = new DatabaseSync(path)
+    raw.exec('PRAGMA user_version = 2')
+    await using store = createSqliteStore({ path })
+    const error = await errorOf(store.open(SPACE, use))
+    expect(error).to.include({ code: 'STORE_NEWER' })
+    expect(error.details).to.deep.equal({ stored: 2, known: 1 })
+    expect(error.mend).to.match(/update svc/)
+    raw.exec('PRAGMA user_version = 1')
+    expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
+  })
+
+  it('leaves a database of another program alone', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    using raw = new DatabaseSync(path)
+    raw.exec('CREATE TABLE theirs(a)')
+    await using store = createSqliteStore({ path })
+    await unavailable(store.open(SPACE, use), folder.path, /another program/)
+    expect(raw.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n).to.equal(1)
+  })
+
+  it('refuses a file that is no database, and works once it is mended', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    writeFileSync(path, 'this is a letter, not a database. '.repeat(100))
+    await using store = createSqliteStore({ path })
+    await unavailable(store.open(SPACE, use), folder.path, /svc\.db is no database/)
+    expect(readFileSync(path, 'utf8')).to.match(/^this is a letter/)
+    rmSync(path)
+    await store.open(SPACE, use)
+    await put(store, 'a', 1)
+    expect((await store.get('notes', 'a', use))?.value).to.equal(1)
+  })
+
+  it('reports a damaged file, and works once a backup is in its place', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    {
+      await using store = createSqliteStore({ path })
+      await store.open(SPACE, use)
+      for (let i = 0; i < 20; i++) await put(store, `k${i}`, 'x'.repeat(3000))
+    }
+    copyFileSync(path, `${path}.backup`)
+    const bytes = readFileSync(path)
+    bytes.fill(0xab, 4096)
+    writeFileSync(path, bytes)
+    await using store = createSqliteStore({ path })
+    await unavailable(store.open(SPACE, use), folder.path, /svc\.db is damaged/)
+    renameSync(`${path}.backup`, path)
+    await store.open(SPACE, use)
+    await put(store, 'k0', 'y')
+    expect((await store.get('notes', 'k0', use))?.version).to.equal(2)
+    expect((await store.get('notes', 'k19', use))?.version).to.equal(1)
+  })
+
+  it('waits for a file that another program has locked, then says so, then works again', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    await using impatient = createSqliteStore({ path, busyMs: 40 })
+    await using patient = createSqliteStore({ path })
+    await impatient.open(SPACE, use)
+    await patient.open(SPACE, use)
+    using raw = new DatabaseSync(path)
+    raw.exec('BEGIN IMMEDIATE')
+    const waiting = put(patient, 'b', 1)
+    await unavailable(put(impatient, 'a', 1), folder.path, /locked/)
+    expect(await impatient.get('notes', 'a', use)).to.equal(undefined)
+    raw.exec('COMMIT')
+    await waiting
+    await put(impatient, 'a', 2)
+    expect((await impatient.get('notes', 'a', use))?.value).to.equal(2)
+  })
+
+  it('reports a file that was taken away, writes nothing into the void, and works once it is back', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    await using store = createSqliteStore({ path })
+    await store.open(SPACE, use)
+    await put(store, 'a', 1)
+    using raw = new DatabaseSync(path)
+    raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    raw.close()
+    renameSync(path, `${path}.away`)
+    await unavailable(put(store, 'a', 2), folder.path, /gone/)
+    expect(existsSync(path)).to.equal(false)
+    renameSync(`${path}.away`, path)
+    await put(store, 'a', 3)
+    expect({ ...(await store.get('notes', 'a', use)) }).to.deep.equal({ key: 'a', version: 2, value: 3 })
+  })
+
+  it('reports a folder that cannot be written, and works once it can', async function () {
+    await using folder = await temporaryFolder()
+    const home = join(folder.path, 'home')
+    writeFileSync(home, 'a file where the folder should be')
+    await using store = createSqliteStore({ path: join(home, 'svc.db') })
+    await unavailable(store.open(SPACE, use), folder.path, /svc\.db/)
+    rmSync(home)
+    await store.open(SPACE, use)
+    await put(store, 'a', 1)
+    if (process.getuid?.() === 0) return
+    chmodSync(home, 0o500)
+    await using other = createSqliteStore({ path: join(home, 'other.db') })
+    await unavailable(other.open(SPACE, use), folder.path, /other\.db/)
+    chmodSync(home, 0o700)
+    await other.open(SPACE, use)
+  })
+
+  it('reports a full disk, keeps what it had, and works once there is room', async function () {
+    await using folder = await temporaryFolder()
+    const disk = join(folder.path, 'disk')
+    if (!smallDisk(disk)) return this.skip()
+    try {
+      await using store = createSqliteStore({ path: join(disk, 'svc.db') })
+      await store.open(SPACE, use)
+      await put(store, 'a', 'kept')
+      writeFileSync(join(disk, 'filler'), Buffer.alloc(400_000))
+      await unavailable(fill(store), disk, /disk of svc\.db is full/)
+      expect((await store.get('notes', 'a', use))?.value).to.equal('kept')
+      rmSync(join(disk, 'filler'))
+      await put(store, 'a', 'again')
+      expect((await store.get('notes', 'a', use))?.value).to.equal('again')
+      expect(await store.probe(use)).to.deep.equal({ kind: 'sqlite', durable: true })
+    } finally {
+      execFileSync('umount', [disk])
+    }
+  })
+
+  it('reports a read-only file system, still reads, and works once it is writable', async function () {
+    await using folder = await temporaryFolder()
+    const disk = join(folder.path, 'disk')
+    if (!smallDisk(disk)) return this.skip()
+    const remount = (mode: string) => execFileSync('mount', ['-o', `remount,${mode}`, disk])
+    try {
+      const path = join(disk, 'svc.db')
+      {
+        await using store = createSqliteStore({ path })
+        await store.open(SPACE, use)
+        await put(store, 'a', 1)
+      }
+      remount('ro')
+      await using store = createSqliteStore({ path })
+      await unavailable(put2(store), disk, /read-only|cannot be opened/)
+      remount('rw')
+      await store.open(SPACE, use)
+      await put(store, 'a', 2)
+      expect((await store.get('notes', 'a', use))?.version).to.equal(2)
+    } finally {
+      execFileSync('umount', [disk])
+    }
+  })
+
+  it('never gives out a lower fence, even when a power cut takes what was not synced', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    const take = async (store: Store, lease: string) =>
+      (await store.acquire(lease, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, use)).fence
+    let last = 0
+    {
+      await using store = createSqliteStore({ path })
+      await store.open(SPACE, use)
+      await take(store, 'first')
+      // What has been synced by now is all that a power cut is sure to leave.
+      for (const side of ['', '-wal']) if (existsSync(path + side)) copyFileSync(path + side, `${path}.synced${side}`)
+      for (let i = 0; i < 50; i++) last = await take(store, `l${i}`)
+    }
+    const synced = join(folder.path, 'svc.db.synced')
+    await using store = createSqliteStore({ path: synced })
+    await store.open(SPACE, use)
+    expect(await take(store, 'l49')).to.be.greaterThan(last)
+  })
+})
+
+/** Writes until something refuses. */
+async function fill(store: Store): Promise<never> {
+  for (let i = 0; ; i++) await put(store, `fill${i}`, 'x'.repeat(20_000))
+}
+
+async function put2(store: Store): Promise<void> {
+  await store.open(SPACE, use)
+  await put(store, 'a', 2)
+}
