@@ -1,22 +1,28 @@
 #!/usr/bin/env node
 // Node 20 syntax: this file may be started by whichever Node the machine has.
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import * as nodeModule from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const source = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const source = new URL('../src/main.ts', import.meta.url)
 const ownNode = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url))
 const isRepository = existsSync(source)
 const isNewEnough = Number(process.versions.node.split('.')[0]) >= 24
+const hasCondition = process.execArgv.includes('--conditions=svc-source')
 
-if (isRepository && (isNewEnough || existsSync(ownNode))) startSource()
+if (isRepository && !(isNewEnough && hasCondition) && (isNewEnough || existsSync(ownNode))) await startSource()
 else if (!isNewEnough) refuse()
-else await import('../dist/main.js')
+else {
+  // Before the first TypeScript file is read: what is in the cache needs no stripping.
+  nodeModule.enableCompileCache()
+  await import(isRepository ? '../src/main.ts' : '../dist/main.js')
+}
 
 /** In the repository the source runs as it is: in a Node of its own, which alone can have the condition. */
-function startSource() {
+async function startSource() {
+  const { spawn } = await import('node:child_process')
   const node = isNewEnough ? process.execPath : ownNode
-  const child = spawn(node, ['--conditions=svc-source', source, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, ['--conditions=svc-source', fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
   // The terminal sends SIGINT to both: the child decides when to end, this process only waits for it.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))

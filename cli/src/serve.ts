@@ -6,8 +6,8 @@ import { createAnnouncer } from './announcer.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
-/** The other half of this program: source beside source, `dist` beside `dist`. */
-const WORKER = fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url))
+/** The other half of this program; the same way up from `src` and from `dist`. */
+const WORKER = fileURLToPath(new URL('../bin/worker.js', import.meta.url))
 const FORCED = 130
 
 /**

@@ -6,7 +6,7 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 // A running server
 export { type SupervisorEvent, type SupervisorOptions, type SupervisorSettings, type SupervisorState } from './supervisor.ts'
 export { createSupervisor, type Supervisor, type WorkerInfo } from './supervisor.ts'
-export { type WorkerLink, workerLink } from './worker-link.ts'
+export { freePort, type WorkerLink, workerLink } from './worker-link.ts'
 export {
   Control,
   type ControlSocket,

@@ -1,4 +1,6 @@
 import cluster from 'node:cluster'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { svcError } from '../src/errors.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
 import { type Channel, openChannel } from './channel.ts'
@@ -64,6 +66,19 @@ export function workerLink(): WorkerLink {
     failed: error => supervisor.failed(problemsOf(error), use),
     onDrain: drain => void drained.promise.then(drain).finally(leave),
   }
+}
+
+/**
+ * A port that is free now, for a worker that was told to take any. It listens on this very number then, and its successors must be told it
+ * (`SupervisorSettings.env`): the supervisor shares a socket between workers that ask with the same words, and `0` would be another word than the number.
+ */
+export async function freePort(host: string): Promise<number> {
+  const server = createServer().listen({ port: 0, host, exclusive: true })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
 }
 
 function problemsOf(error: unknown): WireError[] {

@@ -50,6 +50,7 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
 
 type PlannedSeat = Plan['seats'][number]
 const DIRECT: Crossing = {
+  setup: (_by, work) => work(),
   service: (_token, implementation) => implementation,
   item: (_token, item) => item,
   tap: (_ref, tap) => tap,
@@ -161,7 +162,7 @@ class House implements RunningHost {
     try {
       return await within(
         limit,
-        () => seat.plugin.setup(owned.scope, given.values),
+        () => this.#crossing.setup(seat.name, () => seat.plugin.setup(owned.scope, given.values)),
         () => setupTimeout(seat.name, limit, waitedFor(given, owned))
       )
     } catch (error) {

@@ -8,6 +8,8 @@ import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'
 
 /** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
 export interface Crossing {
+  /** Runs the setup of a plugin. */
+  setup<T>(by: string, work: () => T): T
   service(token: AnyService, implementation: unknown, by: string): unknown
   item(token: AnySlot, item: unknown, by: string, name: string): unknown
   tap(ref: AnyHook, tap: (value: unknown, use: Use) => unknown, by: string): (value: unknown, use: Use) => unknown

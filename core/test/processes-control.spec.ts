@@ -19,7 +19,14 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
 })
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
   info: async () => info,
-  report: async () => ({ serverId: 's', version: info.version, state: 'running', startedAt: info.startedAt, plugins: [], hooks: [] }),
+  report: async () => ({
+    serverId: 's',
+    version: info.version,
+    state: 'running',
+    startedAt: info.startedAt,
+    plugins: [],
+    hooks: [],
+  }),
   stop: async () => stopped(),
 })
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777

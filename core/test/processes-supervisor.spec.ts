@@ -107,7 +107,7 @@ describe('a supervisor', () => {
   it('lets a worker end its request when it stops', async () => {
     const { supervisor, seen } = supervise()
     const { port } = await supervisor.start()
-    const response = await fetch(`http://127.0.0.1:${port}/slow`)
+    const response = await fetch(`http://127.0.0.1:${port}/slow`, { headers: { connection: 'close' } })
     const stopped = supervisor.stop()
     expect(supervisor.workers[0]!.state).to.equal('draining')
     expect(await response.text()).to.equal('begun ended')
@@ -143,7 +143,7 @@ describe('a supervisor', () => {
     const child = fork(new URL('./support/supervise.ts', import.meta.url).pathname, { execArgv: ['--conditions=svc-source'] })
     const [event] = (await once(child, 'message')) as [Extract<Event, { event: 'ready' }>]
     const { port } = event.report
-    const response = await fetch(`http://127.0.0.1:${port}/slow`)
+    const response = await fetch(`http://127.0.0.1:${port}/slow`, { headers: { connection: 'close' } })
     child.kill('SIGKILL')
     expect(await response.text()).to.equal('begun ended')
     await gone(event.worker.pid)

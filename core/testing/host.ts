@@ -1,5 +1,6 @@
 import {
   type ConfigTree,
+  type Crossing,
   definePlugin,
   type HostOptions,
   type PluginRef,
@@ -8,8 +9,8 @@ import {
   type SlotToken,
   startHost,
 } from '@svc/core'
-import { beginWatch, endWatch } from './leftovers.ts'
-import { STRICT } from './strict.ts'
+import { type Watch, watchLeftovers } from './leftovers.ts'
+import { createStrict } from './strict.ts'
 
 /** Something a test gives in place of a plugin. */
 export type Gift = PluginRef
@@ -31,8 +32,6 @@ export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing
   readonly config?: ConfigTree
   /** Default true: everything between plugins is cloned, frozen and checked, as if each lived in a process of its own. */
   readonly strict?: boolean
-  /** Kinds of resources (`process.getActiveResourcesInfo()`) that the test itself opens and closes later than the host. */
-  readonly mayLeaveOpen?: readonly string[]
 }
 
 /**
@@ -41,30 +40,30 @@ export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing
  * Its close throws LEFTOVERS when the plugins leave timers, sockets or processes open.
  */
 export async function testHost(plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> {
-  const { give = [], strict = true, mayLeaveOpen = [], ...rest } = options
-  beginWatch()
+  const { give = [], strict = true, ...rest } = options
+  const watch = watchLeftovers()
+  const crossing = strict ? createStrict(watch.run) : createDirect(watch.run)
   try {
-    const host = await startHost({ ...rest, plugins: [...plugins, ...give], ...(strict ? { crossing: STRICT } : {}) })
-    return watched(host, mayLeaveOpen)
+    return watched(await startHost({ ...rest, plugins: [...plugins, ...give], crossing }), watch)
   } catch (error) {
-    await endWatch([], []).catch(() => {})
+    await watch.end()
     throw error
   }
 }
 
-/** The host, whose close also tells what its plugins left open: throws LEFTOVERS with their names. */
-function watched(host: RunningHost, mayLeaveOpen: readonly string[]): RunningHost {
+/** Everything as it is; only who works is told. */
+const createDirect = (run: Watch['run']): Crossing => ({
+  setup: run,
+  service: (_token, implementation) => implementation,
+  item: (_token, item) => item,
+  tap: (_ref, tap, by) => (value, use) => run(by, () => tap(value, use)),
+})
+
+/** The host, whose close also tells what its plugins left open. */
+function watched(host: RunningHost, watch: Watch): RunningHost {
   let closing: Promise<void> | undefined
   const closeOnce = async () => {
-    const plugins = host
-      .report()
-      .plugins.map(one => one.name)
-      .filter(name => !name.startsWith('test:'))
-    try {
-      await host.close()
-    } finally {
-      await endWatch(plugins, mayLeaveOpen)
-    }
+    await host.close().finally(() => watch.end())
   }
   const close = () => (closing ??= closeOnce())
   return {

@@ -1,43 +1,85 @@
+import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
 
+/** Watches what the plugins of one host open. */
+export interface Watch {
+  /** Runs work of a plugin: what it opens, and what follows from it, is the plugin's. */
+  run<T>(plugin: string, work: () => T): T
+  /** Ends the watch; throws LEFTOVERS, with plugins and kinds, when something stays open. */
+  end(): Promise<void>
+}
+
+interface Opened {
+  readonly kind: string
+  readonly plugin: string
+  readonly resource: WeakRef<Resource>
+}
+/** Handles and timers as `async_hooks` shows them; without `hasRef` it is a request, which ends by itself. */
+interface Resource {
+  hasRef?(): boolean
+  readonly _destroyed?: boolean
+}
+interface Owner {
+  readonly plugin: string
+  readonly opened: Map<number, Opened>
+}
+
 const SETTLE_MS = 1000
-/** What ends by itself, or belongs to the terminal. */
-const PASSING = /^(TTY|Immediate|FSReq|CloseReq|TickObject)/
+const owners = new AsyncLocalStorage<Owner | undefined>()
+const watches = new Set<Watch>()
+let hook: AsyncHook | undefined
 
-const watched = { hosts: 0, plugins: new Set<string>(), before: new Map<string, number>() }
-
-/** Begins to watch what is opened, if no other test host does already: hosts that run side by side cannot be told apart. */
-export function beginWatch(): void {
-  if (watched.hosts++ > 0) return
-  watched.before = resources()
-  watched.plugins.clear()
+function note(id: number, type: string, _trigger: number, resource: Resource): void {
+  const owner = owners.getStore()
+  if (owner && 'hasRef' in resource)
+    owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, resource: new WeakRef(resource) })
 }
 
-/** Ends the watch of one host. After the last one, throws LEFTOVERS when more is open than before the first. */
-export async function endWatch(plugins: readonly string[], mayLeaveOpen: readonly string[]): Promise<void> {
-  for (const plugin of plugins) watched.plugins.add(plugin)
-  if (--watched.hosts > 0) return
-  const end = performance.now() + SETTLE_MS
-  const left = () => leftovers().filter(kind => !mayLeaveOpen.includes(kind))
-  while (left().length > 0 && watched.hosts === 0 && performance.now() < end) await sleep(10)
-  if (watched.hosts === 0 && left().length > 0) throw leftOpen([...watched.plugins], left())
+const NAMES: Readonly<Record<string, string>> = {
+  TCPSERVERWRAP: 'a server',
+  PIPESERVERWRAP: 'a server',
+  TCPWRAP: 'a socket',
+  PIPEWRAP: 'a pipe',
+  PROCESSWRAP: 'a child process',
+  WORKER: 'a worker thread',
+  Timeout: 'a timer',
+  FSEVENTWRAP: 'a file watcher',
+}
+const nameOf = (type: string) => NAMES[type] ?? type
+
+/** What keeps the process alive counts as open; what was unrefed does not. */
+function isOpen({ resource }: Opened): boolean {
+  const there = resource.deref()
+  return there?.hasRef?.() === true && there._destroyed !== true
 }
 
-function leftovers(): string[] {
-  return [...resources()].filter(([kind, count]) => count > (watched.before.get(kind) ?? 0)).map(([kind]) => kind)
+/** Begins to watch. Who opened what is told by the asynchronous context that it was opened in. */
+export function watchLeftovers(): Watch {
+  const opened = new Map<number, Opened>()
+  const left = () => [...opened.values()].filter(isOpen)
+  const watch: Watch = {
+    run: (plugin, work) => owners.run({ plugin, opened }, work),
+    async end() {
+      const end = performance.now() + SETTLE_MS
+      while (left().length > 0 && performance.now() < end) await owners.run(undefined, () => sleep(5))
+      watches.delete(watch)
+      if (watches.size === 0) hook?.disable()
+      if (left().length > 0) throw leftOpen(left())
+    },
+  }
+  watches.add(watch)
+  // @types/node does not know trackPromises yet, without which each promise of the run would cost a call
+  hook ??= createHook({ init: note, trackPromises: false } as Parameters<typeof createHook>[0])
+  hook.enable()
+  return watch
 }
 
-function resources(): Map<string, number> {
-  const kinds = process.getActiveResourcesInfo().filter(kind => !PASSING.test(kind))
-  return new Map([...Map.groupBy(kinds, kind => kind)].map(([kind, all]) => [kind, all.length]))
-}
-
-const leftOpen = (plugins: readonly string[], open: readonly string[]): SvcError =>
-  svcError('LEFTOVERS', `${plugins.join(', ')} left open: ${open.join(', ')}`, {
-    plugin: plugins.join(', '),
-    details: { plugins, open },
-    mend:
-      'give what setup opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts; ' +
-      'what the test itself opens, open before testHost, or name in mayLeaveOpen',
+function leftOpen(left: readonly Opened[]): SvcError {
+  const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({ plugin, kinds: all.map(one => one.kind) }))
+  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.kinds.join(', ')}`).join('\n'), {
+    plugin: open.map(one => one.plugin).join(', '),
+    details: { open },
+    mend: 'give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
   })
+}

@@ -4,14 +4,30 @@ import { copyPlain, findUnplain } from '@svc/core/processes'
 import { fromWire, toWire } from '../processes/errors.ts'
 import { plainUse } from '../processes/message.ts'
 
-/** Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place. */
-export const STRICT: Crossing = {
-  service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by),
-  item: (token, item, by, name) => (token.local ? item : crossItem(token, item as object, by, name)),
-  tap: (ref, tap, by) => async (value, use) => {
-    const [given, crossed] = crossArguments(ref.id, [value, use], by)
-    return cross(await told(ref.id, by, () => tap(given, crossed as Use)), `${ref.id}.answer`, by)
-  },
+type Run = <T>(plugin: string, work: () => T) => T
+
+/**
+ * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
+ * `run` hears whose work runs.
+ */
+export function createStrict(run: Run): Crossing {
+  return {
+    setup: run,
+    service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),
+    item: (token, item, by, name) => (token.local ? item : crossItem(token, item as object, by, name, run)),
+    tap: (ref, tap, by) => async (value, use) => {
+      const side: Side = { place: ref.id, by, run }
+      const [given, crossed] = crossArguments(side, [value, use])
+      return cross(await told(side, () => tap(given, crossed as Use)), `${ref.id}.answer`, by)
+    },
+  }
+}
+
+/** The far side of one method or tap. */
+interface Side {
+  readonly place: string
+  readonly by: string
+  readonly run: Run
 }
 
 const PLAIN_MEND = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
@@ -23,10 +39,10 @@ function cross<T>(value: T, place: string, by?: string): T {
   return copyPlain(value)
 }
 
-function crossItem(token: AnySlot, item: object, by: string, name: string): object {
+function crossItem(token: AnySlot, item: object, by: string, name: string, run: Run): object {
   const data = Object.entries(item).filter(([key]) => !Object.hasOwn(token.methods, key))
   const place = `${token.name}.${name}`
-  return Object.freeze({ ...cross(Object.fromEntries(data), place, by), ...crossMethods(place, token.methods, item, by) })
+  return Object.freeze({ ...cross(Object.fromEntries(data), place, by), ...crossMethods(place, token.methods, item, by, run) })
 }
 
 type Method = (...args: unknown[]) => unknown
@@ -35,20 +51,21 @@ function crossMethods(
   place: string,
   table: Readonly<Record<string, MethodKind>>,
   item: object,
-  by: string
+  by: string,
+  run: Run
 ): Record<string, Method> {
   const methods = item as Record<string, Method | undefined>
   const there = Object.entries(table).filter(([name]) => typeof methods[name] === 'function')
   return Object.fromEntries(
     there.map(([name, kind]) => {
       const call: Method = (...args) => methods[name]!(...args)
-      return [name, (kind === 'call' ? crossCall : crossStream)(`${place}.${name}`, call, by)]
+      return [name, (kind === 'call' ? crossCall : crossStream)({ place: `${place}.${name}`, by, run }, call)]
     })
   )
 }
 
 /** Whose arguments they are, nobody knows here: the place names them. */
-function crossArguments(place: string, args: unknown[], by: string): unknown[] {
+function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
   const use = args.at(-1) as Use | undefined
   if (!(use?.signal instanceof AbortSignal)) {
     const mend = 'hand on the use you were given'
@@ -61,50 +78,50 @@ function crossArguments(place: string, args: unknown[], by: string): unknown[] {
   ]
 }
 
-function crossCall(place: string, call: Method, by: string): Method {
+function crossCall(side: Side, call: Method): Method {
   return async (...args) => {
-    const crossed = crossArguments(place, args, by)
-    const answer = await told(place, by, () => {
+    const crossed = crossArguments(side, args)
+    const answer = await told(side, () => {
       const promise = call(...crossed)
-      if (!(promise instanceof Promise)) throw notOfKind(place, 'a Promise', by)
+      if (!(promise instanceof Promise)) throw notOfKind(side, 'a Promise')
       return promise
     })
-    return cross(answer, `${place}.result`, by)
+    return cross(answer, `${side.place}.result`, side.by)
   }
 }
 
-function crossStream(place: string, call: Method, by: string): Method {
-  return (...args) => items(place, call, crossArguments(place, args, by), by)
+function crossStream(side: Side, call: Method): Method {
+  return (...args) => items(side, call, crossArguments(side, args))
 }
 
-async function* items(place: string, call: Method, args: unknown[], by: string) {
-  const source = await told(place, by, async () => iteratorOf(call(...args), place, by))
+async function* items(side: Side, call: Method, args: unknown[]) {
+  const source = await told(side, async () => iteratorOf(call(...args), side))
   let ended = false
   try {
     for (;;) {
-      const step = await told(place, by, () => source.next())
+      const step = await told(side, () => source.next())
       ended = step.done ?? false
       if (ended) return
-      yield cross(step.value, `${place}.item`, by)
+      yield cross(step.value, `${side.place}.item`, side.by)
     }
   } finally {
-    if (!ended) await told(place, by, () => source.return())
+    if (!ended) await told(side, () => source.return())
   }
 }
 
-function iteratorOf(answer: unknown, place: string, by: string) {
+function iteratorOf(answer: unknown, side: Side) {
   const iterator = (answer as AsyncIterable<unknown> | undefined)?.[Symbol.asyncIterator]?.()
-  if (!iterator) throw notOfKind(place, 'an AsyncIterable', by)
-  if (!iterator.return) throw notOfKind(place, 'an iterator that has return(), so that a reader can leave', by)
+  if (!iterator) throw notOfKind(side, 'an AsyncIterable')
+  if (!iterator.return) throw notOfKind(side, 'an iterator that has return(), so that a reader can leave')
   return iterator as Required<AsyncIterator<unknown>>
 }
 
 const outside = AsyncLocalStorage.snapshot()
 
 /** Runs the work of the far side: nothing travels to it by AsyncLocalStorage, and an error comes back without its class. */
-async function told<T>(place: string, by: string, work: () => T | Promise<T>): Promise<T> {
+async function told<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
   try {
-    return await outside(work)
+    return await outside(() => run(by, work))
   } catch (error) {
     throw Object.assign(changed(error, place, by) ?? crossError(error, place, by), { cause: error })
   }
@@ -123,7 +140,7 @@ function changed(error: unknown, place: string, by: string): SvcError | undefine
   return svcError('ARGUMENT_CHANGED', `${place} changes what it was given: ${error.message}`, { plugin: by, where: place, mend })
 }
 
-const notOfKind = (place: string, kind: string, by: string) =>
+const notOfKind = ({ place, by }: Side, kind: string) =>
   svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, {
     plugin: by,
     where: place,

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { workerLink } from '@svc/core/processes'
+import { freePort, workerLink } from '@svc/core/processes'
 import { svcError } from '@svc/core'
 
 // A worker for the supervisor's tests: answers with its pid, or fails as WEB_FAILS says.
@@ -29,11 +28,8 @@ const server = createServer((request, response) => {
     response.end('gone')
   } else response.end(String(process.pid))
 })
-server.listen(
-  Number(process.env.WEB_PORT ?? 0),
-  '127.0.0.1',
-  () => void link.ready({ port: (server.address() as AddressInfo).port })
-)
+const port = Number(process.env.WEB_PORT ?? (await freePort('127.0.0.1')))
+server.listen(port, '127.0.0.1', () => void link.ready({ port }))
 link.onDrain(
   () =>
     new Promise<void>(resolve => {

@@ -30,11 +30,15 @@ export function sendReply(x: Exchange, { status, headers, body, text }: RouteRep
 const hasType = (headers: Readonly<Record<string, string>> = {}) =>
   Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
 
-function sendText({ res }: Exchange, status: number, headers: string[], type: string | undefined, text: string) {
+/** What is larger than a socket's buffer may find a reader that takes nothing. */
+const LARGE = 65_536
+
+function sendText({ res, life }: Exchange, status: number, headers: string[], type: string | undefined, text: string) {
   if (type) headers.push('Content-Type', type)
   headers.push('Content-Length', String(Buffer.byteLength(text)))
   res.writeHead(status, headers)
   res.end(text)
+  if (text.length > LARGE) res.setTimeout(life.stallMs, () => res.destroy())
 }
 
 function sendEmpty({ res }: Exchange, status: number, headers: string[]) {

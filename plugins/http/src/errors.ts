@@ -66,7 +66,6 @@ const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Answer>> = {
   MODEL_FAILED: modelFailed,
   INVALID_VALUE: told => ({ ...asItIs('INVALID_VALUE', told), ...(told.details.reason === 'not found' ? { status: 404 } : {}) }),
   RATE_LIMITED: told => ({ ...asItIs('RATE_LIMITED', told), retryAfter: Number(told.details.retry_after ?? RETRY_SECONDS) }),
-  INTERNAL_ERROR: told => ({ ...asItIs('INTERNAL_ERROR', told), internal: true }),
 }
 
 const asItIs = (code: Code, { message, details }: ErrorTold) => answer(code, message, details)
@@ -113,7 +112,7 @@ const internal = (requestId: string) =>
 export function explain(told: ErrorTold, requestId: string): Answer {
   const translate = Object.hasOwn(TRANSLATED, told.code) ? TRANSLATED[told.code] : undefined
   if (translate) return translate(told)
-  return isCode(told.code) ? asItIs(told.code, told) : internal(requestId)
+  return isCode(told.code) && told.code !== 'INTERNAL_ERROR' ? asItIs(told.code, told) : internal(requestId)
 }
 
 /** How the API answers whatever was thrown. */

@@ -7,6 +7,8 @@ import type { Bound } from './routing.ts'
 export interface Life {
   /** It is about to end: each answer closes its connection. */
   draining: boolean
+  /** Milliseconds after which a reader that takes nothing is cut off. */
+  readonly stallMs: number
 }
 
 /** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */

@@ -20,7 +20,7 @@ export function createRefusal(log: Log): Refusal {
     else log.debug({ err: error, request_id: x.requestId }, 'a request was refused')
     if (!x.res.headersSent) return sendError(x, answer)
     x.refused = answer.record.error_code
-    x.res.destroy() // half an answer must not look like a whole one
+    setImmediate(() => x.res.destroy()) // half an answer must not look like a whole one; what was written goes out
   }
   const told: Refusal['told'] = (error, { status, record, internal }, requestId) => {
     if (internal) log.error({ failed: error, request_id: requestId }, 'a stream failed')

@@ -31,7 +31,7 @@ export interface Server extends Listener {
 /** Makes the HTTP server; `listen` opens its socket. */
 export function createServer(parts: ServerParts): Server {
   const { config, log } = parts
-  const life: Life = { draining: false }
+  const life: Life = { draining: false, stallMs: config.stall_timeout_ms }
   const journal = createJournal(log, parts.hooks)
   const gates = createGates({ config, journal, routing: createRouting(parts.routes, log) })
   const refuse = createRefusal(log)

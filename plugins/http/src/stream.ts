@@ -71,6 +71,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
   let asked: NodeJS.Immediate | undefined
   let begun = false
   let blocked: Promise<void> | undefined
+  res.on('timeout', () => res.destroy())
   const flush = () => {
     asked = undefined
     if (pending === '' || blocked || res.destroyed) return
@@ -96,22 +97,27 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
       begun = true
       return blocked
     },
-    end: () => void (res.destroyed || res.end(pending)),
+    end() {
+      if (!res.destroyed) res.end(pending)
+      if (res.writableLength > 0) res.setTimeout(stallMs)
+      pending = ''
+    },
     [Symbol.dispose]() {
       clearInterval(timer)
       clearImmediate(asked)
+      flush()
     },
   }
 }
 
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-/** Waits until the reader has taken what was written, or is gone; one that takes nothing is cut off. */
+/** Waits until the reader has taken what was written, or is gone; one that takes nothing runs into the time-out of its socket. */
 function drained(res: ServerResponse, stallMs: number): Promise<void> {
   return new Promise(resolve => {
-    const timer = setTimeout(() => res.destroy(), stallMs)
+    res.setTimeout(stallMs)
     const done = () => {
-      clearTimeout(timer)
+      res.setTimeout(0)
       res.off('drain', done).off('close', done)
       resolve()
     }

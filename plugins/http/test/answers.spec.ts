@@ -3,7 +3,7 @@ import type { ErrorTold, Route } from '@svc/core/contracts'
 import { Http, Routes } from '@svc/core/contracts'
 import { definePlugin, type Principal, svcError } from '@svc/core'
 import { testHost } from '@svc/core/testing'
-import { call, post, serve, urlOf, use } from './support/client.ts'
+import { call, open, post, serve, signalOf, urlOf, use } from './support/client.ts'
 
 const failing = (throwing: () => unknown): Record<string, Route> => ({
   fail: {
@@ -178,6 +178,26 @@ describe('an answer', () => {
     })
     const { status, body } = await call(`${served.url}/bad`)
     expect([status, body.error_code]).to.deep.equal([500, 'INTERNAL_ERROR'])
+  })
+})
+
+describe('a large answer', () => {
+  it('is cut off when its reader takes nothing', async () => {
+    const left = signalOf()
+    const written = (line: string) => void (line.includes('"gone":true') && left.resolve())
+    const large: Route = { method: 'GET', path: '/large', summary: 'Large', handle: async () => ({ text: 'x'.repeat(32 * 1024 * 1024) }) }
+    await using served = await serve({ large }, { stall_timeout_ms: 200 }, { destination: { write: written } })
+    const socket = await open(served.url)
+    socket.pause()
+    socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+    await left.promise
+    socket.destroy()
+  })
+
+  it('reaches a reader who takes it', async () => {
+    const text = 'x'.repeat(8 * 1024 * 1024)
+    await using served = await serve({ large: { method: 'GET', path: '/large', summary: 'Large', handle: async () => ({ text }) } })
+    expect((await call(`${served.url}/large`)).text.length).to.equal(text.length)
   })
 })
 

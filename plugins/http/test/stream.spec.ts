@@ -197,6 +197,26 @@ describe('a stream', () => {
     expect((await call(`${served.url}/nothing`)).status).to.equal(404)
   })
 
+  it('cuts a reader off that stops just before the end', async () => {
+    const left = signalOf()
+    const lines: string[] = []
+    const written = (line: string) => void (lines.push(line), line.includes('"request"') && left.resolve())
+    await using served = await serve(
+      streaming(async function* () {
+        yield 'a'
+        yield 'x'.repeat(32 * 1024 * 1024)
+      }),
+      { stall_timeout_ms: 200 },
+      { destination: { write: written } }
+    )
+    const socket = await open(served.url)
+    socket.pause()
+    socket.write(GET)
+    await left.promise
+    socket.destroy()
+    expect(lines.some(line => line.includes('"gone":true'))).to.equal(true)
+  })
+
   it('goes on when a slow reader comes back', async () => {
     const total = 400
     await using served = await serve(

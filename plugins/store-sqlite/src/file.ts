@@ -77,7 +77,9 @@ function make(path: string): void {
 }
 
 function prepare(db: DatabaseSync): void {
-  db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8000')
+  db.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000'
+  )
   if (formatOf(db) !== 0) return
   db.exec('BEGIN IMMEDIATE')
   try {

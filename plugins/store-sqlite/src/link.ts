@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { Space } from '@svc/core/contracts'
 import { storeClosed } from '@svc/space'
 import { refusedError, tooManyWrites, writerGone } from './errors.ts'
-import { type Answer, type FromWriter, isRefused, type Job, type ToWriter, type WriterData } from './wire.ts'
+import { type Answer, eachDone, type FromWriter, type Job, pack, type ToWriter, type Word, type WriterData } from './wire.ts'
 
 /** The event loop's end of the writer's thread. */
 export interface Link {
@@ -16,8 +16,10 @@ export interface Link {
 export interface LinkOptions {
   readonly path: string
   readonly busyMs: number
-  /** After each commit. */
-  committed(news: { readonly watched: boolean; readonly generation: number }): void
+  /** The writer had to open the file again: another one may be in its place. */
+  reopened(): void
+  /** A watched collection may have changed. */
+  watched(): void
 }
 
 interface Pending {
@@ -37,6 +39,7 @@ export function createLink(options: LinkOptions): Link {
   let outbox: [number, Job][] = []
   let worker: Worker | undefined
   let last = 0
+  let seen = 0
   let closing = false
   let idle: (() => void) | undefined
 
@@ -52,14 +55,18 @@ export function createLink(options: LinkOptions): Link {
     waiting.undo()
     finish(waiting.settle)
   }
-  const receive = ({ answers, watched, generation }: FromWriter) => {
-    options.committed({ watched, generation })
-    for (const [id, answer] of answers) settle(id, s => (isRefused(answer) ? s.reject(refusedError(answer)) : s.resolve(answer)))
+  const receive = ({ done, refused, watched, generation }: FromWriter) => {
+    if (generation > seen && seen > 0) options.reopened()
+    seen = Math.max(seen, generation)
+    if (watched) options.watched()
+    eachDone(done, (id, answer) => settle(id, s => s.resolve(answer)))
+    for (const [id, why] of refused) settle(id, s => s.reject(refusedError(why)))
     settled()
   }
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
     worker = undefined
+    seen = 0
     for (const id of [...pending.keys()]) settle(id, s => s.reject(writerGone(cause)))
     settled()
   }
@@ -76,10 +83,11 @@ export function createLink(options: LinkOptions): Link {
     worker.postMessage(message)
   }
   const flush = () => {
-    const group = outbox
+    const words: Word[] = []
+    // Whoever has given up by now asks for nothing.
+    for (const [id, job] of outbox) if (pending.has(id)) pack(words, id, job)
     outbox = []
-    const asked = group.filter(([id]) => pending.has(id))
-    if (asked.length > 0) post(asked)
+    if (words.length > 0) post(words)
   }
   const enqueue = (job: Job, signal: AbortSignal | undefined): Promise<Answer> => {
     const id = ++last

@@ -5,6 +5,7 @@ import { cursorOf, type Span } from '@svc/space'
 import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { openForReading } from './file.ts'
+import type { Tails } from './tails.ts'
 import { isBusy, isTrouble } from './trouble.ts'
 
 /** Reads on the calling thread, through a connection of their own that no write holds up. */
@@ -48,12 +49,13 @@ interface Open {
 const RETRY_MS = 2
 
 /** Makes a reader; opens nothing yet. */
-export function createReader(path: string, busyMs: number): Reader {
+export function createReader(path: string, busyMs: number, tails: Tails): Reader {
   let open: Open | undefined
 
   const reset = () => {
     const { db } = open ?? {}
     open = undefined
+    tails.clear()
     try {
       db?.close()
     } catch {
@@ -64,7 +66,7 @@ export function createReader(path: string, busyMs: number): Reader {
     if (open) return open
     const db = openForReading(path)
     if (!db) return undefined
-    const fresh: Open = { db, catalog: loadCatalog(db), reads: createReads(db, () => fresh.catalog) }
+    const fresh: Open = { db, catalog: loadCatalog(db), reads: createReads(db, tails, () => fresh.catalog) }
     return (open = fresh)
   }
   const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
@@ -100,7 +102,7 @@ const NO_END = new Uint8Array()
 /** A page ends early behind so many characters of values. */
 const PAGE_CHARS = 8 * 1024 * 1024
 
-function createReads(db: DatabaseSync, catalog: () => StoredCatalog): Reads {
+function createReads(db: DatabaseSync, tails: Tails, catalog: () => StoredCatalog): Reads {
   const prepare = lazily(db)
   const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
     prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
@@ -117,17 +119,20 @@ function createReads(db: DatabaseSync, catalog: () => StoredCatalog): Reads {
       if (owner === undefined) return { records: [] }
       return page(rangeRows(paths.length === 0 ? BY_KEY : BY_INDEX, reverse, owner, span, limit), limit)
     },
-    read(name, id, { from, reverse, limit }) {
+    read(name, id, query) {
       const log = catalog().logs.get(name)
-      const stream = log && prepare(STREAM).get(log.id, id)
-      if (!stream) return []
-      const length = Number(stream.length)
-      const end = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
-      const start = reverse ? Math.max(1, end - limit + 1) : (from ?? 1)
-      const entries = prepare(ENTRIES)
-        .all(stream.id!, start, stream.id!, end)
-        .map((row, i) => ({ seq: start + i, value: JSON.parse(String(row.value)) as Json }))
-      return reverse ? entries.reverse() : entries
+      const head = log && prepare(STREAM).get(log.id, id)
+      if (!head) return []
+      const [stream, length] = [Number(head.id), Number(head.length)]
+      const [from, to] = seqs(query, length)
+      const entries =
+        tails.read(stream, from, to) ??
+        entriesOf(
+          prepare(ENTRIES).all(stream, from, stream, to),
+          from,
+          to === length ? (found, chars) => tails.saw(stream, found, chars) : undefined
+        )
+      return query.reverse ? entries.reverse() : entries
     },
     heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
     feedEnd: () => Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0),
@@ -167,6 +172,27 @@ const recordOf = (row: Row): StoreRecord => ({
   version: Number(row.version),
   value: JSON.parse(String(row.value)) as Json,
 })
+
+/** The first and the last seq that a query asks for. */
+function seqs({ from, reverse, limit }: LogQuery, length: number): [from: number, to: number] {
+  const to = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
+  return [reverse ? Math.max(1, to - limit + 1) : (from ?? 1), to]
+}
+
+function entriesOf(
+  rows: readonly Row[],
+  first: number,
+  saw: ((entries: LogEntry[], chars: number) => void) | undefined
+): LogEntry[] {
+  let chars = 0
+  const entries = rows.map((row, i) => {
+    const text = String(row.value)
+    chars += text.length
+    return { seq: first + i, value: JSON.parse(text) as Json }
+  })
+  saw?.(entries, chars)
+  return entries
+}
 
 function feedRow(row: Row): FeedRow {
   const base = { seq: Number(row.seq), key: String(row.key) }

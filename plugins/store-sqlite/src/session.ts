@@ -1,14 +1,12 @@
 import { basename } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Space } from '@svc/core/contracts'
-import { type Batches, type BatchContext, createBatches } from './batch.ts'
+import { type Batches, type BatchContext, canFailHalfway, createBatches } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { identityOf, openForWriting } from './file.ts'
 import { createHoldings, type Holdings } from './holdings.ts'
 import { isBusy, isTrouble, Refusal, wordsFor } from './trouble.ts'
-import type { Answer, FromWriter, Job, Refused } from './wire.ts'
-
-type Answered = Answer | Refused
+import type { Answer, Answered, FromWriter, Job, Refused } from './wire.ts'
 
 /** What the writer's thread does with the file: groups of jobs, one commit each. */
 export interface Session {
@@ -156,7 +154,7 @@ function trim(c: Connection, now: number): void {
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function answer(c: Connection, context: BatchContext, job: Job): Answered {
-  const savepoint = job[0] === 'open' || (job[0] === 'batch' && job[1].length > 1)
+  const savepoint = job[0] === 'open' || (job[0] === 'batch' && canFailHalfway(job[1]))
   if (savepoint) c.s.save.run()
   try {
     const done = act(c, context, job)
@@ -183,7 +181,7 @@ function act(c: Connection, context: BatchContext, job: Job): Answer {
     case 'releaseHolder':
       return c.holdings.releaseHolder(job[1])
     case 'open':
-      return open(c, context, job[1])
+      return open(c, context, JSON.parse(job[1]) as Space)
     case 'probe':
       return [Number(first1(c.s.probe))]
   }
@@ -197,7 +195,7 @@ function doBatch(c: Connection, context: BatchContext, ops: Extract<Job, readonl
 
 function open(c: Connection, context: BatchContext, space: Space): Answer {
   const stored = declareSpace(c.db, space)
-  ;(context.spaces as Map<string, Space>).set(space.name, space)
+  context.spaces.set(space.name, space)
   reload(c, context)
   return [stored]
 }

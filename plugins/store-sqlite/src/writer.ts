@@ -3,7 +3,16 @@ import { setTimeout } from 'node:timers/promises'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { createSession } from './session.ts'
 import { isBusy, wordsFor } from './trouble.ts'
-import type { FromWriter, Job, Refused, ToWriter, WriterData } from './wire.ts'
+import {
+  type FromWriter,
+  type Job,
+  type Numbered,
+  packAnswers,
+  type Refused,
+  type ToWriter,
+  unpack,
+  type WriterData,
+} from './wire.ts'
 
 // The writer's thread. While one commit waits for the disk the next jobs gather at the port, and go together into the next commit.
 
@@ -15,7 +24,7 @@ const RETRY_MS = 1
 const { path, busyMs, spaces } = workerData as WriterData
 const port = parentPort!
 const session = createSession(path, spaces)
-const queue: (readonly [id: number, job: Job])[] = []
+const queue: Numbered[] = []
 let working = false
 let closing = false
 
@@ -27,7 +36,7 @@ port.on('message', (message: ToWriter) => {
 
 function take(message: ToWriter): void {
   if (message === 'close') closing = true
-  else queue.push(...message)
+  else for (const job of unpack(message)) queue.push(job)
 }
 
 async function work(): Promise<void> {
@@ -35,7 +44,8 @@ async function work(): Promise<void> {
   for (gather(); queue.length > 0; gather()) {
     const group = cut()
     const { answers, ...rest } = await commit(group.map(([, job]) => job))
-    port.postMessage({ ...rest, answers: group.map(([id], i) => [id, answers[i]!] as const) } satisfies FromWriter)
+    const message: FromWriter = { ...rest, ...packAnswers(group, answers) }
+    port.postMessage(message, [message.done.buffer as ArrayBuffer])
   }
   working = false
   if (closing) end()
@@ -45,7 +55,7 @@ function gather(): void {
   for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) take(next.message as ToWriter)
 }
 
-function cut(): (readonly [id: number, job: Job])[] {
+function cut(): Numbered[] {
   let chars = 0
   let count = 0
   while (count < queue.length && count < GROUP && chars < GROUP_CHARS) chars += charsOf(queue[count++]![1])
@@ -54,7 +64,7 @@ function cut(): (readonly [id: number, job: Job])[] {
 
 const charsOf = (job: Job) =>
   job[0] === 'batch'
-    ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? textsOf(op[3]) : 0), 0)
+    ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? textsOf(op[4]) : 0), 0)
     : 0
 const textsOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
 

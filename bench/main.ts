@@ -1,0 +1,41 @@
+// The benchmarks: node bench/main.ts [name …] [--json] [--source] [--rounds <n>] [--ms <n>]
+import { parseArgs } from 'node:util'
+import { installPeers } from './src/install.ts'
+import type { Benchmark } from './src/options.ts'
+import { pinLoad } from './src/processes.ts'
+import { lineOf } from './src/report.ts'
+import { svcEntry } from './src/svc.ts'
+
+const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  chat: async () => (await import('./src/chat.ts')).chat,
+  durable: async () => (await import('./src/durable.ts')).durable,
+  stream: async () => (await import('./src/stream.ts')).stream,
+  start: async () => (await import('./src/start.ts')).start_,
+  help: async () => (await import('./src/help.ts')).help,
+  memory: async () => (await import('./src/memory.ts')).memory,
+}
+
+const say = (text: string) => process.stderr.write(`${text}\n`)
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: 'boolean', default: false },
+    source: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '7' },
+    ms: { type: 'string', default: '2000' },
+  },
+})
+const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS)
+const unknown = names.filter(name => !Object.hasOwn(BENCHMARKS, name))
+if (unknown.length > 0) {
+  say(`bench: there is no benchmark ${unknown.join(', ')}; there are ${Object.keys(BENCHMARKS).join(', ')}`)
+  process.exit(2)
+}
+installPeers(say)
+if (!pinLoad()) say('bench: no second core or no taskset here: load and measured process share, expect noise')
+const options = { svc: svcEntry(values.source), rounds: Number(values.rounds), ms: Number(values.ms) }
+for (const name of names) {
+  const benchmark = await BENCHMARKS[name]!()
+  for await (const figure of benchmark(options)) process.stdout.write(`${values.json ? JSON.stringify(figure) : lineOf(figure)}\n`)
+}

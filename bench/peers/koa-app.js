@@ -1,0 +1,42 @@
+// A koa application as most are written: router, body parser, ajv, a log that says nothing.
+import { bodyParser } from '@koa/bodyparser'
+import { Router } from '@koa/router'
+import { Ajv } from 'ajv'
+import Koa from 'koa'
+import { pino } from 'pino'
+
+const text = { type: 'string', minLength: 1 }
+const validate = new Ajv().compile({
+  type: 'object',
+  properties: {
+    message: text,
+    provider: text,
+    model: text,
+    temperature: { type: 'number', minimum: 0, maximum: 1 },
+    max_tokens: { type: 'integer', minimum: 1 },
+    conversation_id: text,
+    tools: { type: 'array', items: text },
+  },
+  required: ['message'],
+  additionalProperties: false,
+})
+
+export function serve(port, answer) {
+  const log = pino({ level: 'silent' })
+  const router = new Router()
+  router.get('/health', ctx => void (ctx.body = { status: 'healthy' }))
+  router.post('/api/v1/chat', async ctx => {
+    const { body } = ctx.request
+    if (!validate(body)) return void Object.assign(ctx, { status: 400, body: { success: false, error: validate.errors[0].message } })
+    ctx.body = await answer(body.message)
+  })
+  const app = new Koa()
+  app.use(async (ctx, next) => {
+    const began = performance.now()
+    await next()
+    log.info({ method: ctx.method, path: ctx.path, status: ctx.status, ms: performance.now() - began }, 'request')
+  })
+  app.use(bodyParser({ enableTypes: ['json'] }))
+  app.use(router.routes())
+  app.listen(port, '127.0.0.1')
+}

@@ -1,0 +1,83 @@
+import { createConnection, type Socket } from 'node:net'
+
+/** The end of one answer, as its connection saw it. */
+export interface Answered {
+  readonly status: number
+  readonly bytes: number
+  /** The body, where it was asked to be kept. */
+  readonly body: string
+}
+
+/** One keep-alive connection that asks and waits for the answer. Raw, because it must cost less than what it measures. */
+export interface Connection {
+  ask(request: Buffer, keep: boolean): Promise<Answered>
+  close(): void
+}
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+const LAST_CHUNK = '0\r\n\r\n'
+
+/** Opens a connection; rejects when nobody listens. */
+export function connect(port: number): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
+    socket.once('error', reject).once('connect', () => {
+      socket.off('error', reject)
+      resolve(connectionOver(socket))
+    })
+  })
+}
+
+function connectionOver(socket: Socket): Connection {
+  let waiting: PromiseWithResolvers<Answered> | undefined
+  let answer = newAnswer(false)
+  const fail = (error: Error) => waiting?.reject(error)
+  socket.on('error', fail).on('close', () => fail(new Error('the connection was closed')))
+  socket.on('data', chunk => {
+    if (answer.take(chunk)) waiting?.resolve(answer.done())
+  })
+  return {
+    ask(request, keep) {
+      waiting = Promise.withResolvers()
+      answer = newAnswer(keep)
+      socket.write(request)
+      return waiting.promise
+    },
+    close: () => void socket.destroy(),
+  }
+}
+
+/** Finds the end of an answer: by its length, else by its last chunk. */
+function newAnswer(keep: boolean) {
+  let head = ''
+  let body = ''
+  let bytes = 0
+  let length = -1
+  let tail = ''
+  const takeBody = (chunk: Buffer): boolean => {
+    bytes += chunk.length
+    if (keep) body += chunk.toString('latin1')
+    if (length >= 0) return bytes >= length
+    tail = (tail + chunk.latin1Slice(Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length)
+    return tail === LAST_CHUNK
+  }
+  return {
+    take(chunk: Buffer): boolean {
+      if (head !== '') return takeBody(chunk)
+      const at = chunk.indexOf(HEAD_END)
+      if (at === -1) throw new Error('the head of the answer did not come in one piece')
+      head = chunk.latin1Slice(0, at)
+      const mark = head.search(/content-length:/i)
+      if (mark !== -1) length = Number.parseInt(head.slice(mark + 15), 10)
+      return length === 0 || (chunk.length > at + 4 ? takeBody(chunk.subarray(at + 4)) : false)
+    },
+    done: (): Answered => ({ status: Number(head.slice(9, 12)), bytes, body }),
+  }
+}
+
+/** The bytes of a request. */
+export function requestFor(method: 'GET' | 'POST', path: string, body?: object): Buffer {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  const type = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${type}\r\n${text}`)
+}

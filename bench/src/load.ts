@@ -1,0 +1,60 @@
+import { type Answered, type Connection, connect } from './client.ts'
+
+/** A load: so many connections, each asking again as soon as it has its answer. */
+export interface Load {
+  readonly port: number
+  readonly connections: number
+  readonly ms: number
+  readonly request: Buffer
+  /** What is wrong with an answer, if anything. Asked for the first of each connection and for one in a hundred after. */
+  faultOf(answer: Answered): string | undefined
+}
+
+/** What came of it. */
+export interface Loaded {
+  readonly answers: number
+  readonly perSecond: number
+  readonly bytes: number
+  /** Milliseconds of the middle answer. */
+  readonly p50: number
+}
+
+const SAMPLE = 100
+
+/** Runs a load. Throws when an answer is not what it should be: a figure over wrong answers is none. */
+export async function run(load: Load): Promise<Loaded> {
+  const connections = await Promise.all(Array.from({ length: load.connections }, () => connect(load.port)))
+  const began = performance.now()
+  const times: number[] = []
+  const sizes = await Promise.all(connections.map(one => askUntil(one, began + load.ms, load, times)))
+  const seconds = (performance.now() - began) / 1000
+  for (const one of connections) one.close()
+  const bytes = sizes.reduce((a, b) => a + b, 0)
+  return { answers: times.length, perSecond: times.length / seconds, bytes, p50: middle(times) }
+}
+
+async function askUntil(connection: Connection, until: number, load: Load, times: number[]): Promise<number> {
+  let bytes = 0
+  let began = performance.now()
+  for (let count = 0; began < until; count++) {
+    const looksAt = count % SAMPLE === 0
+    const answer = await connection.ask(load.request, looksAt)
+    const now = performance.now()
+    times.push(now - began)
+    began = now
+    bytes += answer.bytes
+    check(answer, looksAt ? load.faultOf(answer) : undefined)
+  }
+  return bytes
+}
+
+function check({ status, body }: Answered, fault: string | undefined) {
+  if (status !== 200 || fault !== undefined) throw new Error(`a wrong answer: ${fault ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
+}
+
+/** The middle of some numbers. */
+export function middle(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b)
+  const half = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2
+}

@@ -1,0 +1,14 @@
+import type { Figure } from './report.ts'
+
+/** What a benchmark is told. */
+export interface Options {
+  /** The arguments of Node that start `svc`. */
+  readonly svc: readonly string[]
+  /** Rounds of each measurement. */
+  readonly rounds: number
+  /** Milliseconds of load in a round. */
+  readonly ms: number
+}
+
+/** One benchmark: yields its figures as they come. */
+export type Benchmark = (options: Options) => AsyncIterable<Figure>

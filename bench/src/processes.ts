@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { availableParallelism } from 'node:os'
+
+/** A program that is measured: its arguments to Node. */
+export interface Program {
+  readonly args: readonly string[]
+  readonly cwd?: string
+  readonly env?: NodeJS.ProcessEnv
+}
+
+const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
+/** What is measured runs on one core, the load and everything else on the other. */
+const MEASURED = '0'
+const LOAD = '1'
+
+/** Moves this process, and so its load, to the core that is not measured. Answers whether that could be done. */
+export function pinLoad(): boolean {
+  return canPin && spawnSync('taskset', ['-a', '-c', '-p', LOAD, String(process.pid)]).status === 0
+}
+
+/** Starts a program on the measured core; what it prints goes nowhere. */
+export function launch({ args, cwd, env = {} }: Program): ChildProcess {
+  const [command, ...first] = canPin ? ['taskset', '-c', MEASURED, process.execPath] : [process.execPath]
+  return spawn(command!, [...first, ...args], {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, NODE_ENV: 'production', ...env },
+    stdio: 'ignore',
+  })
+}
+
+/** Ends a process and waits for its end. */
+export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGTERM')
+  const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
+  await once(child, 'exit')
+  clearTimeout(late)
+}
+
+/** A port that is free just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  await new Promise(resolve => server.close(resolve))
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+/** A process and its descendants. */
+export function family(pid: number): number[] {
+  const parents = readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(name => ({ pid: Number(name), parent: parentOf(name) }))
+  const grow = (all: number[]): number[] => {
+    const more = parents.filter(one => all.includes(one.parent) && !all.includes(one.pid)).map(one => one.pid)
+    return more.length === 0 ? all : grow([...all, ...more])
+  }
+  return grow([pid])
+}
+
+const parentOf = (pid: string) => Number(read(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ')[1] ?? 0)
+
+/** Microseconds of processor time that these processes have used, with all their threads; NaN where the system does not tell. */
+export function cpuOf(pids: readonly number[]): number {
+  const threads = pids.flatMap(pid => list(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`))
+  const sum = threads.reduce((all, file) => all + Number(read(file).split(' ')[0] || 0), 0)
+  return sum === 0 ? Number.NaN : sum / 1000
+}
+
+/** Resident memory in MiB. */
+export const residentOf = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? Number.NaN) / 1024
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return '' // a thread or process may end between listing and reading
+  }
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}

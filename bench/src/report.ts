@@ -1,0 +1,33 @@
+/** One line of a benchmark: a figure and how it stands to its anchor. */
+export interface Figure {
+  readonly bench: string
+  readonly what: string
+  readonly value: number
+  readonly unit: string
+  readonly anchor: string
+  readonly anchorValue: number
+  readonly ratio: number
+  /** Whether more is better. */
+  readonly better: 'more' | 'less'
+  /** The ratio that a release must reach, and the one it aims at. */
+  readonly must?: number
+  readonly aim?: number
+  readonly note?: string
+}
+
+/** Whether a figure reaches what it must. */
+export const holds = ({ ratio, better, must }: Figure): boolean => must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
+
+/** `local chat, 64 connections: 14,200 req/s = 0.81 × plain koa (must ≥ 0.75, aim 1.1)` */
+export function lineOf(figure: Figure): string {
+  const { what, value, unit, ratio, anchor, anchorValue, better, must, aim, note } = figure
+  const targets = [must === undefined ? '' : `must ${better === 'more' ? '≥' : '≤'} ${must}`, aim === undefined ? '' : `aim ${aim}`]
+  const shown = targets.filter(Boolean).join(', ')
+  const ending = `${shown === '' ? '' : ` (${shown})`}${holds(figure) ? '' : ' MISSED'}${note ? ` – ${note}` : ''}`
+  return `${what}: ${number(value)} ${unit} = ${ratio.toFixed(2)} × ${anchor} (${number(anchorValue)})${ending}`
+}
+
+function number(value: number): string {
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2
+  return value.toLocaleString('en', { maximumFractionDigits: digits })
+}

@@ -1,0 +1,52 @@
+import type { ChildProcess } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect, requestFor } from './client.ts'
+import { cpuOf, end, family, launch, type Program } from './processes.ts'
+
+/** A server that runs on the measured core. */
+export interface Server extends AsyncDisposable {
+  readonly port: number
+  /** Its processes: the first is the one that was started. */
+  readonly pids: readonly number[]
+  /** Milliseconds from its start to its first good answer. */
+  readonly startMs: number
+  /** Microseconds of processor time so far. */
+  cpu(): number
+}
+
+const HEALTH = requestFor('GET', '/health')
+const PATIENCE_MS = 60_000
+
+/** Starts a server and waits for its first good `/health`. */
+export async function start(program: Program, port: number): Promise<Server> {
+  const began = performance.now()
+  const child = launch(program)
+  try {
+    await untilHealthy(port, child, began + PATIENCE_MS)
+    const startMs = performance.now() - began
+    const pids = family(child.pid!)
+    return { port, pids, startMs, cpu: () => cpuOf(pids), [Symbol.asyncDispose]: () => end(child) }
+  } catch (error) {
+    await end(child)
+    throw error
+  }
+}
+
+async function untilHealthy(port: number, child: ChildProcess, until: number): Promise<void> {
+  while (performance.now() < until && child.exitCode === null) {
+    if (await isHealthy(port)) return
+    await wait(1)
+  }
+  throw new Error(`no good /health came; start it by hand to see why: ${child.spawnargs.join(' ')}`)
+}
+
+async function isHealthy(port: number): Promise<boolean> {
+  try {
+    const connection = await connect(port)
+    const { status } = await connection.ask(HEALTH, false)
+    connection.close()
+    return status === 200
+  } catch {
+    return false
+  }
+}

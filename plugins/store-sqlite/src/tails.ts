@@ -1,0 +1,89 @@
+import type { Json, LogEntry } from '@svc/core/contracts'
+
+/**
+ * The ends of streams that this process wrote or read lately. An entry never changes and a stream's number is never used again, so
+ * what is kept under a number is right as long as the file says that the stream has that number.
+ */
+export interface Tails {
+  /** Takes note of acknowledged entries: the JSON texts up to the seq `end`. */
+  wrote(stream: number, end: number, texts: readonly string[]): void
+  /** Takes note of entries that were read up to the end of their stream; freezes them. */
+  saw(stream: number, entries: readonly LogEntry[], chars: number): void
+  /** The entries `from` to `to`, frozen; `undefined` when not all of them are kept. */
+  read(stream: number, from: number, to: number): LogEntry[] | undefined
+  clear(): void
+}
+
+interface Tail {
+  readonly first: number
+  /** Parsed when first read; until then the text. */
+  readonly entries: (LogEntry | string)[]
+  chars: number
+}
+
+/** Characters of JSON that are kept in all, and of one stream. */
+const ALL = 16 * 1024 * 1024
+const ONE = 1024 * 1024
+
+/** Makes an empty memory of tails. */
+export function createTails(): Tails {
+  const tails = new Map<number, Tail>()
+  let chars = 0
+
+  const forget = (stream: number) => {
+    chars -= tails.get(stream)?.chars ?? 0
+    tails.delete(stream)
+  }
+  const keep = (stream: number, tail: Tail) => {
+    forget(stream)
+    if (tail.chars > ONE) return
+    tails.set(stream, tail)
+    chars += tail.chars
+    for (const oldest of tails.keys()) {
+      if (chars <= ALL) return
+      forget(oldest)
+    }
+  }
+  return {
+    wrote(stream, end, texts) {
+      const more = texts.reduce((sum, text) => sum + text.length, 0)
+      const tail = tails.get(stream)
+      const continues = tail && tail.first + tail.entries.length === end - texts.length + 1
+      if (!continues) return keep(stream, { first: end - texts.length + 1, entries: [...texts], chars: more })
+      forget(stream)
+      tail.entries.push(...texts)
+      tail.chars += more
+      keep(stream, tail)
+    },
+    saw(stream, entries, size) {
+      if (size > ONE || entries.length === 0) return
+      entries.forEach(deepFreeze)
+      keep(stream, { first: entries[0]!.seq, entries: [...entries], chars: size })
+    },
+    read(stream, from, to) {
+      const tail = tails.get(stream)
+      if (!tail || from < tail.first || to >= tail.first + tail.entries.length) return undefined
+      const found: LogEntry[] = []
+      for (let seq = from; seq <= to; seq++) found.push(entryAt(tail, seq))
+      return found
+    },
+    clear() {
+      tails.clear()
+      chars = 0
+    },
+  }
+}
+
+function entryAt(tail: Tail, seq: number): LogEntry {
+  const entry = tail.entries[seq - tail.first]!
+  if (typeof entry !== 'string') return entry
+  const parsed = deepFreeze({ seq, value: JSON.parse(entry) as Json })
+  tail.entries[seq - tail.first] = parsed
+  return parsed
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return Object.freeze(value)
+}

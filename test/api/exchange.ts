@@ -1,0 +1,134 @@
+import { fileURLToPath } from 'node:url'
+import type { Answer, Request } from '../support/client.ts'
+import { any, exact, matching } from '../support/match.ts'
+
+export type { Answer, Request } from '../support/client.ts'
+export { absent, any, exact, from, including, list, matching, not, oneOf, time, without } from '../support/match.ts'
+
+/** What no HTTP client would send: the bytes of a whole connection. */
+export interface Wire {
+  readonly wire: string | Uint8Array
+}
+
+/** What an answer must look like. Members that are not named may be there; matchers stand for values. */
+export interface Expectation {
+  readonly status: number
+  /** Lower case names. */
+  readonly headers?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  /** The body as text. */
+  readonly text?: unknown
+  /** The frames of an event stream in order; all its tokens in a row are one `reply(…)`. */
+  readonly events?: readonly ExpectedEvent[]
+}
+
+/** An event by its name and its data; `comment` for a heartbeat. */
+export interface ExpectedEvent {
+  readonly event: string
+  readonly data?: unknown
+}
+
+type Told<T> = T | ((answers: readonly Answer[]) => T)
+
+/** One request and its answer. A function is given the answers of the steps before. */
+export type Step =
+  | { readonly request: Told<Request | Wire>; readonly expect: Told<Expectation>; readonly hold?: false }
+  /** Opens a stream and goes on once its first event is there; it is left open until `finish` or the end of the sample. */
+  | { readonly request: Told<Request>; readonly hold: true }
+  /** Reads the stream that was held to its end. */
+  | { readonly finish: true; readonly expect: Told<Expectation> }
+
+/** One rule of the contract. */
+export interface Exchange {
+  /** The rule as a sentence. */
+  readonly rule: string
+  /** Where it is written. */
+  readonly source: string
+  readonly steps: readonly Step[]
+  /** It has a service of its own: for what changes the state of the server, and for configuration. */
+  readonly alone?: true
+  /** The project's configuration of that service. */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** More arguments of `svc serve`. */
+  readonly args?: readonly string[]
+  /** Files of its svc home. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+/** Declares a sample. */
+export const exchange = (sample: Exchange): Exchange => sample
+
+export const chat = (body: unknown): Request => ({ method: 'POST', path: '/api/v1/chat', body })
+export const stream = (body: unknown): Request => ({ method: 'POST', path: '/api/v1/chat/stream', body })
+export const say = (body: unknown): Request => ({ method: 'POST', path: '/api/v1/conversations', body })
+export const post = (path: string, body: unknown): Request => ({ method: 'POST', path, body })
+export const get = (path: string): Request => ({ method: 'GET', path })
+export const remove = (path: string): Request => ({ method: 'DELETE', path })
+
+/** A field of the JSON body of an answer. */
+export const field = (answer: Answer | undefined, name: string): string => String((answer?.body as Record<string, unknown>)?.[name])
+
+/** All tokens in a row, as the text they make. */
+export const reply = (text: unknown): ExpectedEvent => ({ event: 'reply', data: { text } })
+
+/** The error record with this status. */
+export const refused = (status: number, error_code: string, details: unknown = {}): Expectation => ({
+  status,
+  headers: { 'content-type': JSON_TYPE },
+  body: exactRecord(error_code, details),
+})
+
+const JSON_TYPE = matching(/^application\/json/)
+const exactRecord = (error_code: string, details: unknown) => exact({ success: false, error: any('text'), error_code, details })
+
+/** Every route that takes a body, with a body that it takes. */
+export const BODY_ROUTES: Readonly<Record<string, { readonly good: Readonly<Record<string, unknown>>; readonly required: readonly string[] }>> = {
+  '/api/v1/chat': { good: { message: 'hi' }, required: ['message'] },
+  '/api/v1/chat/stream': { good: { message: 'hi' }, required: ['message'] },
+  '/api/v1/conversations': { good: { message: 'hi' }, required: ['message'] },
+  '/api/v1/profile/switch': { good: { profile: 'default' }, required: ['profile'] },
+  '/api/v1/model/switch': { good: { provider: 'local', model: 'local-1' }, required: ['provider', 'model'] },
+  '/api/v1/mode/switch': { good: { mode: 'build' }, required: ['mode'] },
+}
+
+/** Every route that is read. */
+export const READ_ROUTES: readonly string[] = [
+  '/api/v1/config/effective',
+  '/api/v1/profiles',
+  '/api/v1/modes',
+  '/api/v1/conversations',
+  '/api/v1/providers',
+  '/api/v1/tools',
+  '/api/v1/status',
+  '/health',
+  '/health/live',
+  '/health/ready',
+  '/metrics',
+  '/openapi.json',
+]
+
+/** The same step for each route that takes a body. */
+export const eachBodyRoute = (make: (path: string, route: (typeof BODY_ROUTES)[string]) => readonly Step[]): readonly Step[] =>
+  Object.entries(BODY_ROUTES).flatMap(([path, route]) => make(path, route))
+
+/** A 200 with this body. */
+export const ok = (body?: unknown, headers?: Expectation['headers']): Expectation => ({
+  status: 200,
+  ...(body === undefined ? {} : { body }),
+  ...(headers === undefined ? {} : { headers }),
+})
+/** A 400 that names this field. */
+export const invalid = (name: unknown, details: object = {}): Expectation =>
+  refused(400, 'INVALID_VALUE', { field: name, reason: any('text'), ...details })
+/** A 400 for fields that are not there. */
+export const missing = (required_fields: readonly string[], provided_fields: unknown): Expectation =>
+  refused(400, 'MISSING_FIELD', exact({ required_fields, provided_fields }))
+/** A 404 for a conversation that is not there. */
+export const noConversation = (value: string): Expectation =>
+  refused(404, 'INVALID_VALUE', exact({ field: 'conversation_id', value, reason: 'not found' }))
+
+/** The bytes of a request by hand. */
+export const wire = (lines: readonly string[], body = ''): Wire => ({ wire: `${lines.join('\r\n')}\r\n\r\n${body}` })
+
+/** The path of a module beside a sample: a plugin for its service. */
+export const beside = (file: string, sample: string): string => fileURLToPath(new URL(file, sample))

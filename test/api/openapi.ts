@@ -1,0 +1,156 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import type { Heard } from './run.ts'
+
+interface Operation {
+  readonly operationId?: string
+  readonly summary?: string
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, Response>>
+}
+type Content = Readonly<Record<string, { readonly schema: object }>>
+interface Response {
+  readonly description?: string
+  readonly content?: Content
+  readonly $ref?: string
+}
+interface Document {
+  readonly openapi: string
+  readonly info: { readonly title: string; readonly version: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, object>>; readonly responses: Readonly<Record<string, Response>> }
+}
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
+
+const operationsOf = (document: Document) =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation, name: `${method.toUpperCase()} ${path}` }))
+  )
+
+/** What is wrong with the form of the document: the rules of OpenAPI 3.1 for the parts that it uses. */
+export function documentFaults(value: unknown): string[] {
+  const document = value as Document
+  const operations = operationsOf(document)
+  const ids = operations.map(one => one.operation.operationId)
+  const answers = [
+    ...operations.flatMap(({ name, operation }) => Object.entries(operation.responses).map(([status, one]) => ({ at: `${name} ${status}`, status, one }))),
+    ...Object.entries(document.components.responses).map(([status, one]) => ({ at: `components.responses.${status}`, status, one })),
+  ]
+  return [
+    ...faultsIf(!/^3\.1\.\d+$/.test(document.openapi), 'openapi is not 3.1'),
+    ...faultsIf(!document.info.title || !document.info.version, 'info lacks title or version'),
+    ...Object.keys(document.paths).flatMap(path => faultsIf(!path.startsWith('/') || path.includes(':'), `${path} is no path template`)),
+    ...operations.flatMap(({ method, name }) => faultsIf(!METHODS.includes(method), `${name} is no method`)),
+    ...faultsIf(new Set(ids).size < ids.length || ids.includes(undefined), 'operationIds are not unique'),
+    ...operations.flatMap(parameterFaults),
+    ...answers.flatMap(({ at, status, one }) => responseFaults(document, at, status, one)),
+    ...refsIn(document).flatMap(ref => faultsIf(at(document, ref) === undefined, `${ref} leads nowhere`)),
+    ...schemasOf(document).flatMap(one => schemaFaults(document, one.name, one.schema)),
+  ]
+}
+
+const faultsIf = (wrong: boolean, fault: string): string[] => (wrong ? [fault] : [])
+
+function parameterFaults({ name, path, operation }: ReturnType<typeof operationsOf>[number]): string[] {
+  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map(([, one]) => one)
+  const parameters = operation.parameters ?? []
+  const declared = parameters.filter(one => one.in === 'path')
+  return [
+    ...faultsIf(inPath.join() !== declared.map(one => one.name).join(), `${name} does not declare its path parameters`),
+    ...declared.flatMap(one => faultsIf(!one.required, `${name} has the optional path parameter ${one.name}`)),
+    ...parameters.flatMap(one => faultsIf(!['path', 'query', 'header'].includes(one.in), `${name}: ${one.name} is in ${one.in}`)),
+    ...faultsIf(Object.keys(operation.responses).length === 0, `${name} has no responses`),
+    ...faultsIf(!operation.summary, `${name} has no summary`),
+  ]
+}
+
+function responseFaults(document: Document, place: string, status: string, response: Response): string[] {
+  const { description } = follow(document, response)
+  return [...faultsIf(!/^[1-5]\d\d$/.test(status), `${place} is no status`), ...faultsIf(!description, `${place} has no description`)]
+}
+
+function schemasOf(document: Document): { name: string; schema: object }[] {
+  return operationsOf(document).flatMap(({ name, operation }) => [
+    ...(operation.parameters ?? []).map(one => ({ name: `${name} ${one.name}`, schema: one.schema })),
+    ...[operation.requestBody, ...Object.values(operation.responses).map(one => follow(document, one))].flatMap(one =>
+      Object.values(one?.content ?? {}).map(({ schema }) => ({ name, schema }))
+    ),
+  ])
+}
+
+function schemaFaults(document: Document, name: string, schema: object): string[] {
+  try {
+    compile(document, schema)
+    return []
+  } catch (error) {
+    return [`${name}: ${(error as Error).message}`]
+  }
+}
+
+const refsIn = (value: unknown): string[] =>
+  typeof value !== 'object' || value === null
+    ? []
+    : Object.entries(value).flatMap(([key, member]) => (key === '$ref' ? [String(member)] : refsIn(member)))
+
+const at = (document: Document, ref: string): unknown =>
+  ref
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], document)
+
+const follow = (document: Document, response: Response): Response =>
+  response.$ref === undefined ? response : ((at(document, response.$ref) as Response | undefined) ?? {})
+
+const dateTime = (text: string) => !Number.isNaN(Date.parse(text)) && text.includes('T')
+
+function compile(document: Document, schema: object): ValidateFunction {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true, formats: { 'date-time': dateTime } })
+  return ajv.compile({ allOf: [resolved(document, schema)] })
+}
+
+/** With each `$ref` into the document replaced by what it leads to. */
+function resolved(document: Document, schema: unknown): object {
+  return JSON.parse(JSON.stringify(schema), (_key, value: { $ref?: string }) =>
+    typeof value?.$ref === 'string' ? resolved(document, at(document, value.$ref)) : value
+  )
+}
+
+/** Where answers differ from what the document says of them, and which of its routes no answer came from. */
+export function unlike(value: unknown, heard: readonly Heard[]): { faults: string[]; routes: { unheard: string[] } } {
+  const document = value as Document
+  const operations = operationsOf(document).map(one => ({ ...one, pattern: patternOf(one.path), heard: false }))
+  const faults = heard.flatMap(({ request, answer }) => {
+    const path = request.path.split('?', 1)[0]!
+    const found = operations.filter(one => one.method === request.method.toLowerCase() && one.pattern.test(path))
+    const operation = found.find(one => one.path === path) ?? found[0]
+    if (!operation) return []
+    operation.heard ||= answer.status < 300
+    return answerFaults(document, operation.operation, answer).map(fault => `${operation.name} ${answer.status}: ${fault}`)
+  })
+  return { faults: [...new Set(faults)], routes: { unheard: operations.filter(one => !one.heard).map(one => one.name) } }
+}
+
+const patternOf = (path: string) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
+
+function answerFaults(document: Document, { responses }: Operation, answer: Heard['answer']): string[] {
+  const response = responses[String(answer.status)]
+  if (!response) return ['is not among the responses']
+  const { content } = follow(document, response)
+  const type = (answer.headers['content-type'] ?? '').split(';', 1)[0]!
+  if (!content) return faultsIf(answer.text !== '', 'has a body that is not described')
+  const described = content[type]
+  if (!described) return [`is ${type}, described are ${Object.keys(content).join(', ')}`]
+  if (type !== 'application/json') return []
+  const validate = validatorFor(document, described.schema)
+  return validate(answer.body) ? [] : (validate.errors ?? []).map(error => `${error.instancePath} ${error.message}`)
+}
+
+const validators = new Map<string, ValidateFunction>()
+
+function validatorFor(document: Document, schema: object): ValidateFunction {
+  const key = JSON.stringify(schema)
+  const known = validators.get(key) ?? compile(document, { ...schema })
+  validators.set(key, known)
+  return known
+}

@@ -1,0 +1,79 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { post } from './support/service.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const environment = (home: string) => ({ PATH: process.env.PATH, HOME: process.env.HOME, SVC_HOME: home })
+
+/** Packs every package that is published; returns the tarballs. */
+async function packAll(into: string): Promise<string[]> {
+  await run('npm', ['run', '--silent', 'build'], { cwd: ROOT })
+  await run('npm', ['pack', '--workspaces', '--ignore-scripts', '--pack-destination', into], { cwd: ROOT })
+  const tarballs = (await readdir(into)).filter(name => name.endsWith('.tgz') && !name.startsWith('svc-example-'))
+  return tarballs.map(name => join(into, name))
+}
+
+describe('the packed packages', function () {
+  this.timeout(180_000)
+  let folder: string
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-packed-'))
+    const tarballs = await packAll(folder)
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'somebody', private: true, type: 'module' }))
+    await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs], { cwd: folder })
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  const svc = (args: string[]) => [process.execPath, [join(folder, 'node_modules', '@svc', 'cli', 'bin', 'svc.js'), ...args]] as const
+
+  it('serve and chat in an empty folder with nothing of the workspace around', async () => {
+    const [command, args] = svc(['serve', '--port', '0', '--json'])
+    const home = join(folder, 'home')
+    const child = spawn(command, args, { cwd: folder, env: environment(home), stdio: ['ignore', 'pipe', 'inherit'] })
+    const gone = once(child, 'exit')
+    try {
+      const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+      const { url } = JSON.parse(line) as { url: string }
+      const { status, body } = await post(`${url}/api/v1/chat`, { message: 'Hello from a tarball\n/tool current_time {}' })
+      expect(status).to.equal(200)
+      expect(body.response).to.contain('Hello from a tarball')
+      expect(body.tools_used).to.have.length(1)
+    } finally {
+      child.kill('SIGTERM')
+      await gone
+    }
+    expect(child.exitCode).to.equal(0)
+  })
+
+  it('answer svc chat without a server, and show their help', async () => {
+    const [command, args] = svc(['chat', 'Hello again'])
+    const { stdout } = await run(command, args, { cwd: folder, env: environment(join(folder, 'other')) })
+    expect(stdout).to.contain('Hello again')
+    const [, help] = svc(['--help'])
+    expect((await run(command, help, { cwd: folder, env: environment(join(folder, 'other')) })).stdout).to.contain('serve')
+  })
+
+  it('load a plugin and a configuration in TypeScript that import the installed core', async () => {
+    await writeFile(join(folder, 'hello.ts'), HELLO)
+    await writeFile(join(folder, 'svc.config.ts'), `import { defineConfig } from '@svc/core'\nexport default defineConfig({ plugins: ['./hello.ts'] })\n`)
+    const [command, args] = svc(['plugins', '--json'])
+    const { stdout } = await run(command, args, { cwd: folder, env: environment(join(folder, 'third')) })
+    expect(stdout).to.contain('"hello"')
+  })
+})
+
+const HELLO = `import { definePlugin } from '@svc/core'
+import { Routes } from '@svc/core/contracts'
+export default definePlugin({
+  setup: scope => void scope.add(Routes, 'hello', { method: 'GET', path: '/hello', summary: 'Says hello', handle: async () => ({ body: {} }) }),
+})
+`
