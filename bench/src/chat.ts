@@ -20,7 +20,7 @@ export const chatLoad = (port: number, connections: number, ms: number): Load =>
 })
 
 const CONNECTIONS = 64
-const WARM = 2
+const WARM = 5
 
 /** Local chat with conversations in memory, access log, metrics and validation on. */
 export async function* chat({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {

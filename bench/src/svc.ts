@@ -10,7 +10,7 @@ const built = join(root, 'cli/dist/main.js')
 
 /** Builds what users run, unless `source` is wanted; answers the arguments of Node that start `svc`. */
 export function svcEntry(source: boolean): readonly string[] {
-  if (!source) spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 2, 2] })
+  if (!source) spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'ignore' })
   return !source && existsSync(built) ? [built] : ['--conditions=svc-source', join(root, 'cli/src/main.ts')]
 }
 

@@ -39,7 +39,10 @@ export interface Shell {
   change(key: string, change: ViewChange, use: Use): Promise<void>
   close(use: Use): Promise<void>
 }
-export const Shell = defineService<Shell>('shell', { api: 1, methods: { describe: 'call', setup: 'call', change: 'call', close: 'call' } })
+export const Shell = defineService<Shell>('shell', {
+  api: 1,
+  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call' },
+})
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
 
@@ -51,7 +54,10 @@ export interface Outside {
   remove(path: string, use: Use): Promise<void>
   log(level: Level, facts: object, message: string | undefined, use: Use): Promise<void>
 }
-export const Outside = defineService<Outside>('outside', { api: 1, methods: { add: 'call', tap: 'call', remove: 'call', log: 'call' } })
+export const Outside = defineService<Outside>('outside', {
+  api: 1,
+  methods: { add: 'call', tap: 'call', remove: 'call', log: 'call' },
+})
 
 /** One tap, called from the other side. */
 export interface Tapped {

@@ -1,5 +1,7 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { createRequire } from 'node:module'
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './errors.ts'
+import { surelyFits } from './quick.ts'
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
@@ -29,16 +31,24 @@ export interface Schema<T = unknown> {
 }
 
 const ajvs: { all?: Ajv; first?: Ajv } = {}
-const makeAjv = (allErrors: boolean) =>
-  new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
+/** Loaded with the first value that is not surely good. */
+function makeAjv(allErrors: boolean): Ajv {
+  const { Ajv } = createRequire(import.meta.url)('ajv') as typeof import('ajv')
+  return new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
+}
 const ajvFor = (faults: 'all' | 'first') => (ajvs[faults] ??= makeAjv(faults === 'all'))
+
+/** Compiling costs as much as thousands of quick checks: it is for what is checked again and again. */
+const QUICK_CHECKS = 100
 
 /** Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million. */
 export function schema<T>(json: JsonSchema, options: { readonly faults?: 'all' | 'first' } = {}): Schema<T> {
   let validate: ValidateFunction | undefined
+  let checks = 0
   return {
     json,
     check(value) {
+      if (validate === undefined && ++checks <= QUICK_CHECKS && surelyFits(json, value)) return []
       validate ??= ajvFor(options.faults ?? 'all').compile(json as object)
       return validate(value) ? [] : faultsOf(validate.errors ?? [])
     },

@@ -13,6 +13,7 @@ export interface Watch {
 interface Opened {
   readonly kind: string
   readonly plugin: string
+  readonly stack: string
   readonly resource: WeakRef<Resource>
 }
 /** Handles and timers as `async_hooks` shows them; without `hasRef` it is a request, which ends by itself. */
@@ -32,8 +33,15 @@ let hook: AsyncHook | undefined
 
 function note(id: number, type: string, _trigger: number, resource: Resource): void {
   const owner = owners.getStore()
-  if (owner && 'hasRef' in resource)
-    owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, resource: new WeakRef(resource) })
+  if (!owner || !('hasRef' in resource)) return
+  const { stack = '' } = new Error()
+  owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, stack, resource: new WeakRef(resource) })
+}
+
+/** Where it was opened: the first line of the stack that is neither Node's nor this file's. */
+function placeOf({ stack }: Opened): string {
+  const line = stack.split('\n').find(one => one.includes('file:') && !one.includes(import.meta.url))
+  return line?.match(/[^/]+:\d+(?=:\d+\)?$)/)?.[0] ?? 'unknown'
 }
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -76,8 +84,11 @@ export function watchLeftovers(): Watch {
 }
 
 function leftOpen(left: readonly Opened[]): SvcError {
-  const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({ plugin, kinds: all.map(one => one.kind) }))
-  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.kinds.join(', ')}`).join('\n'), {
+  const open = [...Map.groupBy(left, one => one.plugin)].map(([plugin, all]) => ({
+    plugin,
+    things: all.map(one => `${one.kind} (${placeOf(one)})`),
+  }))
+  return svcError('LEFTOVERS', open.map(one => `${one.plugin} left open: ${one.things.join(', ')}`).join('\n'), {
     plugin: open.map(one => one.plugin).join(', '),
     details: { open },
     mend: 'give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',

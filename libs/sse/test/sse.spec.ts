@@ -19,7 +19,9 @@ describe('an event stream', () => {
 
   it('is the same however its bytes are cut, with each kind of line end', () => {
     for (const end of ['\n', '\r\n', '\r']) {
-      const all = bytes(['event: a', 'data: ä€😀', 'data: second', '', ': comment', 'data:x', 'id: 7', 'retry: 50', '', ''].join(end))
+      const all = bytes(
+        ['event: a', 'data: ä€😀', 'data: second', '', ': comment', 'data:x', 'id: 7', 'retry: 50', '', ''].join(end)
+      )
       for (let size = 1; size <= all.length; size++) {
         const parser = createEventParser()
         const events: ServerEvent[] = []
@@ -43,7 +45,9 @@ describe('an event stream', () => {
   it('gives up an event that is too large, in whatever pieces it comes', () => {
     const parser = createEventParser(10)
     expect(parser.push(bytes('data: 1234\n\n'))).to.have.lengthOf(1)
-    expect(() => parser.push(bytes('data: 123')) && parser.push(bytes('4567'))).to.throw(/10 characters/).with.property('code', 'EVENT_TOO_LARGE')
+    expect(() => parser.push(bytes('data: 123')) && parser.push(bytes('4567')))
+      .to.throw(/10 characters/)
+      .with.property('code', 'EVENT_TOO_LARGE')
     const endless = createEventParser(100)
     expect(() => {
       for (let at = 0; at < 1_000; at++) endless.push(bytes('data: 1\n'))

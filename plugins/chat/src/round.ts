@@ -51,6 +51,11 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
     void room.hooks.modelDone(told, use)
   }
 
+  const close = () => {
+    reader?.close()
+    done()
+  }
+
   /** What a failed call means: another try (then it returns), or the end of the turn. */
   const failed = async (error: unknown): Promise<void> => {
     reader?.close()
@@ -77,16 +82,12 @@ export function createRound(room: ChatRoom, turn: Turn, number: number, withTool
         if (firstMs < 0) firstMs = performance.now() - asked
         if (!step.done) return step.value
         if (answer.finish === undefined) throw modelBroke(turn.who.provider, 'ended its answer without a finish')
-        done()
+        close()
         return undefined
       } catch (error) {
         await failed(error)
       }
     }
-  }
-  const close = () => {
-    reader?.close()
-    done()
   }
   return { answer, next, close }
 }

@@ -94,11 +94,11 @@ describe('chat with bad plugins', () => {
   })
 
   it('does not wait for a provider that heeds no abort', async () => {
-    const deaf = strange(() => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }))
+    const never = () => new Promise<never>(() => undefined)
+    const deaf = strange(() => ({ [Symbol.asyncIterator]: () => ({ next: never, return: never }) }))
     await using house = await chatHouse({ give: [item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 20 } } })
-    expect((await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))).details).to.include({
-      kind: 'timeout',
-    })
+    const { details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))
+    expect(details).to.include({ kind: 'timeout' })
   })
 
   it('refuses an answer without a finish', async () => {

@@ -20,7 +20,7 @@ export function createGates({ config, routing, journal }: GateParts): readonly G
   return [
     requestId,
     route(routing),
-    journal.open, // log and metrics: sees also what later gates refuse
+    x => journal.open(x), // log and metrics: sees also what later gates refuse
     // host and origin, CORS, the cheap gate by address: here
     host,
     authentication,

@@ -15,7 +15,14 @@ export default definePlugin({
   setup(scope, { routes, schemes }) {
     const { config, hooks, log } = scope
     const server = createServer({ config, hooks, log, routes, schemes })
-    scope.tap(Host.hooks.ready, async () => void (await server.listen()), { stage: LAST, limitMs: 30_000 })
+    scope.tap(
+      Host.hooks.ready,
+      async () => {
+        await server.listen()
+        return undefined
+      },
+      { stage: LAST, limitMs: 30_000 }
+    )
     scope.tap(Host.hooks.closing, () => server.drain(), { limitMs: config.shutdown_timeout * 1000 + 2 * TIDY_MS })
     scope.defer(() => server.drain())
     return server.service

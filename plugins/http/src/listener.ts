@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 import type { Server as NodeServer } from 'node:http'
-import type { Log } from '@svc/core'
-import type { Http } from '@svc/core/contracts'
+import type { Log, SlotView } from '@svc/core'
+import type { AuthScheme, Http } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'
 import { listenFailed, portTaken } from './errors.ts'
 import type { Life } from './exchange.ts'
@@ -23,13 +23,13 @@ interface ListenerParts {
   readonly config: ServerConfig
   readonly life: Life
   readonly log: Log
-  hasSchemes(): boolean
+  readonly schemes: SlotView<AuthScheme>
 }
 
 /** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
 export const TIDY_MS = 3_000
 
-export function createListener({ server, config, life, log, hasSchemes }: ListenerParts): Listener {
+export function createListener({ server, config, life, log, schemes }: ListenerParts): Listener {
   const { host } = config
   const works = createWorks()
   const port = () => {
@@ -38,14 +38,15 @@ export function createListener({ server, config, life, log, hasSchemes }: Listen
   }
   return {
     server,
-    running: works.add,
+    running: work => works.add(work),
     address() {
       const bound = port()
       return bound === undefined ? undefined : { host, port: bound, url: `http://${urlHost(host)}:${bound}` }
     },
     async listen() {
       await bind(server, host, config.port)
-      if (!isLoopback(host) && !hasSchemes()) log.warn({ host }, `everybody who reaches ${host} may use this server: ${MEND}`)
+      if (!isLoopback(host) && schemes.size === 0)
+        log.warn({ host }, `everybody who reaches ${host} may use this server: ${MEND}`)
       log.info({ host, port: port() }, 'listening')
     },
     async drain() {

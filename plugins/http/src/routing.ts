@@ -11,7 +11,7 @@ export interface Bound {
 }
 
 /** What a path leads to. */
-export interface Found {
+interface Found {
   readonly bound?: Bound
   readonly params: Readonly<Record<string, string>>
   /** Methods that the path has; empty: there is no such path. */

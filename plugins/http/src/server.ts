@@ -57,7 +57,7 @@ export function createServer(parts: ServerParts): Server {
     config,
     life,
     log,
-    hasSchemes: () => parts.schemes.size > 0,
+    schemes: parts.schemes,
     server: createNodeServer(optionsOf(config)),
   })
   const handle = koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log)

@@ -53,7 +53,9 @@ describe('a stream', () => {
   it('that fails before its first item is an ordinary error record', async () => {
     await using served = await serve(
       streaming(async function* () {
-        throw svcError('PROVIDER_NOT_FOUND', 'there is no provider "x"', { details: { provider: 'x', available: [] } })
+        if (served.url)
+          throw svcError('PROVIDER_NOT_FOUND', 'there is no provider "x"', { details: { provider: 'x', available: [] } })
+        yield ''
       })
     )
     const { status, body, headers } = await call(`${served.url}/flow`)

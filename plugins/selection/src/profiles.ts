@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { codeOf, type Fault, type Layer, nearest, readConfigFile, schema } from '@svc/core'
 import type { Profile } from '@svc/core/contracts'
@@ -91,18 +91,24 @@ export async function readProfiles(file: string): Promise<Profiles> {
   return { default: first, byName }
 }
 
+/** What `FIRST_PROFILES` says: the file as svc wrote it needs no parser, which would take a tenth of a start to load. */
+const FIRST = { default: 'default', profiles: { default: { description: 'The first configured provider, as it comes' } } }
+
 async function read(file: string): Promise<Layer> {
-  try {
-    return await readConfigFile(file)
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    // another process may write it at the same moment: the content is the same
-    await writeFile(file, FIRST_PROFILES, { mode: 0o600, flag: 'wx' }).catch((left: unknown) => {
-      if (codeOf(left) !== 'EEXIST') throw left
-    })
-    return readConfigFile(file)
-  }
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return writeFirst(file)
+    throw error
+  })
+  return text === FIRST_PROFILES ? { name: basename(file), file, value: FIRST } : readConfigFile(file)
+}
+
+async function writeFirst(file: string): Promise<string> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  // another process may write it at the same moment: the content is the same
+  await writeFile(file, FIRST_PROFILES, { mode: 0o600, flag: 'wx' }).catch((left: unknown) => {
+    if (codeOf(left) !== 'EEXIST') throw left
+  })
+  return FIRST_PROFILES
 }
 
 const place = (file: string, layer: Layer, keys: readonly string[]) => `${basename(file)}:${layer.line?.(keys) ?? 1}`

@@ -1,7 +1,8 @@
-import { type Catalog, checkSize, storeConflict } from '@svc/space'
 import type { Json, StoreChange, StoreOp } from '@svc/core/contracts'
+import { type Catalog, checkSize, storeConflict } from '@svc/space'
 import { type Kept, keep } from './copy.ts'
-import { type Room, thingName } from './room.ts'
+import { createJournal, type Journal } from './journal.ts'
+import type { Room } from './room.ts'
 import type { Table } from './table.ts'
 
 /** The entries of one stream. */
@@ -20,101 +21,104 @@ export interface Held {
 /** What a batch did: its answer, and what watchers hear. */
 export interface Done {
   readonly results: number[]
-  readonly changes: StoreChange[]
+  readonly changes: readonly StoreChange[]
 }
 
+/** What an operation works with. */
+interface Work {
+  readonly held: Held
+  readonly catalog: Catalog
+  readonly journal: Journal
+}
+
+/** About what a record or an entry costs besides its value. */
 const ENTRY = 32
 
-/** Does the operations of checked batches, each of them wholly or not at all. */
+/** Does the operations of checked batches, each batch wholly or not at all. */
 export function createBatches(held: Held, catalog: Catalog, room: Room): { run(ops: readonly StoreOp[]): Done } {
-  let undo: (() => void)[] = []
-  let changes: StoreChange[] = []
-  const touched = new Set<string>()
-
-  const account = (space: string, id: string, bytes: number, count: number) => {
-    room.change(space, id, bytes, count)
-    touched.add(thingName(space, id))
-    undo.push(() => room.change(space, id, -bytes, -count))
-  }
-  const tell = (table: Table, collection: string, key: string) => {
-    if (!table.watched) return
-    const record = table.get(key)?.record
-    changes.push(record ? { collection, ...record } : { collection, key, version: 0 })
-  }
-  const replace = (collection: string, key: string, kept: Kept | undefined) => {
-    const table = held.tables.get(collection)!
-    const before = table.get(key)
-    const version = kept ? (before?.record.version ?? 0) + 1 : 0
-    if (!kept && !before) return 0
-    const row = kept && { record: Object.freeze({ key, version, value: kept.value }), bytes: kept.bytes + key.length + ENTRY }
-    if (row) table.set(row)
-    else table.remove(key)
-    undo.push(() => (before ? table.set(before) : table.remove(key)))
-    account(table.space, key, (row?.bytes ?? 0) - (before?.bytes ?? 0), (row ? 1 : 0) - (before ? 1 : 0))
-    tell(table, collection, key)
-    return version
-  }
-  const append = (log: string, id: string, items: readonly Kept[]) => {
-    const streams = held.logs.get(log)!
-    const stream = streams.get(id) ?? { values: [], bytes: 0 }
-    const [length, size] = [stream.values.length, stream.bytes]
-    if (length === 0) streams.set(id, stream)
-    for (const { value, bytes } of items) {
-      stream.values.push(value)
-      stream.bytes += bytes + ENTRY
-    }
-    undo.push(() => {
-      stream.values.length = length
-      stream.bytes = size
-      if (length === 0) streams.delete(id)
-    })
-    account(catalog.log(log), id, stream.bytes - size, items.length)
-    return stream.values.length
-  }
-  const drop = (log: string, id: string) => {
-    const streams = held.logs.get(log)!
-    const stream = streams.get(id)
-    if (!stream) return 0
-    streams.delete(id)
-    undo.push(() => streams.set(id, stream))
-    account(catalog.log(log), id, -stream.bytes, -stream.values.length)
-    return 0
-  }
-  const evict = (space: string, id: string) => {
-    for (const [name, table] of held.tables) if (table.space === space) replace(name, id, undefined)
-    for (const log of catalog.space(space).logs ?? []) drop(log, id)
-  }
-  const one = (op: StoreOp, at: number, kept: readonly Kept[]): number => {
-    if (op.op === 'put' || op.op === 'delete') {
-      expect(at, op.ifVersion, held.tables.get(op.collection)!.get(op.key)?.record.version ?? 0)
-      return replace(op.collection, op.key, kept[0])
-    }
-    if (op.op === 'append') {
-      expect(at, op.ifLength, held.logs.get(op.log)!.get(op.id)?.values.length ?? 0)
-      return kept.length === 0 ? (held.logs.get(op.log)!.get(op.id)?.values.length ?? 0) : append(op.log, op.id, kept)
-    }
-    if (op.op === 'drop') return drop(op.log, op.id)
-    const before = held.versions.get(op.space)!
-    held.versions.set(op.space, op.version)
-    undo.push(() => held.versions.set(op.space, before))
-    return 0
-  }
   return {
     run(ops) {
       const kept = keepAll(ops)
-      undo = []
-      changes = []
-      touched.clear()
+      const work = { held, catalog, journal: createJournal(room) }
       try {
-        const results = ops.map((op, at) => one(op, at, kept[at]!))
-        room.fit(touched, evict)
-        return { results, changes }
+        const results = ops.map((op, at) => one(work, op, at, kept[at]!))
+        room.fit(work.journal.touched, (space, id) => evict(work, space, id))
+        return { results, changes: work.journal.changes }
       } catch (error) {
-        for (const step of undo.reverse()) step()
+        work.journal.rollBack()
         throw error
       }
     },
   }
+}
+
+function one(work: Work, op: StoreOp, at: number, kept: readonly Kept[]): number {
+  const { held } = work
+  if (op.op === 'put' || op.op === 'delete') {
+    expect(at, op.ifVersion, held.tables.get(op.collection)!.get(op.key)?.record.version ?? 0)
+    return replace(work, op.collection, op.key, kept[0])
+  }
+  if (op.op === 'append') {
+    const length = held.logs.get(op.log)!.get(op.id)?.values.length ?? 0
+    expect(at, op.ifLength, length)
+    return kept.length === 0 ? length : append(work, op.log, op.id, kept)
+  }
+  return op.op === 'drop' ? drop(work, op.log, op.id) : migrated(work, op.space, op.version)
+}
+
+function replace({ held, journal }: Work, collection: string, key: string, kept: Kept | undefined): number {
+  const table = held.tables.get(collection)!
+  const before = table.get(key)
+  if (!kept && !before) return 0
+  const version = kept ? (before?.record.version ?? 0) + 1 : 0
+  const row = kept && { record: Object.freeze({ key, version, value: kept.value }), bytes: kept.bytes + key.length + ENTRY }
+  if (row) table.set(row)
+  else table.remove(key)
+  journal.undone(() => (before ? table.set(before) : table.remove(key)))
+  journal.account(table.space, key, (row?.bytes ?? 0) - (before?.bytes ?? 0), (row ? 1 : 0) - (before ? 1 : 0))
+  journal.tell(table, collection, key)
+  return version
+}
+
+function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly Kept[]): number {
+  const streams = held.logs.get(log)!
+  const stream = streams.get(id) ?? { values: [], bytes: 0 }
+  const [length, size] = [stream.values.length, stream.bytes]
+  if (length === 0) streams.set(id, stream)
+  for (const { value, bytes } of items) {
+    stream.values.push(value)
+    stream.bytes += bytes + ENTRY
+  }
+  journal.undone(() => {
+    stream.values.length = length
+    stream.bytes = size
+    if (length === 0) streams.delete(id)
+  })
+  journal.account(catalog.log(log), id, stream.bytes - size, items.length)
+  return stream.values.length
+}
+
+function drop({ held, catalog, journal }: Work, log: string, id: string): number {
+  const streams = held.logs.get(log)!
+  const stream = streams.get(id)
+  if (!stream) return 0
+  streams.delete(id)
+  journal.undone(() => streams.set(id, stream))
+  journal.account(catalog.log(log), id, -stream.bytes, -stream.values.length)
+  return 0
+}
+
+function migrated({ held, journal }: Work, space: string, version: number): number {
+  const before = held.versions.get(space)!
+  held.versions.set(space, version)
+  journal.undone(() => held.versions.set(space, before))
+  return 0
+}
+
+/** Gives up a thing: what shares its key within its space. */
+function evict(work: Work, space: string, id: string): void {
+  for (const [name, table] of work.held.tables) if (table.space === space) replace(work, name, id, undefined)
+  for (const log of work.catalog.space(space).logs ?? []) drop(work, log, id)
 }
 
 function expect(op: number, expected: number | undefined, actual: number): void {

@@ -38,20 +38,7 @@ export function createMemoryStore(limits: RoomLimits): MemoryStore {
       enter(use.signal)
       return { version: open(space, catalog, held) }
     },
-    async get(collection, key, use) {
-      enter(use.signal)
-      catalog.collection(collection)
-      return held.tables.get(collection)!.get(key)?.record
-    },
-    async range(collection, query, use) {
-      enter(use.signal)
-      return range(collection, query, catalog, held)
-    },
-    async read(log, id, query, use) {
-      enter(use.signal)
-      checkRead(log, id, query, catalog)
-      return read(held.logs.get(log)!.get(id)?.values ?? [], query)
-    },
+    ...createReads(catalog, held, enter),
     async batch(ops, { fence }, use) {
       enter(use.signal)
       checkOps(ops, catalog)
@@ -90,6 +77,25 @@ export function createMemoryStore(limits: RoomLimits): MemoryStore {
       closed = true
       leases.queue.close()
       changes.close()
+    },
+  }
+}
+
+function createReads(catalog: Catalog, held: Held, enter: (signal: AbortSignal) => void): Pick<Store, 'get' | 'range' | 'read'> {
+  return {
+    async get(collection, key, use) {
+      enter(use.signal)
+      catalog.collection(collection)
+      return held.tables.get(collection)!.get(key)?.record
+    },
+    async range(collection, query, use) {
+      enter(use.signal)
+      return range(collection, query, catalog, held)
+    },
+    async read(log, id, query, use) {
+      enter(use.signal)
+      checkRead(log, id, query, catalog)
+      return read(held.logs.get(log)!.get(id)?.values ?? [], query)
     },
   }
 }

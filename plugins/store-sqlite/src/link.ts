@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { Space } from '@svc/core/contracts'
 import { storeClosed } from '@svc/space'
 import { refusedError, tooManyWrites, writerGone } from './errors.ts'
+import { createPending } from './pending.ts'
 import { type Answer, eachDone, type FromWriter, type Job, pack, type ToWriter, type Word, type WriterData } from './wire.ts'
 
 /** The event loop's end of the writer's thread. */

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { createSession } from './session.ts'
+import { createSession, type GroupDone } from './session.ts'
 import { isBusy, wordsFor } from './trouble.ts'
 import {
   type FromWriter,
@@ -68,7 +68,7 @@ const charsOf = (job: Job) =>
     : 0
 const textsOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
 
-async function commit(jobs: readonly Job[]): Promise<ReturnType<typeof session.run>> {
+async function commit(jobs: readonly Job[]): Promise<GroupDone> {
   const until = Date.now() + busyMs
   for (;;) {
     try {

@@ -20,7 +20,7 @@ const chatBody = object(
   ['message']
 )
 
-export const tokensSchema = object({ input: INTEGER, output: INTEGER, total: INTEGER })
+const tokens = object({ input: INTEGER, output: INTEGER, total: INTEGER })
 
 const toolUse = object(
   { tool: STRING, call_id: STRING, arguments: OBJECT, success: BOOLEAN, duration_ms: INTEGER, error: STRING },
@@ -33,7 +33,7 @@ const chatReply = object({
   provider: STRING,
   model: STRING,
   conversation_id: STRING,
-  tokens_used: tokensSchema,
+  tokens_used: tokens,
   duration_ms: INTEGER,
   tools_used: list(toolUse),
 })

@@ -1,0 +1,279 @@
+import { definePlugin, defineService, findConfig, formatError, schema, startHost } from '@svc/core'
+import { expect } from 'chai'
+import {
+  entry,
+  folder,
+  Greeter,
+  greeter,
+  packageFiles,
+  PLAIN_PLUGIN,
+  problemOf,
+  problemsOf,
+  word,
+  Words,
+} from './support/kernel.ts'
+
+const nothing = () => definePlugin({ setup() {} })
+const Clock = defineService<{ now(): Promise<number> }>('clock', { api: 1, methods: { now: 'call' } })
+const Radio = defineService<{ play(): Promise<number> }>('radio', { api: 1, methods: { play: 'call' } })
+const clock = { now: async () => 1 }
+
+describe('a start that fails before anything is set up', () => {
+  it('names a plugin that no place has, and where it was looked for', async () => {
+    await using dir = await folder()
+    const error = await problemOf({ plugins: ['svc-plugin-nowhere'], from: [dir.url] })
+    expect(error).to.include({ code: 'PLUGIN_UNKNOWN', plugin: 'svc-plugin-nowhere' })
+    expect(error.mend).to.equal('install it (npm install svc-plugin-nowhere), mend the name, or take it out of "plugins"')
+    expect(error.message).to.include(dir.path.split('/').at(-1)).and.not.include(dir.path)
+  })
+
+  it('names a folder that is not there', async () => {
+    await using dir = await folder()
+    expect(await problemOf({ plugins: ['./gone'], from: [dir.url] })).to.include({ code: 'PLUGIN_UNKNOWN', plugin: './gone' })
+  })
+
+  it('names every fault of a manifest, with the line of the first', async () => {
+    const svc = { api: 1, kind: 'tool', contributes: { tools: 'weather' }, permisions: {} }
+    await using dir = await folder(packageFiles('svc-plugin-bad', svc, PLAIN_PLUGIN))
+    const error = await problemOf({ plugins: ['svc-plugin-bad'], from: [dir.url] })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-bad', mend: 'did you mean "permissions"?' })
+    expect(error.message).to.include('svc.permisions is no known key').and.include('svc.contributes.tools must be array')
+    expect(error.where).to.match(/^package\.json:1[0-9]$/)
+  })
+
+  it('names the line where a package.json is no JSON', async () => {
+    await using dir = await folder({ 'plug/package.json': '{\n  "name": "plug",\n  "svc": { "api": 1 "kind": "tool" }\n}' })
+    const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug', where: 'package.json:3', mend: 'mend the file' })
+  })
+
+  for (const text of ['null', '[]', '{ "name": 5 }', '{ "svc": {} }', '{'])
+    it(`refuses the package.json ${text} in its own words`, async () => {
+      await using dir = await folder({ 'plug/package.json': text })
+      const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
+      expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug' })
+      expect(error.where).to.match(/^package\.json/)
+      expect(error.mend).to.be.a('string')
+    })
+
+  it('refuses a package that is no plugin', async () => {
+    await using dir = await folder({ 'plug/package.json': { name: 'left-pad' } })
+    const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'left-pad', mend: 'add "svc": { "api": 1, "kind": "tool" }' })
+  })
+
+  it('refuses a manifest of a newer api, with its line', async () => {
+    await using dir = await folder(packageFiles('svc-plugin-new', { api: 2, kind: 'tool', novelty: true }, PLAIN_PLUGIN))
+    const error = await problemOf({ plugins: ['svc-plugin-new'], from: [dir.url] })
+    expect(error).to.include({ code: 'MANIFEST_NEWER', plugin: 'svc-plugin-new', where: 'package.json:7' })
+    expect(error.mend).to.equal('update svc, or install a version of svc-plugin-new for api 1')
+    expect(error.details).to.deep.equal({ api: 2, host: 1 })
+  })
+
+  it('names a module that cannot be imported, and keeps why', async () => {
+    const svc = { api: 1, kind: 'tool' }
+    const code = { throws: 'throw new Error("no luck")', empty: 'export default 5', broken: 'export default {' }
+    for (const [name, text] of Object.entries(code)) {
+      await using dir = await folder(packageFiles(`svc-plugin-${name}`, svc, text))
+      const error = await problemOf({ plugins: [`svc-plugin-${name}`], from: [dir.url] })
+      expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: `svc-plugin-${name}` })
+      expect(error.mend).to.include('export default definePlugin')
+      expect(error.cause).to.be.instanceOf(Error)
+    }
+  })
+
+  it('names a plugin that is listed twice', async () => {
+    const error = await problemOf({ plugins: [entry('a', nothing()), entry('a', nothing())] })
+    expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', mend: 'keep one entry of it in "plugins"' })
+  })
+
+  it('names both providers of one service', async () => {
+    const other = entry('other', definePlugin({ provides: Greeter, setup: () => ({ greet: async () => '' }) }))
+    const error = await problemOf({ plugins: [greeter(), other] })
+    expect(error).to.include({ code: 'SERVICE_TAKEN', plugin: 'other' })
+    expect(error.message).to.equal('provides the service "greeter", which greeter provides already')
+    expect(error.mend).to.equal('disable one: plugins: [{ use: "greeter", enabled: false }]')
+  })
+
+  it("lets nobody take the host's own service", async () => {
+    const False = defineService<{ report(): Promise<number> }>('host', { api: 1, methods: { report: 'call' } })
+    const error = await problemOf({
+      plugins: [entry('thief', definePlugin({ provides: False, setup: () => ({ report: async () => 1 }) }))],
+    })
+    expect(error).to.include({ code: 'SERVICE_TAKEN', plugin: 'thief' })
+  })
+
+  it('names a service that nobody provides, and one that was probably meant', async () => {
+    const Greter = defineService<Greeter>('greter', { api: 1, methods: { greet: 'call' } })
+    const error = await problemOf({ plugins: [greeter(), entry('guest', definePlugin({ requires: { g: Greter }, setup() {} }))] })
+    expect(error).to.include({ code: 'SERVICE_MISSING', plugin: 'guest' })
+    expect(error.message).to.equal('requires the service "greter", which no loaded plugin provides')
+    expect(error.mend).to.equal('add a plugin that provides "greter" to "plugins" (did you mean "greeter"?)')
+  })
+
+  it('prints a circle as a path', async () => {
+    const a = entry('a', definePlugin({ requires: { r: Radio }, provides: Clock, setup: () => clock }))
+    const b = entry('b', definePlugin({ requires: { c: Clock }, provides: Radio, setup: () => ({ play: async () => 1 }) }))
+    const c = entry('c', definePlugin({ requires: { c: Clock }, setup() {} }))
+    const error = await problemOf({ plugins: [c, a, b] })
+    expect(error).to.include({ code: 'SERVICE_CYCLE', plugin: 'a' })
+    expect(error.message).to.equal('plugins require each other in a circle: a → b → a')
+    expect(error.details).to.deep.equal({ path: ['a', 'b', 'a'] })
+    expect(error.mend).to.include('optional')
+  })
+
+  it('names a contract that differs under one name, of a service, a slot and a hook', async () => {
+    const Older = defineService<Greeter>('greeter', { api: 2, methods: { greet: 'call' } })
+    const OldWords = { ...Words, methods: {} }
+    const hook = { id: 'greeter.before', kind: 'series' } as const
+    const byService = entry('guest', definePlugin({ requires: { g: Older }, setup() {} }))
+    const bySlot = entry('guest', definePlugin({ requires: { words: Words, old: OldWords }, setup() {} }))
+    const byHook = entry('guest', definePlugin({ setup: scope => void scope.tap(hook, () => {}) }))
+    for (const [guest, name] of [
+      [byService, 'greeter'],
+      [bySlot, 'words'],
+      [byHook, 'greeter.before'],
+    ] as const) {
+      const error = await problemOf({ plugins: [greeter(), guest] })
+      expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'guest' })
+      expect(error.message).to.match(new RegExp(`^knows "${name}" in another form than this host: .+ against `))
+      expect(error.mend).to.include('same contract')
+    }
+  })
+
+  it('tells all problems together, as a page each', async () => {
+    await using dir = await folder({ 'plug/package.json': {} })
+    const guest = entry('guest', definePlugin({ requires: { g: Greeter }, setup() {} }))
+    const options = {
+      plugins: ['svc-plugin-nowhere', './plug', guest],
+      from: [dir.url],
+      config: { host: { tap_timeout_ms: 'x' } },
+    }
+    const problems = await problemsOf(options)
+    expect(problems.map(one => one.code)).to.have.members([
+      'PLUGIN_UNKNOWN',
+      'MANIFEST_INVALID',
+      'CONFIG_INVALID',
+      'SERVICE_MISSING',
+    ])
+    const page = formatError(Object.assign(new Error(), { problems }))
+    expect(page).to.include(
+      'SERVICE_MISSING  guest\n  requires the service "greeter", which no loaded plugin provides\n  add a plugin'
+    )
+    expect(page.split('\n\n')).to.have.length(4)
+  })
+
+  it('does not call the keys of a plugin unknown that could not be loaded', async () => {
+    await using dir = await folder()
+    const problems = await problemsOf({ plugins: ['svc-plugin-nowhere'], from: [dir.url], config: { nowhere: { a: 1 } } })
+    expect(problems.map(one => one.code)).to.deep.equal(['PLUGIN_UNKNOWN'])
+  })
+})
+
+describe('a bad configuration', () => {
+  const server = entry(
+    'http',
+    definePlugin({
+      section: 'server',
+      config: schema<{ host: string; port: number; mode: string }>({
+        type: 'object',
+        additionalProperties: false,
+        required: ['host'],
+        properties: { host: { type: 'string' }, port: { type: 'integer', maximum: 65_535 }, mode: { enum: ['a', 'b'] } },
+      }),
+      setup() {},
+    })
+  )
+
+  it('is told with all its faults at once, each with file and line', async () => {
+    await using dir = await folder({
+      'svc.config.yaml': 'log:\n  level: loud\n\n# comment\nserver:\n  port: "80"\n  mode: c\n  prot: 1\nsever:\n  port: 80\n',
+    })
+    const config = await findConfig({ home: dir.file('home'), cwd: dir.path })
+    const problems = await problemsOf({ plugins: [server], config })
+    expect(problems.map(one => [one.code, one.plugin, one.where, one.message, one.mend])).to.deep.equal([
+      [
+        'CONFIG_INVALID',
+        undefined,
+        'svc.config.yaml:2',
+        'log.level must be one of "debug", "info", "warn", "error", "silent", was text "loud"',
+        'mend the value, or take the key out to get its default',
+      ],
+      ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is no known key', 'did you mean "server"?'],
+      ['CONFIG_INVALID', 'http', 'svc.config.yaml:5', 'server.host is required', 'set server.host'],
+      ['CONFIG_UNKNOWN_KEY', 'http', 'svc.config.yaml:8', 'server.prot is no known key', 'did you mean "port"?'],
+      [
+        'CONFIG_INVALID',
+        'http',
+        'svc.config.yaml:6',
+        'server.port must be integer, was text "80"',
+        'mend the value, or take the key out to get its default',
+      ],
+      [
+        'CONFIG_INVALID',
+        'http',
+        'svc.config.yaml:7',
+        'server.mode must be one of "a", "b", was text "c"',
+        'mend the value, or take the key out to get its default',
+      ],
+    ])
+  })
+
+  it('lists what is known where no name is near', async () => {
+    const error = await problemOf({ plugins: [server], config: { server: { host: 'x', certificate: 1 } } })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', where: 'given', mend: 'known here: host, mode, port' })
+  })
+
+  it('refuses keys for a plugin that has none', async () => {
+    const bare = entry('bare', definePlugin({ section: 'bare', setup() {} }))
+    const error = await problemOf({ plugins: [bare], config: { bare: { colour: 1 } } })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', plugin: 'bare', message: 'bare.colour is no known key' })
+  })
+
+  it('never shows a secret', async () => {
+    const keys = {
+      api_key: { type: 'integer' },
+      api_keys: { type: 'array', items: { type: 'integer' } },
+      'x-api-key': { enum: [1] },
+    }
+    const secretive = entry('s', definePlugin({ section: 's', config: schema({ properties: keys }), setup() {} }))
+    const config = { s: { api_key: 'sk-geheim', api_keys: ['sk-geheim'], 'x-api-key': 'sk-geheim' } }
+    const problems = await problemsOf({ plugins: [secretive], config })
+    expect(problems).to.have.length(3)
+    expect(JSON.stringify(problems) + problems.map(formatError).join()).to.not.include('geheim')
+  })
+
+  it('is frozen once it is good, and has its defaults', async () => {
+    let seen: { deep: { list: number[] } } | undefined
+    const properties = { deep: { type: 'object', default: {}, properties: { list: { default: [1] } } } }
+    const plugin = definePlugin({
+      section: 's',
+      config: schema<{ deep: { list: number[] } }>({ type: 'object', properties }),
+      setup: scope => void (seen = scope.config),
+    })
+    await using _host = await startHost({ plugins: [entry('s', plugin)] })
+    expect(seen).to.deep.equal({ deep: { list: [1] } })
+    expect(() => seen?.deep.list.push(2)).to.throw(TypeError)
+  })
+})
+
+describe('a setup that adds what it may not', () => {
+  const adds = (name: string, item: string, more = {}) =>
+    entry(name, definePlugin({ setup: scope => void scope.add(Words, item, word(item)) }), more)
+
+  it('names both who add one name to a slot', async () => {
+    const error = await problemOf({ plugins: [adds('first', 'hello'), adds('second', 'hello')] })
+    expect(error).to.include({ code: 'NAME_TAKEN', plugin: 'second' })
+    expect(error.message).to.equal('adds "hello" to words, where first has added that name already')
+    expect(error.mend).to.equal('rename one of the two, or disable one of the plugins')
+  })
+
+  it('names a contribution that the manifest does not declare, and the words to add', async () => {
+    const manifest = { api: 1, kind: 'word', contributes: { words: ['hello', 'h*__*'] } }
+    const error = await problemOf({
+      plugins: [adds('a', 'hello', { manifest }), adds('b', 'hi__x', { manifest }), adds('c', 'hi', { manifest })],
+    })
+    expect(error).to.include({ code: 'CONTRIBUTION_UNDECLARED', plugin: 'c' })
+    expect(error.mend).to.equal('add it to its package.json: "svc": { "contributes": { "words": ["hi"] } }')
+  })
+})

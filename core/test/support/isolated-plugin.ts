@@ -1,0 +1,57 @@
+import { writeFileSync } from 'node:fs'
+import { definePlugin, schema } from '@svc/core'
+import { Clock, Gadgets } from './clock.ts'
+import { createClock } from './create-clock.ts'
+import { Bells } from './bells.ts'
+
+// A plugin for the tests of isolation; the same file runs in the host's process and in one of its own.
+interface BellConfig {
+  readonly colour: string
+  readonly trace?: string
+  readonly taken?: boolean
+}
+export default definePlugin({
+  section: 'bells',
+  config: schema<BellConfig>({
+    type: 'object',
+    properties: { colour: { type: 'string', default: 'red' }, trace: { type: 'string' }, taken: { type: 'boolean' } },
+    additionalProperties: false,
+  }),
+  requires: { clock: Clock, gadgets: Gadgets },
+  provides: Bells,
+  setup(scope, { clock, gadgets }) {
+    const trace = (what: string) => scope.config.trace && writeFileSync(scope.config.trace, `${what}\n`, { flag: 'a' })
+    const remove: (() => void)[] = []
+    scope.add(Gadgets, scope.config.taken ? 'horn' : 'bell', {
+      colour: scope.config.colour,
+      press: async (times, use) => `${await clock.echo('ding', use)} ${times} ${use.principal.id}`,
+      async *hum() {
+        try {
+          for (let i = 0; ; i++) yield `hum ${i}`
+        } finally {
+          trace('hum ended')
+        }
+      },
+    })
+    scope.tap(Clock.hooks.ring, async (value, use) => (value === 'wake' ? `${value} up, ${use.requestId}` : undefined))
+    scope.defer(() => trace('closed'))
+    scope.log.info({ colour: scope.config.colour }, 'the bell is hung')
+    return {
+      pid: async () => process.pid,
+      env: async name => process.env[name],
+      seen: async () => gadgets.entries().map(([name, { colour }]) => `${name} ${colour} of ${gadgets.owner(name)}`),
+      press: (name, use) => gadgets.get(name)!.press(3, use),
+      toll: async (value, use) => scope.hooks.tolled(value, use),
+      async grow(name) {
+        remove.push(scope.add(Gadgets, name, { colour: 'green', press: async () => 'grown', async *hum() {} }))
+      },
+      async shrink() {
+        remove.pop()?.()
+      },
+      async die() {
+        process.exit(9)
+      },
+      chimes: createClock().count,
+    }
+  },
+})

@@ -1,0 +1,104 @@
+import { expect } from 'chai'
+import { call, post, raw, serve } from './support/client.ts'
+import { find, GOOD, say } from './support/routes.ts'
+
+describe('bad input', () => {
+  let served: Awaited<ReturnType<typeof serve>>
+  let url = ''
+  before(async () => {
+    served = await serve({ say, find })
+    url = served.url
+  })
+  after(() => served.host.close())
+  afterEach(async () => {
+    const { status } = await post(`${url}/say`, GOOD)
+    expect(status, 'the server is healthy afterwards').to.equal(200)
+  })
+
+  describe('in a path or query', () => {
+    it('answers an unknown route with NOT_FOUND', async () => {
+      const reply = await call(`${url}/nothing/here?x=secret`)
+      expect([reply.status, reply.body.error_code, reply.body.success]).to.deep.equal([404, 'NOT_FOUND', false])
+      expect(reply.text).not.to.include('secret')
+    })
+
+    it('answers a wrong method with METHOD_NOT_ALLOWED and the right ones', async () => {
+      const reply = await call(`${url}/say`, { method: 'DELETE' })
+      expect([reply.status, reply.body.error_code]).to.deep.equal([405, 'METHOD_NOT_ALLOWED'])
+      expect(reply.headers.get('allow')).to.equal('POST, OPTIONS')
+    })
+
+    it('answers HEAD like GET, without a body', async () => {
+      const head = await call(`${url}/things/a`, { method: 'HEAD' })
+      const get = await call(`${url}/things/a`)
+      expect([head.status, head.text]).to.deep.equal([200, ''])
+      expect(head.headers.get('content-length')).to.equal(get.headers.get('content-length'))
+    })
+
+    it('answers OPTIONS with the methods', async () => {
+      const reply = await call(`${url}/things/a`, { method: 'OPTIONS' })
+      expect([reply.status, reply.headers.get('allow')]).to.deep.equal([204, 'GET, HEAD, OPTIONS'])
+    })
+
+    for (const id of ['%zz', '%00', '%2e%2e%2f', 'a%20b', '%F0%9F%98%80', 'x'.repeat(4_000)])
+      it(`hands on an absurd id as it is: ${id.slice(0, 20)}`, async () => {
+        const { status } = await call(`${url}/things/${id}`)
+        expect(status).to.equal(200)
+      })
+
+    it('checks numbers of a query', async () => {
+      const replies = await Promise.all(['0', 'abc', '1.5', '', '1e1', '9'].map(limit => call(`${url}/things/a?limit=${limit}`)))
+      expect(replies.map(one => one.status)).to.deep.equal([400, 400, 400, 400, 400, 200])
+      expect(replies[1]!.body).to.deep.include({ error_code: 'INVALID_VALUE' })
+      expect(replies[1]!.body.details).to.deep.include({ field: 'limit', value: 'abc' })
+    })
+
+    it('refuses a query parameter that is given twice', async () => {
+      const reply = await call(`${url}/things/a?word=a&word=b`)
+      expect(reply.body).to.deep.include({ error_code: 'INVALID_VALUE' })
+      expect(reply.body.details).to.deep.include({ field: 'word', reason: 'is given more than once' })
+    })
+
+    it('lets a __proto__ in a query change nothing', async () => {
+      const { status, body } = await call(`${url}/things/a?__proto__=x&toString=y`)
+      expect([status, body.query]).to.deep.equal([200, JSON.parse('{"__proto__":"x","toString":"y"}')])
+    })
+  })
+
+  describe('in the protocol', () => {
+    const malformed = (title: string, bytes: string, status = 400, code = 'INVALID_VALUE') =>
+      it(title, async () => {
+        const reply = await raw(url, bytes)
+        expect([reply.status, reply.body.success, reply.body.error_code]).to.deep.equal([status, false, code])
+        expect(reply.head).to.match(/x-request-id: \S+/i)
+      })
+    const head = 'POST /say HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
+
+    malformed('answers what is no HTTP', 'hello\r\n\r\n')
+    malformed('answers an unknown method', 'BREW /say HTTP/1.1\r\nHost: x\r\n\r\n')
+    malformed('refuses two lengths', `${head}Content-Length: 5\r\nContent-Length: 6\r\n\r\n${GOOD}`)
+    malformed('refuses a length that is none', `${head}Content-Length: x\r\n\r\n${GOOD}`)
+    malformed('refuses a length together with chunks', `${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`)
+    malformed('refuses a broken chunk', `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
+    malformed('refuses two media types', `${head}Content-Type: text/plain\r\nContent-Length: ${GOOD.length}\r\n\r\n${GOOD}`)
+    malformed('refuses a missing Host', 'GET /things/a HTTP/1.1\r\nConnection: close\r\n\r\n')
+    malformed('refuses two Hosts', 'GET /things/a HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n')
+    malformed(
+      'refuses headers of 64 KiB',
+      `GET /things/a HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(65_536)}\r\n\r\n`,
+      431,
+      'PAYLOAD_TOO_LARGE'
+    )
+    malformed(
+      'answers the record where a client expects something odd',
+      `${head}Expect: wonders\r\nContent-Length: 2\r\n\r\n{}`,
+      400,
+      'MISSING_FIELD'
+    )
+
+    it('takes a request line that names the whole URL', async () => {
+      const reply = await raw(url, 'GET http://x/things/a?limit=2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+      expect([reply.status, reply.body.query]).to.deep.equal([200, { limit: '2' }])
+    })
+  })
+})

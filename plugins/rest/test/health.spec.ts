@@ -1,0 +1,98 @@
+import { expect } from 'chai'
+import { definePlugin, svcError } from '@svc/core'
+import { type Check, type CheckReport, Routes } from '@svc/core/contracts'
+import { serveRest, use } from './support/house.ts'
+
+const check = (report: CheckReport): Check => ({ probe: async () => report })
+
+describe('GET /health', () => {
+  it('is healthy when all checks are, a cache that is off included', async () => {
+    await using served = await serveRest({
+      checks: { providers: check({ status: 'healthy' }), database: check({ status: 'healthy' }) },
+    })
+    const { status, body } = await served.call('GET', '/health')
+    expect(status).to.equal(200)
+    expect(body).to.deep.equal({
+      status: 'healthy',
+      version: '1.2.3',
+      uptime_seconds: 0,
+      checks: { database: 'healthy', providers: 'healthy', cache: 'healthy' },
+    })
+  })
+
+  it('is degraded when a part is, and shows further checks', async () => {
+    await using served = await serveRest({ checks: { queue: check({ status: 'degraded', reason: 'secret' }) } })
+    const { status, body, text } = await served.call('GET', '/health')
+    expect([status, body.status, body.checks]).to.deep.equal([
+      200,
+      'degraded',
+      { database: 'healthy', providers: 'healthy', cache: 'healthy', queue: 'degraded' },
+    ])
+    expect(text).not.to.include('secret')
+  })
+
+  it('is unhealthy, with 503, when a check fails or throws', async () => {
+    for (const database of [check({ status: 'unhealthy' }), { probe: () => Promise.reject(new Error('secret')) }]) {
+      await using served = await serveRest({ checks: { database } })
+      const { status, body, text } = await served.call('GET', '/health')
+      expect([status, body.status, (body.checks as { database: string }).database]).to.deep.equal([503, 'unhealthy', 'unhealthy'])
+      expect(text).not.to.include('secret')
+    }
+  })
+
+  it('names an optional plugin that failed, and tells no more than its code', async () => {
+    const broken = definePlugin({
+      setup() {
+        throw svcError('KEY_MISSING', 'no key in /secret/place')
+      },
+    })
+    await using served = await serveRest({ more: [{ name: 'broken', use: broken, optional: true }] })
+    const { status, body, text } = await served.call('GET', '/health')
+    expect([status, body.status]).to.deep.equal([200, 'degraded'])
+    expect(body.plugins).to.have.property('broken')
+    expect(text).not.to.include('/secret/place')
+  })
+
+  it('has a word for the process and one for new requests', async () => {
+    await using served = await serveRest()
+    const live = await served.call('GET', '/health/live')
+    const ready = await served.call('GET', '/health/ready')
+    expect([live.status, live.body, ready.status, ready.body]).to.deep.equal([200, { status: 'alive' }, 200, { status: 'ready' }])
+  })
+
+  it('is not ready once the server closes', async () => {
+    const served = await serveRest()
+    const ready = served.host.slot(Routes).get('health_ready')!
+    const closed = served.host.close()
+    const reply = await ready.handle!({ params: {}, query: {}, headers: {}, body: undefined }, use)
+    await closed
+    expect([reply.status, reply.body]).to.deep.equal([503, { status: 'closing' }])
+  })
+})
+
+describe('GET /api/v1/status', () => {
+  it('tells the figures of the server, of each provider and of the cache', async () => {
+    const detail = { p: { healthy: true, requests: 3 }, q: { healthy: false, error: 'unreachable' } }
+    await using served = await serveRest({ checks: { providers: check({ status: 'degraded', detail }) } })
+    await served.call('GET', '/health')
+    const { status, body } = await served.call('GET', '/api/v1/status')
+    expect([status, body]).to.deep.equal([
+      200,
+      {
+        version: '1.2.3',
+        uptime_seconds: 0,
+        requests_total: 2,
+        requests_active: 1,
+        providers: detail,
+        cache: { enabled: false, size: 0, hit_rate: 0 },
+      },
+    ])
+  })
+
+  it('tells of a cache that is there', async () => {
+    const cache = check({ status: 'healthy', detail: { enabled: true, size: 4, hit_rate: 0.5 } })
+    await using served = await serveRest({ checks: { cache } })
+    const { body } = await served.call('GET', '/api/v1/status')
+    expect(body.cache).to.deep.equal({ enabled: true, size: 4, hit_rate: 0.5 })
+  })
+})

@@ -1,0 +1,115 @@
+import { expect } from 'chai'
+import { definePlugin } from '@svc/core'
+import { Routes } from '@svc/core/contracts'
+import { serveRest } from './support/house.ts'
+
+interface Operation {
+  operationId: string
+  requestBody?: { content: Record<string, { schema: { required: string[]; properties: object } }> }
+  parameters?: { name: string; in: string }[]
+  responses: Record<string, { $ref?: string; content?: object }>
+}
+interface Document {
+  openapi: string
+  info: { version: string }
+  paths: Record<string, Record<string, Operation>>
+  components: {
+    schemas: { Error: { properties: { error_code: { enum: string[] } } } }
+    responses: Record<string, { description: string }>
+  }
+}
+
+const documentOf = async (call: Awaited<ReturnType<typeof serveRest>>['call']) =>
+  (await call('GET', '/openapi.json')).body as unknown as Document
+
+describe('GET /openapi.json', () => {
+  it('describes each route with the schemas that check it', async () => {
+    await using served = await serveRest()
+    const { openapi, info, paths } = await documentOf(served.call)
+    expect([openapi, info.version]).to.deep.equal(['3.1.0', '1.2.3'])
+    const chat = paths['/api/v1/chat']!.post!
+    expect(chat.requestBody!.content['application/json']!.schema.required).to.deep.equal(['message'])
+    expect(chat.requestBody!.content['application/json']!.schema.properties).to.have.keys([
+      'message',
+      'provider',
+      'model',
+      'temperature',
+      'max_tokens',
+      'conversation_id',
+      'tools',
+    ])
+    expect(paths['/api/v1/conversations/{id}']!.get!.parameters).to.deep.include({
+      name: 'id',
+      in: 'path',
+      required: true,
+      schema: { type: 'string' },
+    })
+    expect(paths['/api/v1/conversations']!.get!.parameters!.map(one => one.name)).to.deep.equal(['limit', 'cursor'])
+    expect(JSON.stringify(paths)).not.to.include('patternHint')
+  })
+
+  it('has all routes of the document', async () => {
+    await using served = await serveRest()
+    const { paths } = await documentOf(served.call)
+    const routes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`)
+    )
+    expect(routes).to.deep.equal([
+      'POST /api/v1/chat',
+      'POST /api/v1/chat/stream',
+      'GET /api/v1/config/effective',
+      'GET /api/v1/conversations',
+      'POST /api/v1/conversations',
+      'GET /api/v1/conversations/{id}',
+      'DELETE /api/v1/conversations/{id}',
+      'POST /api/v1/mode/switch',
+      'POST /api/v1/model/switch',
+      'GET /api/v1/modes',
+      'POST /api/v1/profile/switch',
+      'GET /api/v1/profiles',
+      'GET /api/v1/providers',
+      'GET /api/v1/status',
+      'GET /api/v1/tools',
+      'GET /health',
+      'GET /health/live',
+      'GET /health/ready',
+      'GET /openapi.json',
+    ])
+  })
+
+  it('lists the codes, and refers only to what it has', async () => {
+    await using served = await serveRest()
+    const document = await documentOf(served.call)
+    expect(document.components.schemas.Error.properties.error_code.enum).to.include.members([
+      'MISSING_FIELD',
+      'INVALID_VALUE',
+      'PROVIDER_ERROR',
+      'RATE_LIMITED',
+    ])
+    const refs = [...JSON.stringify(document).matchAll(/"#\/components\/(\w+)\/(\w+)"/g)]
+    expect(refs).not.to.have.lengthOf(0)
+    for (const [, kind, name] of refs) expect(document.components).to.have.nested.property(`${kind}.${name}`)
+  })
+
+  it('names each operation once', async () => {
+    await using served = await serveRest()
+    const ids = Object.values((await documentOf(served.call)).paths).flatMap(methods =>
+      Object.values(methods).map(one => one.operationId)
+    )
+    expect(new Set(ids).size).to.equal(ids.length)
+  })
+
+  it('is the same text each time, and follows routes that come', async () => {
+    let add = () => {}
+    const later = definePlugin({
+      setup(scope) {
+        add = () => void scope.add(Routes, 'later', { method: 'GET', path: '/later', summary: 'Later', handle: async () => ({}) })
+      },
+    })
+    await using served = await serveRest({ more: [{ name: 'later', use: later }] })
+    const texts = [await served.call('GET', '/openapi.json'), await served.call('GET', '/openapi.json')].map(one => one.text)
+    expect(texts[0]).to.equal(texts[1])
+    add()
+    expect((await documentOf(served.call)).paths).to.have.property('/later')
+  })
+})

@@ -1,0 +1,92 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Batches, type BatchContext, createBatches } from './batch.ts'
+import { identityOf, openForWriting } from './file.ts'
+import { createHoldings, type Holdings } from './holdings.ts'
+import { Refusal } from './trouble.ts'
+
+/** The open file with its statements. */
+export interface Connection {
+  readonly db: DatabaseSync
+  readonly identity: string | undefined
+  readonly batches: Batches
+  readonly holdings: Holdings
+  readonly s: Record<'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'trim' | 'forget', StatementSync>
+  /** Whether a commit waits for the disk. */
+  isFull: boolean
+  /** `data_version` and the catalog's counter when the catalog was read. */
+  seen?: unknown
+  seenCatalog?: unknown
+}
+
+/** Keeps the one connection: opened when it is needed, given up after trouble or when another file is in its place. */
+export interface Connections {
+  get(): Connection
+  readonly current: Connection | undefined
+  /** How often the file was opened. */
+  readonly generation: number
+  /** Gives a broken connection up. */
+  abandon(): void
+  close(): void
+}
+
+/** Makes the keeper of the connection to a file. */
+export function createConnections(path: string, context: BatchContext): Connections {
+  let current: Connection | undefined
+  let generation = 0
+
+  const close = () => {
+    const { db } = current ?? {}
+    current = undefined
+    db?.close()
+  }
+  const abandon = () => {
+    try {
+      close()
+    } catch {
+      // A broken file may not even close; the connection is given up all the same.
+    }
+  }
+  return {
+    get current() {
+      return current
+    },
+    get generation() {
+      return generation
+    },
+    get() {
+      const identity = identityOf(path)
+      if (current?.identity === identity && current) return current
+      abandon()
+      if (generation > 0 && identity === undefined) throw gone()
+      current = open(path, context)
+      generation++
+      return current
+    },
+    abandon,
+    close,
+  }
+}
+
+const gone = () =>
+  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'put it back; or start the server again to begin with an empty one')
+
+function open(path: string, context: BatchContext): Connection {
+  const db = openForWriting(path)
+  const s = {
+    begin: db.prepare('BEGIN IMMEDIATE'),
+    commit: db.prepare('COMMIT'),
+    save: db.prepare('SAVEPOINT job'),
+    keep: db.prepare('RELEASE job'),
+    version: db.prepare('PRAGMA data_version'),
+    catalog: db.prepare("SELECT value FROM counters WHERE name = 'catalog'"),
+    probe: db.prepare("UPDATE counters SET value = value + 1 WHERE name = 'probe' RETURNING value"),
+    trim: db.prepare('DELETE FROM feed WHERE gone = 1 AND at < ?'),
+    forget: db.prepare(
+      "UPDATE counters SET value = max(value, coalesce((SELECT max(seq) FROM feed WHERE gone = 1 AND at < ?), 0)) WHERE name = 'forgotten'"
+    ),
+  }
+  return { db, identity: identityOf(path), batches: createBatches(db, context), holdings: createHoldings(db), s, isFull: true }
+}
+
+/** The only column of a statement's first row. */
+export const firstOf = (statement: StatementSync): unknown => Object.values(statement.get() ?? {})[0]
