@@ -52,13 +52,17 @@ function row(path: string, property: Property): string {
 }
 
 function typeOf({ type, enum: words, minimum, maximum, items }: Property): string {
-  if (words) return words.map(word => `\`${word}\``).join(', ')
-  const range = [minimum === undefined ? '' : `from ${minimum}`, maximum === undefined ? '' : `to ${maximum}`].filter(Boolean).join(' ')
-  const kind = type === 'array' && items?.type ? `list of ${items.type}` : [type].flat().join(' or ')
+  if (words) return words.map(word => `\`${String(word)}\``).join(', ')
+  const range = [minimum === undefined ? '' : `from ${minimum}`, maximum === undefined ? '' : `to ${maximum}`]
+    .filter(Boolean)
+    .join(' ')
+  const kind =
+    type === 'array' && items?.type ? `list of ${items.type}` : (Array.isArray(type) ? type : [type ?? 'any']).join(' or ')
   return range ? `${kind}, ${range}` : kind
 }
 
-const table = (title: string, lines: readonly string[]) => `\n## ${title}\n\n| Key | Type | Default | |\n|---|---|---|---|\n${lines.join('\n')}\n`
+const table = (title: string, lines: readonly string[]) =>
+  `\n## ${title}\n\n| Key | Type | Default | |\n|---|---|---|---|\n${lines.join('\n')}\n`
 
 async function pluginTable(name: string): Promise<string> {
   const { default: plugin } = (await import(name)) as { default: Plugin }

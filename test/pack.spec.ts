@@ -33,7 +33,8 @@ describe('the packed packages', function () {
   })
   after(() => rm(folder, { recursive: true, force: true }))
 
-  const svc = (args: string[]) => [process.execPath, [join(folder, 'node_modules', '@svc', 'cli', 'bin', 'svc.js'), ...args]] as const
+  const svc = (args: string[]) =>
+    [process.execPath, [join(folder, 'node_modules', '@svc', 'cli', 'bin', 'svc.js'), ...args]] as const
 
   it('serve and chat in an empty folder with nothing of the workspace around', async () => {
     const [command, args] = svc(['serve', '--port', '0', '--json'])
@@ -64,7 +65,10 @@ describe('the packed packages', function () {
 
   it('load a plugin and a configuration in TypeScript that import the installed core', async () => {
     await writeFile(join(folder, 'hello.ts'), HELLO)
-    await writeFile(join(folder, 'svc.config.ts'), `import { defineConfig } from '@svc/core'\nexport default defineConfig({ plugins: ['./hello.ts'] })\n`)
+    await writeFile(
+      join(folder, 'svc.config.ts'),
+      `import { defineConfig } from '@svc/core'\nexport default defineConfig({ plugins: ['./hello.ts'] })\n`
+    )
     const [command, args] = svc(['plugins', '--json'])
     const { stdout } = await run(command, args, { cwd: folder, env: environment(join(folder, 'third')) })
     expect(stdout).to.contain('"hello"')

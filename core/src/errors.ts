@@ -92,15 +92,18 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best
 }
 
+/** Edits from one word to the other; two neighbours that changed places are one edit. */
 function distance(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
-      const swap = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(swap, row[j]! + 1, next[j - 1]! + 1))
+      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? (before[j - 2] ?? change) + 1 : change
+      next.push(Math.min(change, swapped, row[j]! + 1, next[j - 1]! + 1))
     }
-    row = next
+    ;[before, row] = [row, next]
   }
   return row[b.length]!
 }

@@ -28,11 +28,16 @@ const TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 type Check = (given: unknown, value: unknown, json: Words) => boolean
 
 const ignored: Check = () => true
-const bound = (holds: (value: number, limit: number) => boolean): Check => (limit, value) => !isNumber(value) || holds(value, Number(limit))
-const size = (holds: (length: number, limit: number) => boolean, counts: (value: unknown) => number | undefined): Check => (limit, value) => {
-  const length = counts(value)
-  return length === undefined || holds(length, Number(limit))
-}
+const bound =
+  (holds: (value: number, limit: number) => boolean): Check =>
+  (limit, value) =>
+    !isNumber(value) || holds(value, Number(limit))
+const size =
+  (holds: (length: number, limit: number) => boolean, counts: (value: unknown) => number | undefined): Check =>
+  (limit, value) => {
+    const length = counts(value)
+    return length === undefined || holds(length, Number(limit))
+  }
 const atLeast = (a: number, b: number) => a >= b
 const atMost = (a: number, b: number) => a <= b
 const lengthOf = (value: unknown) => (typeof value === 'string' ? Array.from(value).length : undefined)
@@ -53,9 +58,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   maxLength: size(atMost, lengthOf),
   minItems: size(atLeast, countOf),
   maxItems: size(atMost, countOf),
-  items: (items, value) => !Array.isArray(items) && (!Array.isArray(value) || value.every(item => surelyFits(items as JsonSchema, item))),
+  items: (items, value) =>
+    !Array.isArray(items) && (!Array.isArray(value) || value.every(item => surelyFits(items as JsonSchema, item))),
   required: (names, value) => !isTree(value) || (names as string[]).every(name => has(value, name)),
-  properties: (properties, value) => !isTree(value) || Object.entries(properties as Words).every(([name, json]) => propertyFits(value, name, json as JsonSchema)),
+  properties: (properties, value) =>
+    !isTree(value) || Object.entries(properties as Words).every(([name, json]) => propertyFits(value, name, json as JsonSchema)),
   additionalProperties: (json, value, { properties = {} }) =>
     !isTree(value) ||
     Object.keys(value).every(name => Object.hasOwn(properties as object, name) || surelyFits(json as JsonSchema, value[name])),
@@ -66,6 +73,7 @@ const has = (value: Tree, name: string) => Object.hasOwn(value, name) && value[n
 
 function propertyFits(value: Tree, name: string, json: JsonSchema): boolean {
   const preset = typeof json === 'object' ? json.default : undefined
-  if (!has(value, name) && preset !== undefined) Object.defineProperty(value, name, { value: structuredClone(preset), enumerable: true, writable: true, configurable: true })
+  if (!has(value, name) && preset !== undefined)
+    Object.defineProperty(value, name, { value: structuredClone(preset), enumerable: true, writable: true, configurable: true })
   return !has(value, name) || surelyFits(json, value[name])
 }

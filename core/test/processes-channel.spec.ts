@@ -164,10 +164,6 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
 
     it('finds the same contracts on both sides', () => far.channel.handshake(use))
 
-    it('calls a method that the far item lacks METHOD_UNKNOWN', async () => {
-      expect(await failureOf(far.clock.later!(use))).to.include({ code: 'METHOD_UNKNOWN' })
-    })
-
     it('says so when nothing is offered at a path', async () => {
       expect(await failureOf(far.channel.reach('nowhere', Clock).echo(1, use))).to.include({
         code: 'NOT_OFFERED',
@@ -237,6 +233,8 @@ describe('a channel', () => {
     const bell = near.reach('gadgets.bell', Gadgets, { data: { colour: 'red' }, only: ['press', 'hum'] })
     expect(Object.keys(bell)).to.deep.equal(['colour', 'press', 'hum'])
     expect(await bell.press(2, use)).to.equal('dingding')
+    const whole = near.reach('gadgets.bell', Gadgets)
+    expect(await failureOf(whole.extra!(use))).to.include({ code: 'METHOD_UNKNOWN', plugin: 'far' })
     near.close()
   })
 

@@ -1,4 +1,4 @@
-import { definePlugin, defineService, findConfig, formatError, schema, startHost } from '@svc/core'
+import { definePlugin, defineService, findConfig, formatError, schema, type Series, startHost } from '@svc/core'
 import { expect } from 'chai'
 import {
   entry,
@@ -125,10 +125,14 @@ describe('a start that fails before anything is set up', () => {
   it('names a contract that differs under one name, of a service, a slot and a hook', async () => {
     const Older = defineService<Greeter>('greeter', { api: 2, methods: { greet: 'call' } })
     const OldWords = { ...Words, methods: {} }
-    const hook = { id: 'greeter.before', kind: 'series' } as const
+    const Looking = defineService<Greeter, { before: Series<string> }>('greeter', {
+      api: 1,
+      methods: { greet: 'call' },
+      hooks: { before: 'series' },
+    })
     const byService = entry('guest', definePlugin({ requires: { g: Older }, setup() {} }))
     const bySlot = entry('guest', definePlugin({ requires: { words: Words, old: OldWords }, setup() {} }))
-    const byHook = entry('guest', definePlugin({ setup: scope => void scope.tap(hook, () => {}) }))
+    const byHook = entry('guest', definePlugin({ setup: scope => void scope.tap(Looking.hooks.before, () => {}) }))
     for (const [guest, name] of [
       [byService, 'greeter'],
       [bySlot, 'words'],

@@ -27,7 +27,9 @@ describe('the HTTP contract', () => {
 
   it('is healthy and chats after all of these', async () => {
     expect((await stage.client.get('/health')).body).to.deep.include({ status: 'healthy' })
-    expect((await stage.client.post('/api/v1/chat', { message: 'still there?' })).body).to.deep.include({ response: 'You said: still there?' })
+    expect((await stage.client.post('/api/v1/chat', { message: 'still there?' })).body).to.deep.include({
+      response: 'You said: still there?',
+    })
   })
 
   it('is described by /openapi.json in the form of OpenAPI 3.1', async () => {

@@ -12,7 +12,7 @@ export interface Wire {
 
 /** What an answer must look like. Members that are not named may be there; matchers stand for values. */
 export interface Expectation {
-  readonly status: number
+  readonly status: unknown
   /** Lower case names. */
   readonly headers?: Readonly<Record<string, unknown>>
   readonly body?: unknown
@@ -66,7 +66,8 @@ export const get = (path: string): Request => ({ method: 'GET', path })
 export const remove = (path: string): Request => ({ method: 'DELETE', path })
 
 /** A field of the JSON body of an answer. */
-export const field = (answer: Answer | undefined, name: string): string => String((answer?.body as Record<string, unknown>)?.[name])
+export const field = (answer: Answer | undefined, name: string): string =>
+  String((answer?.body as Record<string, unknown>)?.[name])
 
 /** All tokens in a row, as the text they make. */
 export const reply = (text: unknown): ExpectedEvent => ({ event: 'reply', data: { text } })
@@ -82,7 +83,9 @@ const JSON_TYPE = matching(/^application\/json/)
 const exactRecord = (error_code: string, details: unknown) => exact({ success: false, error: any('text'), error_code, details })
 
 /** Every route that takes a body, with a body that it takes. */
-export const BODY_ROUTES: Readonly<Record<string, { readonly good: Readonly<Record<string, unknown>>; readonly required: readonly string[] }>> = {
+export const BODY_ROUTES: Readonly<
+  Record<string, { readonly good: Readonly<Record<string, unknown>>; readonly required: readonly string[] }>
+> = {
   '/api/v1/chat': { good: { message: 'hi' }, required: ['message'] },
   '/api/v1/chat/stream': { good: { message: 'hi' }, required: ['message'] },
   '/api/v1/conversations': { good: { message: 'hi' }, required: ['message'] },

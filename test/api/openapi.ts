@@ -4,7 +4,12 @@ import type { Heard } from './run.ts'
 interface Operation {
   readonly operationId?: string
   readonly summary?: string
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly schema: object
+  }[]
   readonly requestBody?: { readonly content: Content }
   readonly responses: Readonly<Record<string, Response>>
 }
@@ -18,7 +23,10 @@ interface Document {
   readonly openapi: string
   readonly info: { readonly title: string; readonly version: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, object>>; readonly responses: Readonly<Record<string, Response>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, object>>
+    readonly responses: Readonly<Record<string, Response>>
+  }
 }
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
@@ -34,13 +42,21 @@ export function documentFaults(value: unknown): string[] {
   const operations = operationsOf(document)
   const ids = operations.map(one => one.operation.operationId)
   const answers = [
-    ...operations.flatMap(({ name, operation }) => Object.entries(operation.responses).map(([status, one]) => ({ at: `${name} ${status}`, status, one }))),
-    ...Object.entries(document.components.responses).map(([status, one]) => ({ at: `components.responses.${status}`, status, one })),
+    ...operations.flatMap(({ name, operation }) =>
+      Object.entries(operation.responses).map(([status, one]) => ({ at: `${name} ${status}`, status, one }))
+    ),
+    ...Object.entries(document.components.responses).map(([status, one]) => ({
+      at: `components.responses.${status}`,
+      status,
+      one,
+    })),
   ]
   return [
     ...faultsIf(!/^3\.1\.\d+$/.test(document.openapi), 'openapi is not 3.1'),
     ...faultsIf(!document.info.title || !document.info.version, 'info lacks title or version'),
-    ...Object.keys(document.paths).flatMap(path => faultsIf(!path.startsWith('/') || path.includes(':'), `${path} is no path template`)),
+    ...Object.keys(document.paths).flatMap(path =>
+      faultsIf(!path.startsWith('/') || path.includes(':'), `${path} is no path template`)
+    ),
     ...operations.flatMap(({ method, name }) => faultsIf(!METHODS.includes(method), `${name} is no method`)),
     ...faultsIf(new Set(ids).size < ids.length || ids.includes(undefined), 'operationIds are not unique'),
     ...operations.flatMap(parameterFaults),
@@ -67,7 +83,10 @@ function parameterFaults({ name, path, operation }: ReturnType<typeof operations
 
 function responseFaults(document: Document, place: string, status: string, response: Response): string[] {
   const { description } = follow(document, response)
-  return [...faultsIf(!/^[1-5]\d\d$/.test(status), `${place} is no status`), ...faultsIf(!description, `${place} has no description`)]
+  return [
+    ...faultsIf(!/^[1-5]\d\d$/.test(status), `${place} is no status`),
+    ...faultsIf(!description, `${place} has no description`),
+  ]
 }
 
 function schemasOf(document: Document): { name: string; schema: object }[] {
@@ -97,7 +116,10 @@ const at = (document: Document, ref: string): unknown =>
   ref
     .split('/')
     .slice(1)
-    .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], document)
+    .reduce<unknown>(
+      (value, key) => (value as Record<string, unknown> | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')],
+      document
+    )
 
 const follow = (document: Document, response: Response): Response =>
   response.$ref === undefined ? response : ((at(document, response.$ref) as Response | undefined) ?? {})
@@ -105,7 +127,13 @@ const follow = (document: Document, response: Response): Response =>
 const dateTime = (text: string) => !Number.isNaN(Date.parse(text)) && text.includes('T')
 
 function compile(document: Document, schema: object): ValidateFunction {
-  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true, formats: { 'date-time': dateTime } })
+  const ajv = new Ajv2020({
+    strict: true,
+    strictTypes: false,
+    strictRequired: false,
+    allErrors: true,
+    formats: { 'date-time': dateTime },
+  })
   return ajv.compile({ allOf: [resolved(document, schema)] })
 }
 

@@ -20,7 +20,11 @@ export interface Heard {
 }
 
 /** Starts a service as a sample wants it. */
-export async function openStage({ config, args = [], files = {} }: Pick<Exchange, 'config' | 'args' | 'files'> = {}): Promise<Stage> {
+export async function openStage({
+  config,
+  args = [],
+  files = {},
+}: Pick<Exchange, 'config' | 'args' | 'files'> = {}): Promise<Stage> {
   const [home, cwd] = await Promise.all([newHome(), mkdtemp(join(tmpdir(), 'svc-project-'))])
   const clear = () => Promise.all([home, cwd].map(folder => rm(folder, { recursive: true, force: true })))
   try {
@@ -56,7 +60,8 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
       return judge(request, await stream.rest(), step.expect)
     }
     const request = told(step.request, answers)
-    if ('wire' in request) return judge(request, (await sendWire(service.url, request.wire))[0] ?? SILENCE, step.expect as Told<Expectation>)
+    if ('wire' in request)
+      return judge(request, (await sendWire(service.url, request.wire))[0] ?? SILENCE, step.expect as Told<Expectation>)
     if (!step.hold) return judge(request, await client.send(request), step.expect)
     const stream = await client.stream(request)
     held.push({ stream, request })
@@ -74,7 +79,13 @@ type Told<T> = T | ((answers: readonly Answer[]) => T)
 const told = <T extends object>(value: Told<T>, answers: readonly Answer[]): T =>
   typeof value === 'function' ? (value as (answers: readonly Answer[]) => T)(answers) : value
 
-const SILENCE: Answer = { status: 0, headers: {}, text: '(the connection was closed without an answer)', body: undefined, events: [] }
+const SILENCE: Answer = {
+  status: 0,
+  headers: {},
+  text: '(the connection was closed without an answer)',
+  body: undefined,
+  events: [],
+}
 
 function faultsOf(answer: Answer, { status, headers, body, text, events }: Expectation): readonly string[] {
   return [
@@ -101,9 +112,15 @@ function gathered(events: readonly SentEvent[]): { event: string; data: unknown 
 const MOST = 2000
 
 function complaint({ source }: Exchange, request: Request | Wire, answer: Answer, faults: readonly string[]): string {
-  const sent = 'wire' in request ? shown(String(request.wire), MOST) : `${request.method} ${request.path}  ${shown(contentOf(request), MOST)}`
+  const sent =
+    'wire' in request
+      ? shown(String(request.wire), MOST)
+      : `${request.method} ${request.path}  ${shown(contentOf(request), MOST)}`
   const got = `${answer.status} ${shown(answer.headers, MOST)}\n    ${answer.text.slice(0, MOST).replaceAll('\n', '\n    ')}`
   return [...faults, `  (${source})`, `  request: ${sent}`, `  answer: ${got}`].join('\n')
 }
 
-const contentOf = ({ headers, body, raw }: Request) => ({ ...(headers ? { headers } : {}), ...(raw ? { raw: String(raw) } : { body }) })
+const contentOf = ({ headers, body, raw }: Request) => ({
+  ...(headers ? { headers } : {}),
+  ...(raw ? { raw: String(raw) } : { body }),
+})

@@ -90,7 +90,13 @@ const answerOf = ({ statusCode = 0, headers }: IncomingMessage, text: string): A
 function asAnswer(status: number, headers: IncomingHttpHeaders, text: string): Answer {
   const type = headers['content-type'] ?? ''
   const events = type.startsWith('text/event-stream') ? readEvents().push(text) : []
-  return { status, headers, text, body: type.startsWith('application/json') && text !== '' ? JSON.parse(text) : undefined, events }
+  return {
+    status,
+    headers,
+    text,
+    body: type.startsWith('application/json') && text !== '' ? JSON.parse(text) : undefined,
+    events,
+  }
 }
 
 function streamOf(sending: ClientRequest, answer: IncomingMessage): OpenStream {

@@ -44,12 +44,18 @@ export function streamFaults(all: readonly SentEvent[]): string[] {
   const tokens = events.filter(event => event.event === 'token')
   return [
     ...events.filter(one => one.lines.join() !== 'id,event,data').map(one => `an event has the lines ${one.lines.join()}`),
-    ...events.filter(one => one.data.type !== one.event).map(one => `the data of ${one.event} says type ${String(one.data.type)}`),
-    ...events.filter((one, at) => at > 0 && !(Number(one.id) > Number(events[at - 1]!.id))).map(one => `id ${one.id} does not grow`),
+    ...events
+      .filter(one => one.data.type !== one.event)
+      .map(one => `the data of ${one.event} says type ${String(one.data.type)}`),
+    ...events
+      .filter((one, at) => at > 0 && !(Number(one.id) > Number(events[at - 1]!.id)))
+      .map(one => `id ${one.id} does not grow`),
     ...tokens.filter((one, at) => one.data.index !== at).map(one => `a token has index ${String(one.data.index)}`),
     ...(events[0]?.event === 'start' ? [] : ['start is not first']),
     ...(events.at(-1)?.event === 'end' ? [] : ['end is not last']),
-    ...(events.filter(one => one.event === 'start' || one.event === 'end').length === 2 ? [] : ['start and end are not there once']),
+    ...(events.filter(one => one.event === 'start' || one.event === 'end').length === 2
+      ? []
+      : ['start and end are not there once']),
   ]
 }
 

@@ -24,7 +24,8 @@ const matcher = (wanted: string, fits: (value: unknown) => boolean): Matcher => 
 export const any = (word: Word): Matcher => matcher(`any ${word}`, FITS[word])
 export const matching = (pattern: RegExp): Matcher =>
   matcher(`text like ${pattern}`, value => typeof value === 'string' && pattern.test(value))
-export const oneOf = (...allowed: readonly unknown[]): Matcher => matcher(`one of ${shown(allowed)}`, value => allowed.includes(value))
+export const oneOf = (...allowed: readonly unknown[]): Matcher =>
+  matcher(`one of ${shown(allowed)}`, value => allowed.includes(value))
 export const not = (unwanted: unknown): Matcher => matcher(`not ${shown(unwanted)}`, value => !Object.is(value, unwanted))
 export const from = (least: number, most = Number.POSITIVE_INFINITY): Matcher =>
   matcher(`a number from ${least} to ${most}`, value => typeof value === 'number' && value >= least && value <= most)

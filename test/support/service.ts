@@ -34,18 +34,23 @@ export const newHome = () => mkdtemp(join(tmpdir(), 'svc-home-'))
 /** Starts the service on a free port and waits until it listens. Throws with its output when it ends instead. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const home = options.home ?? (await newHome())
-  const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, 'serve', '--port', '0', '--json', ...(options.args ?? [])], {
-    env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
-    cwd: options.cwd ?? home,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  })
+  const child = spawn(
+    process.execPath,
+    ['--conditions=svc-source', MAIN, 'serve', '--port', '0', '--json', ...(options.args ?? [])],
+    {
+      env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
+      cwd: options.cwd ?? home,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    }
+  )
   const said: string[] = []
   child.stderr!.on('data', (data: Buffer) => said.push(data.toString()))
   const gone = once(child, 'exit')
   const url = await ready(child, said)
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(signal === 'SIGKILL' ? -child.pid! : child.pid!, signal)
+    if (child.exitCode === null && child.signalCode === null)
+      process.kill(signal === 'SIGKILL' ? -child.pid! : child.pid!, signal)
     await gone
   }
   return {
@@ -83,7 +88,15 @@ function readyFact(line: string): string | undefined {
 }
 
 /** Posts JSON and reads the answer. */
-export async function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
-  const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+export async function post(
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = {}
+): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Record<string, unknown> }
 }

@@ -16,7 +16,6 @@ export interface Clock {
   /** Yields 1, then waits for its signal. */
   tick(use: Use): AsyncIterable<number>
   cheat(use: Use): AsyncIterable<unknown>
-  later?(use: Use): Promise<void>
 }
 export interface ClockHooks {
   ring: Bail<string, string>
@@ -33,7 +32,6 @@ export const Clock = defineService<Clock, ClockHooks>('clock', {
     count: 'stream',
     tick: 'stream',
     cheat: 'stream',
-    later: 'call',
   },
   hooks: { ring: 'bail' },
 })

@@ -20,6 +20,10 @@ interface Waiter {
   readonly use: Use
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
+  /** The store is being asked for it just now. */
+  knocking: boolean
+  /** Its time is up. */
+  late: boolean
   undo?: () => void
 }
 interface Line {
@@ -48,7 +52,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       line.freed = false
       const busyUntil = await knock(door, lease, waiter, looks)
       if (waiter.done) looks = leave(line, waiter)
-      else if (waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, 0), line)
+      else if (waiter.late || waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, waiter.request.waitMs), line)
       else await pause(line, Math.min(door.lookAgain(looks), busyUntil - Date.now()))
     }
     lines.delete(lease)
@@ -59,7 +63,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
       if (closed) return Promise.reject(storeClosed())
       const line = lines.get(lease)
       if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
-      const waiter: Waiter = { request, use, settle: Promise.withResolvers(), done: false }
+      const waiter: Waiter = { request, use, settle: Promise.withResolvers(), done: false, knocking: false, late: false }
       if (line) {
         line.waiters.push(waiter)
         limit(lease, waiter, line)
@@ -83,6 +87,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
 
 /** One try for the first in line; answers until when it is no use to try again. */
 async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: number): Promise<number> {
+  waiter.knocking = true
   try {
     const got = await door.attempt(lease, waiter.request, looks)
     if ('busyUntil' in got) return got.busyUntil
@@ -90,6 +95,8 @@ async function knock(door: LeaseDoor, lease: string, waiter: Waiter, looks: numb
     else finish(waiter, () => waiter.settle.resolve(got))
   } catch (error) {
     if (!waiter.done) finish(waiter, () => waiter.settle.reject(error))
+  } finally {
+    waiter.knocking = false
   }
   return 0
 }
@@ -118,7 +125,12 @@ function limit(lease: string, waiter: Waiter, line: Line): void {
   const { waitMs } = waiter.request
   if (waitMs === 0) return
   const { signal } = waiter.use
-  const timer = setTimeout(() => end(waiter, leaseBusy(lease, waitMs), line), Math.min(waitMs, 2 ** 31 - 1))
+  const stop = () => {
+    waiter.late = true
+    // What it asked for just now may still be given: refused meanwhile, it would come back to nobody and keep others out.
+    if (!waiter.knocking) end(waiter, leaseBusy(lease, waitMs), line)
+  }
+  const timer = setTimeout(stop, Math.min(waitMs, 2 ** 31 - 1))
   const abort = () => end(waiter, signal.reason, line)
   signal.addEventListener('abort', abort, { once: true })
   waiter.undo = () => {

@@ -2,7 +2,7 @@ import { svcError, type Use } from '@svc/core'
 import type { Chat, Json, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { told, turnTimeout } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
-import { createRound, type Round } from './round.ts'
+import { Round } from './round.ts'
 import { createToolLists } from './tool-list.ts'
 import { beginTurn, endEvent, keepTurn, startEvent, type Turn } from './turn.ts'
 import { type ToolOutcome, textOf, useTool } from './use-tool.ts'
@@ -25,7 +25,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: numb
   let end: TurnEnd | undefined
   try {
     for (let number = 1; ; number++) {
-      round = createRound(room, turn, number, mayUseTools(room, turn, number), use)
+      round = new Round(room, turn, number, mayUseTools(room, turn, number), use)
       for (;;) {
         const pending = round.next()
         if (!started && (await isSlow(pending, startAfterMs))) {

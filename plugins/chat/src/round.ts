@@ -8,95 +8,112 @@ import type { ChatRoom } from './parts.ts'
 import { requestOf, type Turn } from './turn.ts'
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
-export interface Round {
-  readonly answer: Answer
+export class Round {
+  readonly answer: Answer = createAnswer()
+  readonly #room: ChatRoom
+  readonly #turn: Turn
+  readonly #number: number
+  readonly #withTools: boolean
+  readonly #use: Use
+  #reader: EventReader | undefined
+  /** The call that is under way: what fails while it is there is the model's failure. */
+  #call: ModelCall | undefined
+  #attempt = 1
+  #asked = 0
+  #firstMs = -1
+
+  /** Begins a round; nothing is asked before the first `next`. */
+  constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, use: Use) {
+    this.#room = room
+    this.#turn = turn
+    this.#number = number
+    this.#withTools = withTools
+    this.#use = use
+  }
+
   /** The next event; `undefined` at the end. Throws MODEL_FAILED. */
-  next(): Promise<ModelEvent | undefined>
-  close(): void
-}
-
-/** Begins a round; nothing is asked before the first `next`. */
-export function createRound(room: ChatRoom, turn: Turn, number: number, withTools: boolean, use: Use): Round {
-  const answer = createAnswer()
-  let reader: EventReader | undefined
-  let call: ModelCall | undefined
-  let attempt = 1
-  let asked = 0
-  let firstMs = -1
-
-  const begin = async () => {
-    const { provider, name, info } = await target(room, turn, use)
-    const request = await fitHistory(requestOf(room, turn, withTools), turn.open.turns, { provider, name, info }, use)
-    checkLimits(request, info, turn.asked.maxTokens !== undefined)
-    const planned: ModelCall = { selected: { ...turn.selected, ...turn.who }, request, round: number, attempt }
-    const ready = await room.hooks.modelCall(planned, use)
-    // from here on a failure is the model's
-    call = planned
-    asked = performance.now()
-    if (!ready) room.counts.asked(name)
-    const { first_token_timeout_ms: silentFirst, token_timeout_ms: betweenMs } = room.config
-    reader = ready ? readReady(ready) : readEvents(provider, name, request, { firstMs: silentFirst, betweenMs }, use)
-  }
-
-  const done = (failure?: ModelFailure) => {
-    if (!call) return
-    const told = {
-      ...call,
-      usage: answer.usage,
-      durationMs: performance.now() - asked,
-      firstMs: Math.max(0, firstMs),
-      ...(failure ? { failure } : {}),
-    }
-    call = undefined
-    void room.hooks.modelDone(told, use)
-  }
-
-  const close = () => {
-    reader?.close()
-    done()
-  }
-
-  /** What a failed call means: another try (then it returns), or the end of the turn. */
-  const failed = async (error: unknown): Promise<void> => {
-    reader?.close()
-    reader = undefined
-    if (use.signal.aborted) throw use.signal.reason
-    if (!call) throw error
-    const failure = failureOf(error)
-    if (codeOf(error) !== 'MODEL_FAILED')
-      room.log.error({ err: error, provider: turn.who.provider }, 'a provider broke its contract')
-    const message = codeOf(error) === 'MODEL_FAILED' ? messageOf(error) : `provider "${turn.who.provider}" failed`
-    const mend = answer.any ? undefined : await room.hooks.modelFailed({ ...call, failure, message }, use)
-    done(failure)
-    if (!mend) throw modelFailed(turn.who.provider, failure, message, error)
-    if (mend.waitMs) await pause(mend.waitMs, use.signal)
-    if ('provider' in mend) turn.who = { provider: mend.provider, model: mend.model }
-    attempt++
-  }
-
-  async function next(): Promise<ModelEvent | undefined> {
+  async next(): Promise<ModelEvent | undefined> {
     for (;;) {
       try {
-        if (!reader) await begin()
-        const step = await reader!.next()
-        if (firstMs < 0) firstMs = performance.now() - asked
+        this.#reader ??= await this.#begin()
+        const step = await this.#reader.next()
+        if (this.#firstMs < 0) this.#firstMs = performance.now() - this.#asked
         if (!step.done) return step.value
-        if (answer.finish === undefined) throw modelBroke(turn.who.provider, 'ended its answer without a finish')
-        close()
+        if (this.answer.finish === undefined) throw modelBroke(this.#turn.who.provider, 'ended its answer without a finish')
+        this.close()
         return undefined
       } catch (error) {
-        await failed(error)
+        await this.#failed(error)
       }
     }
   }
-  return { answer, next, close }
+
+  /** Lets go of the model: its call is aborted if it has not ended. */
+  close(): void {
+    this.#reader?.close()
+    this.#done()
+  }
+
+  async #begin(): Promise<EventReader> {
+    const { provider, name, info } = await target(this.#room, this.#turn, this.#use)
+    const planned = await this.#plan({ provider, name, info })
+    const ready = await this.#room.hooks.modelCall(planned, this.#use)
+    this.#call = planned
+    this.#asked = performance.now()
+    if (ready) return readReady(ready)
+    this.#room.counts.asked(name)
+    const { first_token_timeout_ms: firstMs, token_timeout_ms: betweenMs } = this.#room.config
+    return readEvents(provider, name, planned.request, { firstMs, betweenMs }, this.#use)
+  }
+
+  async #plan(at: Target): Promise<ModelCall> {
+    const turn = this.#turn
+    const request = await fitHistory(requestOf(this.#room, turn, this.#withTools), turn.open.turns, at, this.#use)
+    checkLimits(request, at.info, turn.asked.maxTokens !== undefined)
+    return { selected: { ...turn.selected, ...turn.who }, request, round: this.#number, attempt: this.#attempt }
+  }
+
+  /** What a failed call means: another try (then it returns), or the end of the turn. */
+  async #failed(error: unknown): Promise<void> {
+    this.#reader?.close()
+    this.#reader = undefined
+    if (this.#use.signal.aborted) throw this.#use.signal.reason
+    if (!this.#call) throw error
+    const { provider } = this.#turn.who
+    const failure = failureOf(error)
+    const message = this.#wordsOf(error)
+    const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
+    this.#done(failure)
+    if (!mend) throw modelFailed(provider, failure, message, error)
+    if (mend.waitMs) await pause(mend.waitMs, this.#use.signal)
+    if ('provider' in mend) this.#turn.who = { provider: mend.provider, model: mend.model }
+    this.#attempt++
+  }
+
+  /** A provider's own words only where it kept its contract: what else it throws may hold anything. */
+  #wordsOf(error: unknown): string {
+    if (codeOf(error) === 'MODEL_FAILED') return messageOf(error)
+    const { provider } = this.#turn.who
+    this.#room.log.error({ err: error, provider }, 'a provider broke its contract')
+    return `provider "${provider}" failed`
+  }
+
+  #done(failure?: ModelFailure) {
+    if (!this.#call) return
+    const times = { durationMs: performance.now() - this.#asked, firstMs: Math.max(0, this.#firstMs) }
+    const told = { ...this.#call, usage: this.answer.usage, ...times, ...(failure ? { failure } : {}) }
+    this.#call = undefined
+    void this.#room.hooks.modelDone(told, this.#use)
+  }
 }
 
-async function target(
-  room: ChatRoom,
-  turn: Turn,
-  use: Use
-): Promise<{ provider: Provider; name: string; info: ModelInfo | undefined }> {
+interface Target {
+  readonly provider: Provider
+  readonly name: string
+  readonly info: ModelInfo | undefined
+}
+
+async function target(room: ChatRoom, turn: Turn, use: Use): Promise<Target> {
   const { provider: name, model } = turn.who
   const provider = room.providers.get(name)
   // it was there when it was selected: plugins come and go

@@ -139,7 +139,7 @@ describe('chat with bad plugins', () => {
     const long = tool({ call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(5000) }] }) })
     await using house = await chatHouse({ give: [item(Tools, 'long', long)], config: { chat: { tool_result_limit: 100 } } })
     const result = (await house.stream('/tool long {}')).find(event => event.type === 'tool_result')
-    expect(String(result?.result)).to.match(/^x{100}\n\[cut: 4900 characters more\]$/)
+    expect(result?.result).to.match(/^x{100}\n\[cut: 4900 characters more\]$/)
   })
 
   it('stops a model that calls tools for ever, with a last answer', async () => {

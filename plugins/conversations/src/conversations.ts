@@ -1,31 +1,19 @@
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Use } from '@svc/core'
 import type { Conversation, Conversations, Store, StoredMessage } from '@svc/core/contracts'
 import { conversationUnknown, cursorInvalid } from './errors.ts'
-import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf } from './record.ts'
-import { createTurns, readRecord, type TurnLimits } from './turns.ts'
-
-export interface ConversationsParts {
-  readonly store: Store
-  /** Names this process among those that share the store. */
-  readonly holder: string
-  readonly limits: TurnLimits
-  readonly log: Log
-  /** The circumstances of work that must end although a caller left. */
-  readonly lasting: Use
-}
+import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf } from './record.ts'
+import { readRecord, Turns, type TurnsParts } from './turns.ts'
 
 /** Keeps conversations in the store. Opens its space. */
-export async function createConversations({
-  store,
-  holder,
-  limits,
-  log,
-  lasting,
-}: ConversationsParts): Promise<Conversations & { stop(): void }> {
-  await store.open(SPACE, lasting)
-  const turns = createTurns(store, holder, limits, log, lasting)
+export async function createConversations(parts: TurnsParts): Promise<Conversations & Disposable> {
+  const { store } = parts
+  await store.open(SPACE, parts.lasting)
+  const turns = new Turns(parts)
   return {
-    ...turns,
+    begin: (wish, use) => turns.begin(wish, use),
+    append: (ticket, messages, use) => turns.append(ticket, messages, use),
+    end: ticket => turns.end(ticket),
+    [Symbol.dispose]: () => turns.stop(),
 
     async get(id, use): Promise<Conversation> {
       const { value } = await readRecord(store, id, use)
@@ -55,7 +43,7 @@ async function readAll(store: Store, id: string, length: number, use: Use): Prom
   while (turns.length < length) {
     const entries = await store.read(LOG, id, { from: turns.length + 1, limit: PAGE }, use)
     if (entries.length === 0) break
-    turns.push(...entries.map(entry => entry.value as unknown as StoredMessage[]))
+    turns.push(...entries.map(entry => turnOf(entry.value)))
   }
   return turns
 }

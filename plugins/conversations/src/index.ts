@@ -34,8 +34,6 @@ export default definePlugin({
     const lasting = systemUse(scope.signal, 'conversations')
     const holder = `${(await host.report(lasting)).serverId}/${process.pid}/`
     const limits = { maxMessages: max_messages, maxBytes: max_bytes, leaseMs: lease_ms }
-    const conversations = await createConversations({ store, holder, limits, log: scope.log, lasting })
-    scope.defer(conversations.stop)
-    return conversations
+    return scope.use(await createConversations({ store, holder, limits, log: scope.log, lasting }))
   },
 })

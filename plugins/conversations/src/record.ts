@@ -23,6 +23,9 @@ export const SPACE: Space = {
 
 export const asJson = (value: object): Json => value as unknown as Json
 
+/** A turn as an entry of the log holds it. */
+export const turnOf = (value: Json): StoredMessage[] => value as unknown as StoredMessage[]
+
 export function summaryOf(id: string, record: ConversationRecord): ConversationSummary {
   return { id, owner: record.owner, createdAt: record.created, updatedAt: record.updated, messageCount: record.count }
 }

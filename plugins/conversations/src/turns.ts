@@ -1,12 +1,22 @@
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
-import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf } from './record.ts'
+import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf, turnOf } from './record.ts'
 
 export interface TurnLimits {
   readonly maxMessages: number
   readonly maxBytes: number
   readonly leaseMs: number
+}
+
+export interface TurnsParts {
+  readonly store: Store
+  /** Names this process among those that share the store. */
+  readonly holder: string
+  readonly limits: TurnLimits
+  readonly log: Log
+  /** The circumstances of work that must end although a caller left. */
+  readonly lasting: Use
 }
 
 interface Held {
@@ -22,77 +32,78 @@ export const maySee = (owner: string, { principal }: Use) =>
   principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
-export function createTurns(store: Store, holder: string, limits: TurnLimits, log: Log, lasting: Use) {
-  const held = new Map<string, Held>()
-  let tickets = 0
-  let renewal: NodeJS.Timeout | undefined
+export class Turns {
+  readonly #parts: TurnsParts
+  readonly #held = new Map<string, Held>()
+  #tickets = 0
+  #renewal: NodeJS.Timeout | undefined
 
-  const renewAll = () => {
-    for (const one of held.values()) if (one.lease) void renew(one.lease)
+  constructor(parts: TurnsParts) {
+    this.#parts = parts
   }
-  const renew = async (lease: Fence) => {
-    await store
-      .renew(lease, limits.leaseMs, lasting)
-      .catch((error: unknown) => log.warn({ err: error, lease: lease.lease }, 'a lease was lost'))
+
+  async begin(wish: TurnWish, use: Use): Promise<OpenTurn> {
+    return wish.conversationId === undefined ? this.#beginNew(use) : this.#beginOld(wish.conversationId, wish, use)
   }
-  const hold = (one: Held): string => {
-    const ticket = `${holder}:${++tickets}`
-    held.set(ticket, one)
-    if (one.lease) renewal ??= setInterval(renewAll, limits.leaseMs / 3).unref()
-    return ticket
+
+  async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
+    const turn = this.#held.get(ticket)
+    if (!turn) throw ticketUnknown()
+    const record = grown(turn.record, turn.owner, messages, new Date().toISOString())
+    await write(this.#parts.store, turn, record, messages, use)
+    return summaryOf(turn.id, record)
   }
-  const stop = () => {
-    clearInterval(renewal)
-    renewal = undefined
+
+  async end(ticket: string): Promise<void> {
+    const turn = this.#held.get(ticket)
+    this.#held.delete(ticket)
+    if (this.#held.size === 0) this.stop()
+    if (turn?.lease) await this.#parts.store.release(turn.lease, this.#parts.lasting)
+  }
+
+  stop(): void {
+    clearInterval(this.#renewal)
+    this.#renewal = undefined
   }
 
   /** A conversation made in this turn takes no lease: nobody else knows its id. */
-  function beginNew(use: Use): OpenTurn {
+  #beginNew(use: Use): OpenTurn {
     const id = `conv_${crypto.randomUUID().replaceAll('-', '')}`
-    const ticket = hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
+    const ticket = this.#hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
 
-  async function beginOld(id: string, wish: TurnWish, use: Use): Promise<OpenTurn> {
+  async #beginOld(id: string, wish: TurnWish, use: Use): Promise<OpenTurn> {
+    const { store, holder, limits, lasting } = this.#parts
     await readRecord(store, id, use)
     const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, use)
     try {
       const found = await readRecord(store, id, use)
       checkSize(found.value, limits)
-      const past = await store.read(LOG, id, { reverse: true, limit: wish.history }, use)
-      const ticket = hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
-      return {
-        ticket,
-        conversationId: id,
-        exists: true,
-        turns: past.map(entry => entry.value as unknown as StoredMessage[]).reverse(),
-      }
+      const past = wish.history > 0 ? await store.read(LOG, id, { reverse: true, limit: wish.history }, use) : []
+      const ticket = this.#hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
+      return { ticket, conversationId: id, exists: true, turns: past.map(entry => turnOf(entry.value)).reverse() }
     } catch (error) {
       await store.release(lease, lasting)
       throw error
     }
   }
 
-  return {
-    begin: async (wish: TurnWish, use: Use): Promise<OpenTurn> =>
-      wish.conversationId === undefined ? beginNew(use) : beginOld(wish.conversationId, wish, use),
+  #hold(one: Held): string {
+    const ticket = `${this.#parts.holder}:${++this.#tickets}`
+    this.#held.set(ticket, one)
+    if (one.lease) this.#renewal ??= setInterval(() => this.#renewAll(), this.#parts.limits.leaseMs / 3).unref()
+    return ticket
+  }
 
-    async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
-      const turn = held.get(ticket)
-      if (!turn) throw ticketUnknown()
-      const record = grown(turn.record, turn.owner, messages, new Date().toISOString())
-      await write(store, turn, record, messages, use)
-      return summaryOf(turn.id, record)
-    },
-
-    async end(ticket: string): Promise<void> {
-      const turn = held.get(ticket)
-      held.delete(ticket)
-      if (held.size === 0) stop()
-      if (turn?.lease) await store.release(turn.lease, lasting)
-    },
-
-    stop,
+  #renewAll() {
+    const { store, limits, lasting, log } = this.#parts
+    for (const { lease } of this.#held.values()) {
+      if (lease)
+        store
+          .renew(lease, limits.leaseMs, lasting)
+          .catch((err: unknown) => log.warn({ err, lease: lease.lease }, 'a lease was lost'))
+    }
   }
 }
 

@@ -153,6 +153,12 @@ describe('profiles.yaml', () => {
     expect(await one.selection.profiles(testUse())).to.deep.include({ active: 'default', default: 'default' })
   })
 
+  it('means the same read by the parser as untouched', async () => {
+    await using untouched = await house()
+    await using touched = await house(`${await readFile(untouched.file, 'utf8')}\n`)
+    expect(await touched.selection.profiles(testUse())).to.deep.equal(await untouched.selection.profiles(testUse()))
+  })
+
   it('translates its keys', async () => {
     await using one = await house(PROFILES)
     const { profiles } = await one.selection.profiles(testUse())

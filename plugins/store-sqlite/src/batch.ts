@@ -72,6 +72,7 @@ export function expect(op: number, expected: number, actual: number): void {
 
 function createRecords(db: DatabaseSync) {
   const s = statements(db)
+  const place = createPlaces(db)
   let watched = false
 
   const find = (collection: StoredCollection, key: string) =>
@@ -80,23 +81,6 @@ function createRecords(db: DatabaseSync) {
     if (!isWatched) return
     watched = true
     s.feed.run(id, key, gone, Date.now())
-  }
-  const place = (
-    { indexes }: StoredCollection,
-    id: number,
-    key: string,
-    before: string | undefined,
-    after: string | undefined
-  ) => {
-    const old = before === undefined ? undefined : (JSON.parse(before) as Json)
-    const fresh = after === undefined ? undefined : (JSON.parse(after) as Json)
-    for (const { id: index, paths } of indexes) {
-      const from = old === undefined ? undefined : sortKey(paths, old, key)
-      const to = fresh === undefined ? undefined : sortKey(paths, fresh, key)
-      if (from === to) continue
-      if (from !== undefined) s.unplace.run(index, from)
-      if (to !== undefined) s.place.run(index, to, id)
-    }
   }
   const insert = (at: number, collection: StoredCollection, key: string, text: string) => {
     const { changes, lastInsertRowid } = s.insert.run(collection.id, key, text)
@@ -136,13 +120,28 @@ function createRecords(db: DatabaseSync) {
   }
 }
 
+/** Moves a record in its collection's indexes from where its former text put it to where the new one does; absent is nowhere. */
+function createPlaces(db: DatabaseSync) {
+  const put = db.prepare('INSERT INTO places VALUES (?, ?, ?)')
+  const take = db.prepare('DELETE FROM places WHERE idx = ? AND position = ?')
+  return ({ indexes }: StoredCollection, id: number, key: string, before: string | undefined, after: string | undefined) => {
+    const old = before === undefined ? undefined : (JSON.parse(before) as Json)
+    const fresh = after === undefined ? undefined : (JSON.parse(after) as Json)
+    for (const { id: index, paths } of indexes) {
+      const from = old === undefined ? undefined : sortKey(paths, old, key)
+      const to = fresh === undefined ? undefined : sortKey(paths, fresh, key)
+      if (from === to) continue
+      if (from !== undefined) take.run(index, from)
+      if (to !== undefined) put.run(index, to, id)
+    }
+  }
+}
+
 const statements = (db: DatabaseSync) => ({
   find: db.prepare('SELECT id, version FROM records WHERE collection = ? AND key = ?'),
   findWhole: db.prepare('SELECT id, version, value FROM records WHERE collection = ? AND key = ?'),
   insert: db.prepare('INSERT INTO records(collection, key, version, value) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING'),
   update: db.prepare('UPDATE records SET version = ?, value = ? WHERE id = ?'),
   remove: db.prepare('DELETE FROM records WHERE id = ?'),
-  place: db.prepare('INSERT INTO places VALUES (?, ?, ?)'),
-  unplace: db.prepare('DELETE FROM places WHERE idx = ? AND position = ?'),
   feed: db.prepare('INSERT OR REPLACE INTO feed(collection, key, gone, at) VALUES (?, ?, ?, ?)'),
 })

@@ -23,53 +23,36 @@ export interface LinkOptions {
   watched(): void
 }
 
-interface Pending {
-  readonly settle: PromiseWithResolvers<Answer>
-  readonly undo: () => void
-}
-
 const MAX_PENDING = 50_000
 // Works from the source (.ts) and from the built package (.js).
 const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
-const nothing = () => {}
 
 /** Starts the writer's thread; starts it again when it has died. */
 export function createLink(options: LinkOptions): Link {
   const spaces = new Map<string, Space>()
-  const pending = new Map<number, Pending>()
+  const pending = createPending()
   let outbox: [number, Job][] = []
   let worker: Worker | undefined
-  let last = 0
   let seen = 0
   let closing = false
-  let idle: (() => void) | undefined
 
-  const settled = () => {
-    if (pending.size > 0) return
-    worker?.unref()
-    idle?.()
-  }
-  const settle = (id: number, finish: (settle: PromiseWithResolvers<Answer>) => void) => {
-    const waiting = pending.get(id)
-    if (!waiting) return
-    pending.delete(id)
-    waiting.undo()
-    finish(waiting.settle)
+  // Its thread keeps the process alive only while somebody waits for it.
+  const rest = () => {
+    if (pending.size === 0) worker?.unref()
   }
   const receive = ({ done, refused, watched, generation }: FromWriter) => {
     if (generation > seen && seen > 0) options.reopened()
     seen = Math.max(seen, generation)
     if (watched) options.watched()
-    eachDone(done, (id, answer) => settle(id, s => s.resolve(answer)))
-    for (const [id, why] of refused) settle(id, s => s.reject(refusedError(why)))
-    settled()
+    eachDone(done, (id, answer) => pending.settle(id, s => s.resolve(answer)))
+    for (const [id, why] of refused) pending.settle(id, s => s.reject(refusedError(why)))
+    rest()
   }
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
     worker = undefined
     seen = 0
-    for (const id of [...pending.keys()]) settle(id, s => s.reject(writerGone(cause)))
-    settled()
+    pending.failAll(writerGone(cause))
   }
   const start = (): Worker => {
     const data: WriterData = { path: options.path, busyMs: options.busyMs, spaces: [...spaces.values()] }
@@ -79,26 +62,15 @@ export function createLink(options: LinkOptions): Link {
     started.on('exit', code => lost(started, new Error(`it exited with ${code}`)))
     return started
   }
-  const post = (message: ToWriter) => {
-    worker ??= start()
-    worker.postMessage(message)
-  }
   const flush = () => {
     const words: Word[] = []
     // Whoever has given up by now asks for nothing.
     for (const [id, job] of outbox) if (pending.has(id)) pack(words, id, job)
     outbox = []
-    if (words.length > 0) post(words)
-  }
-  const enqueue = (job: Job, signal: AbortSignal | undefined): Promise<Answer> => {
-    const id = ++last
-    const promises = Promise.withResolvers<Answer>()
-    const abort = () => settle(id, s => s.reject(signal?.reason))
-    signal?.addEventListener('abort', abort, { once: true })
-    pending.set(id, { settle: promises, undo: signal ? () => signal.removeEventListener('abort', abort) : nothing })
-    if (outbox.push([id, job]) === 1) setImmediate(flush)
-    if (pending.size === 1) worker?.ref()
-    return promises.promise
+    if (words.length === 0) return
+    worker ??= start()
+    worker.ref()
+    worker.postMessage(words satisfies ToWriter)
   }
   worker = start()
   worker.unref()
@@ -107,12 +79,14 @@ export function createLink(options: LinkOptions): Link {
       signal?.throwIfAborted()
       if (closing) throw storeClosed()
       if (pending.size >= MAX_PENDING) throw tooManyWrites()
-      return enqueue(job, signal)
+      const { id, promise } = pending.add(signal)
+      if (outbox.push([id, job]) === 1) setImmediate(flush)
+      return promise
     },
     remember: space => void spaces.set(space.name, space),
     async close(then) {
       closing = true
-      if (pending.size > 0) await new Promise<void>(resolve => (idle = resolve))
+      await pending.allSettled()
       then()
       await endOf(worker)
       worker = undefined

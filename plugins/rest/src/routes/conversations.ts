@@ -19,70 +19,80 @@ const pageQuery = object(
   []
 )
 
+interface ConversationParts {
+  readonly chat: Chat
+  readonly conversations: Conversations
+}
+
 /** A conversation and its turns; the store is the one that `/chat` uses. */
-export function createConversationRoutes({
-  chat,
-  conversations,
-}: {
-  chat: Chat
-  conversations: Conversations
-}): Record<string, Route> {
+export function createConversationRoutes(parts: ConversationParts): Record<string, Route> {
   return {
-    conversation_turn: {
-      method: 'POST',
-      path: PATH,
-      summary: 'Begin a conversation, or say the next thing in it',
-      scope: 'chat',
-      body: turnBody,
-      responses: ok(
-        'The reply, and all that was said.',
-        object({ conversation_id: STRING, response: STRING, messages: list(message) })
-      ),
-      async handle({ body }, use) {
-        const { message, conversation_id, provider, model } = body as unknown as ChatBody
-        const asked = {
-          message,
-          ...(conversation_id === undefined ? {} : { conversation_id }),
-          ...(provider === undefined ? {} : { provider }),
-        }
-        const reply = await chat.reply(turnOf({ ...asked, ...(model === undefined ? {} : { model }) }), use)
-        const { messages } = await conversations.get(reply.conversationId, use)
-        return { body: { conversation_id: reply.conversationId, response: reply.response, messages: messages.map(messageWire) } }
-      },
-    },
-    conversation_list: {
-      method: 'GET',
-      path: PATH,
-      summary: 'List conversations, newest first',
-      scope: 'chat',
-      query: pageQuery,
-      responses: ok('One page of them.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
-      async handle({ query: { limit, cursor } }, use) {
-        const page = await conversations.list(
-          { limit: limit === undefined ? PAGE : Number(limit), ...(cursor === undefined ? {} : { cursor }) },
-          use
-        )
-        return { body: { conversations: page.conversations.map(summaryWire), next_cursor: page.next ?? null } }
-      },
-    },
-    conversation: {
-      method: 'GET',
-      path: `${PATH}/:id`,
-      summary: 'Read a conversation',
-      scope: 'chat',
-      responses: ok('The conversation.', object({ ...summary, messages: list(message) })),
-      handle: async ({ params }, use) => ({ body: conversationWire(await conversations.get(params.id!, use)) }),
-    },
-    conversation_delete: {
-      method: 'DELETE',
-      path: `${PATH}/:id`,
-      summary: 'Delete a conversation',
-      scope: 'chat',
-      responses: { '204': { description: 'It is gone.' } },
-      async handle({ params }, use) {
-        await conversations.delete(params.id!, use)
-        return { status: 204 }
-      },
-    },
+    conversation_turn: turnRoute(parts),
+    conversation_list: listRoute(parts),
+    conversation: readRoute(parts),
+    conversation_delete: deleteRoute(parts),
   }
 }
+
+const turnRoute = ({ chat, conversations }: ConversationParts): Route => ({
+  method: 'POST',
+  path: PATH,
+  summary: 'Begin a conversation, or say the next thing in it',
+  scope: 'chat',
+  body: turnBody,
+  responses: ok(
+    'The reply, and all that was said.',
+    object({ conversation_id: STRING, response: STRING, messages: list(message) })
+  ),
+  async handle({ body }, use) {
+    const { message, conversationId, provider, model } = turnOf(body as unknown as ChatBody)
+    const reply = await chat.reply(
+      {
+        message,
+        ...(conversationId === undefined ? {} : { conversationId }),
+        ...(provider === undefined ? {} : { provider }),
+        ...(model === undefined ? {} : { model }),
+      },
+      use
+    )
+    const { messages } = await conversations.get(reply.conversationId, use)
+    return { body: { conversation_id: reply.conversationId, response: reply.response, messages: messages.map(messageWire) } }
+  },
+})
+
+const listRoute = ({ conversations }: ConversationParts): Route => ({
+  method: 'GET',
+  path: PATH,
+  summary: 'List conversations, newest first',
+  scope: 'chat',
+  query: pageQuery,
+  responses: ok('One page of them.', object({ conversations: list(object(summary)), next_cursor: nullable('string') })),
+  async handle({ query: { limit, cursor } }, use) {
+    const page = await conversations.list(
+      { limit: limit === undefined ? PAGE : Number(limit), ...(cursor === undefined ? {} : { cursor }) },
+      use
+    )
+    return { body: { conversations: page.conversations.map(summaryWire), next_cursor: page.next ?? null } }
+  },
+})
+
+const readRoute = ({ conversations }: ConversationParts): Route => ({
+  method: 'GET',
+  path: `${PATH}/:id`,
+  summary: 'Read a conversation',
+  scope: 'chat',
+  responses: ok('The conversation.', object({ ...summary, messages: list(message) })),
+  handle: async ({ params }, use) => ({ body: conversationWire(await conversations.get(params.id!, use)) }),
+})
+
+const deleteRoute = ({ conversations }: ConversationParts): Route => ({
+  method: 'DELETE',
+  path: `${PATH}/:id`,
+  summary: 'Delete a conversation',
+  scope: 'chat',
+  responses: { '204': { description: 'It is gone.' } },
+  async handle({ params }, use) {
+    await conversations.delete(params.id!, use)
+    return { status: 204 }
+  },
+})

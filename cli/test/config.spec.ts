@@ -1,0 +1,89 @@
+import { expect } from 'chai'
+import { makePlace } from './support/svc.ts'
+
+interface Shown {
+  readonly values: readonly { readonly key: string; readonly value: unknown; readonly source: string }[]
+  readonly plugins: readonly { readonly name: string; readonly source: string }[]
+}
+const rowOf = (out: string, key: string) => (JSON.parse(out) as Shown).values.find(row => row.key === key)
+
+describe('svc config show', () => {
+  it('tells the value in force and its source: default, file and line, variable, flag', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
+    const env = { SVC_SERVER__PORT: '2', SVC_SERVER__HOST: '127.0.0.3' }
+    const { out, code } = await place.svc(['config', 'show', '--json', '--port', '3'], { env })
+    expect(code).to.equal(0)
+    expect(rowOf(out, 'server.port')).to.include({ value: 3, source: 'flags' })
+    expect(rowOf(out, 'server.host')).to.include({ value: '127.0.0.3', source: 'environment SVC_SERVER__HOST' })
+    expect(rowOf(out, 'server.body_limit')).to.include({ value: 5, source: 'svc.config.yaml:4' })
+    expect(rowOf(out, 'server.shutdown_timeout')).to.include({ value: 30, source: 'default' })
+  })
+
+  it('takes the file of the home where the project says nothing, and --config in place of the project', async () => {
+    await using place = await makePlace()
+    await place.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 7\n')
+    await place.write('svc.config.json', '{ "server": { "port": 2 } }')
+    await place.write('other.yaml', 'server:\n  port: 4\n')
+    const usual = (await place.svc(['config', 'show', '--json'])).out
+    expect([rowOf(usual, 'server.port')?.value, rowOf(usual, 'server.body_limit')?.value]).to.deep.equal([2, 7])
+    const other = (await place.svc(['config', 'show', '--json', '--config', 'other.yaml'])).out
+    expect(rowOf(other, 'server.port')).to.include({ value: 4, source: 'other.yaml:2' })
+  })
+
+  it('masks secrets: by name, in headers and environments, in addresses', async () => {
+    await using place = await makePlace()
+    const secrets = ['tops3cret', 'hush', 'pa55', 'whisper']
+    await place.write(
+      'svc.config.yaml',
+      `mcp:\n  clients:\n    - name: a\n      url: http://me:pa55@example.test/\n      oauth: { client_secret: tops3cret }\n      env: { TOKEN_A: hush }\nserver:\n  ssl: { key: whisper }\n`,
+    )
+    for (const args of [['config', 'show'], ['config', 'show', '--json']]) {
+      const { out, code } = await place.svc(args)
+      expect(code).to.equal(0)
+      for (const secret of secrets) expect(out).to.not.contain(secret)
+      expect(out).to.contain('(secret)').and.contain('example.test')
+    }
+  })
+
+  it('shows one section, and the plugins with the place that names them', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'plugins:\n  - use: "@svc/plugin-metrics"\n    enabled: false\n  - "@svc/plugin-store-memory"\n  - use: "@svc/plugin-store-sqlite"\n    enabled: false\n')
+    const section = await place.svc(['config', 'show', 'server', '--json'])
+    expect((JSON.parse(section.out) as Shown).values.map(row => row.key.split('.')[0])).to.deep.equal(Array(section.out.match(/"key"/g)?.length ?? 0).fill('server'))
+    const { plugins } = JSON.parse((await place.svc(['config', 'show', '--json'])).out) as Shown
+    expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
+    expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
+    expect((await place.svc(['config', 'show', 'nonsense'])).code).to.equal(1)
+  })
+})
+
+describe('svc config check', () => {
+  it('ends with 0 for a good configuration', async () => {
+    await using place = await makePlace()
+    const { code, out, err } = await place.svc(['config', 'check'])
+    expect([code, err]).to.deep.equal([0, ''])
+    expect(out).to.contain('good')
+  })
+
+  it('lists all faults with file and line, and ends with 1', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\nplugins:\n  - no-such-plugin\ntols: {}\n')
+    const { code, out, err } = await place.svc(['config', 'check'], { env: { SVC_A__B: '1' } })
+    expect([code, out]).to.deep.equal([1, ''])
+    for (const words of ['svc.config.yaml:2', 'svc.config.yaml:4', 'svc.config.yaml:7', 'PLUGIN_UNKNOWN', 'environment SVC_A__B', 'did you mean "tools"']) expect(err).to.contain(words)
+    const json = await place.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
+    const told = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
+    expect(told.ok).to.equal(false)
+    expect(told.faults).to.have.length(5)
+    expect(told.faults.map(fault => fault.where)).to.include('environment SVC_A__B')
+  })
+
+  it('names the line of a file that cannot be read', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  port: 1\n port: 2\n')
+    const { code, err } = await place.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^CONFIG_UNREADABLE/).and.match(/svc\.config\.yaml:3/)
+  })
+})

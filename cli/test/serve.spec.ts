@@ -1,0 +1,161 @@
+import { once } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemUse } from '@svc/core'
+import { findServers } from '@svc/core/processes'
+import { expect } from 'chai'
+import { makePlace } from './support/svc.ts'
+
+const use = () => systemUse(AbortSignal.timeout(10_000))
+
+async function stream(url: string, message: string): Promise<Response> {
+  return fetch(`${url}/api/v1/chat/stream`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ message }),
+  })
+}
+
+describe('svc serve', () => {
+  it('says where it listens, what it loaded and how long each plugin took, serves, and ends with 0 at Ctrl-C', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const health = await fetch(`${server.url}/health`)
+    expect(health.status).to.equal(200)
+    expect(((await health.json()) as { status: string }).status).to.equal('healthy')
+    expect(server.err()).to.match(/@svc\/plugin-http +[\d.]+ m?s\n/)
+    const { code } = await server.end('SIGINT')
+    expect(code).to.equal(0)
+  })
+
+  it('drains at SIGTERM: a reply that is under way is told to its end', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const response = await stream(server.url, '/pace 30\none two three four five six seven eight')
+    const reader = response.body!.getReader()
+    await reader.read()
+    const ending = server.end('SIGTERM')
+    let rest = ''
+    for (let part = await reader.read(); !part.done; part = await reader.read()) rest += Buffer.from(part.value).toString()
+    expect(rest).to.contain('"status":"completed"')
+    expect((await ending).code).to.equal(0)
+  })
+
+  it('ends at once at the second Ctrl-C', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const response = await stream(server.url, '/delay 60000\nhello')
+    const reading = response.text().catch(() => 'cut off')
+    server.process.kill('SIGINT')
+    await server.said(/draining/)
+    const { code } = await server.end('SIGINT')
+    expect(code).to.equal(130)
+    await reading
+  })
+
+  it('makes its home for its owner alone, and listens there for commands until it ends', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    expect((await stat(place.home)).mode & 0o777).to.equal(0o700)
+    const [found, ...others] = await findServers(place.home)
+    expect(others).to.deep.equal([])
+    expect(found?.info).to.include({ url: server.url, pid: server.process.pid })
+    await found?.control.stop(use())
+    const [code] = await once(server.process, 'exit')
+    expect(code).to.equal(0)
+    found?.[Symbol.dispose]()
+    expect(await findServers(place.home)).to.deep.equal([])
+  })
+
+  it('replaces a worker that is killed, on the same port', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const [found] = await findServers(place.home)
+    const [worker] = found?.info.workers ?? []
+    process.kill(worker?.pid ?? 0, 'SIGKILL')
+    await server.said(/worker \d+ is ready/)
+    expect((await fetch(`${server.url}/health`)).status).to.equal(200)
+    const next = await found?.control.info(use())
+    expect(next?.workers.map(one => one.pid)).to.have.length(1).and.not.include(worker?.pid)
+    found?.[Symbol.dispose]()
+    expect((await server.end()).code).to.equal(0)
+  })
+
+  it('writes its log as JSON lines to the standard output, and nothing else', async () => {
+    await using place = await makePlace()
+    const server = await place.serve(['--debug'])
+    await fetch(`${server.url}/health`)
+    const { out } = await server.end()
+    const lines = out.trimEnd().split('\n').map(line => JSON.parse(line) as { msg: string; route?: string })
+    expect(lines.map(line => line.msg)).to.include('listening')
+    expect(lines.map(line => line.route)).to.include('/health')
+  })
+
+  it('tells programs with --json what happens, on the standard output', async () => {
+    await using place = await makePlace()
+    const child = place.start(['serve', '--port', '0', '--json'])
+    let out = ''
+    for await (const chunk of child.stdout!.setEncoding('utf8')) {
+      out += String(chunk)
+      if (/"event":"ready".*\n/.test(out)) break
+    }
+    const events = out.trimEnd().split('\n').map(line => JSON.parse(line) as Record<string, unknown>)
+    const ready = events.find(event => event.event === 'ready')
+    expect(ready).to.include.keys('url', 'pid', 'ready_after_ms', 'plugins', 'configuration')
+    child.kill('SIGINT')
+    expect((await once(child, 'exit'))[0]).to.equal(0)
+  })
+})
+
+describe('svc serve that cannot start', () => {
+  it('says that the port is taken, and ends with 1', async () => {
+    await using place = await makePlace()
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, err } = await place.svc(['serve', '--port', String(port)])
+    other.close()
+    expect(code).to.equal(1)
+    expect(err).to.contain(`${port}`).and.match(/^PORT_TAKEN/m)
+  })
+
+  it('reports every fault of the configuration with file and line, and ends with 1', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  port: many\n  hots: x\nchatt:\n  timeout_ms: 1\n')
+    const { code, err } = await place.svc(['serve'])
+    expect(code).to.equal(1)
+    expect(err).to.contain('(svc.config.yaml:2)').and.contain('(svc.config.yaml:3)').and.contain('(svc.config.yaml:4)')
+    expect(err).to.contain('did you mean "host"').and.contain('did you mean "chat"')
+  })
+
+  const asked: [string, string[]][] = [
+    ['several workers', ['--workers', '4']],
+    ['TLS', ['--ssl-cert', 'a.pem', '--ssl-key', 'a.key']],
+    ['an MCP server', ['--mcp']],
+  ]
+  for (const [what, args] of asked) {
+    it(`refuses ${what} with the mend while no plugin does it`, async () => {
+      await using place = await makePlace()
+      const { code, err } = await place.svc(['serve', '--port', '0', ...args])
+      expect(code).to.equal(1)
+      expect(err).to.match(/^CONFIG_UNOWNED/m).and.contain(what).and.contain('(flags)')
+    })
+  }
+
+  it('takes a documented value that nothing acts on yet', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  rate_limit:\n    enabled: false\n    requests_per_minute: 60\n  workers: 1\n')
+    const server = await place.serve()
+    expect((await server.end()).code).to.equal(0)
+  })
+
+  it('ends with 2 when the command line itself is wrong', async () => {
+    await using place = await makePlace()
+    for (const args of [['serve', '--prot', '1'], ['serve', '--port', 'x'], ['sevre'], ['serve', 'extra']]) {
+      const { code, err } = await place.svc(args)
+      expect(code, args.join(' ')).to.equal(2)
+      expect(err).to.match(/^COMMAND_LINE_INVALID/)
+    }
+  })
+})

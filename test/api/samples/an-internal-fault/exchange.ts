@@ -1,0 +1,16 @@
+import { any, beside, exchange, get, ok, without } from '../../exchange.ts'
+
+const told = { ...refused(500, 'INTERNAL_ERROR'), headers: { 'x-request-id': any('text') }, text: without(/secret|hunter2|\.ts|at .*:\d+/) }
+
+export default exchange({
+  rule: 'tells an internal fault without stack, path or secret',
+  source: 'decisions.md 1, extension codes: INTERNAL_ERROR 500',
+  alone: true,
+  config: { plugins: [beside('./plugin.ts', import.meta.url)] },
+  args: ['--debug'],
+  steps: [
+    { request: get('/boom'), expect: told },
+    { request: get('/burst'), expect: told },
+    { request: get('/health'), expect: ok({ status: 'healthy' }) },
+  ],
+})

@@ -1,0 +1,17 @@
+import { definePlugin } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+
+export default definePlugin({
+  setup: scope =>
+    void scope.add(Providers, 'sick', {
+      features: { tool_calling: false, streaming: false, vision: false },
+      models: async () => ({ models: [{ id: 'none' }], open: false }),
+      countTokens: async () => 1,
+      async *chat() {
+        throw new Error('never asked')
+      },
+      async probe() {
+        throw new Error('cannot be reached')
+      },
+    }),
+})

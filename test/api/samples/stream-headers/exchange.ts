@@ -1,0 +1,16 @@
+import { any, exchange, reply, stream } from '../../exchange.ts'
+
+export default exchange({
+  rule: 'sends a stream as text/event-stream that nobody between may cache or gather',
+  source: 'decisions.md 1, SSE form',
+  steps: [
+    {
+      request: stream({ message: 'a' }),
+      expect: {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no', 'x-request-id': any('text') },
+        events: [{ event: 'start' }, reply('You said: a'), { event: 'end' }],
+      },
+    },
+  ],
+})
