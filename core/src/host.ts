@@ -78,6 +78,7 @@ class House implements RunningHost {
     this.#crossing = options.crossing ?? DIRECT
     this.#failed = [...plan.failed]
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
+    for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     this.#hooks = createHooks(this.log, () => plan.kernel.host.tap_timeout_ms)
     this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
   }

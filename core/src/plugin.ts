@@ -47,13 +47,21 @@ type HookTypesOf<P, H> = { [K in keyof H]: P extends { readonly hooks: Record<K,
 type ServiceOf<P> = P extends { readonly '~service'?: infer T } ? NonNullable<T> : void
 
 /** HOW a plugin works; WHAT it is stands in the `svc` part of its package.json. */
-export interface PluginDefinition<S extends string, C, R extends Tokens, O extends ServiceTokens, P> {
+export interface PluginDefinition<
+  S extends string,
+  C,
+  R extends Tokens,
+  O extends ServiceTokens,
+  P,
+  I extends string,
+  T extends string,
+> {
   /** The part of the configuration it owns, as a literal: `'tools.weather'`. */
   section?: S
   /** Set up once per entry of this section whose `type` is `type`: two servers of one kind side by side. */
-  instances?: S
+  instances?: I
   /** The `type` of the entries that are this plugin's; an entry without `type` has its own name as type. */
-  type?: string
+  type?: T
   /** Checks the section (or the entry) and fills in defaults. */
   config?: Schema<C>
   /** What it cannot work without: services (these make the start order) and slots (these do not). */
@@ -65,17 +73,16 @@ export interface PluginDefinition<S extends string, C, R extends Tokens, O exten
   setup(scope: Scope<C, HooksOf<P>>, given: Given<R, O>): ServiceOf<P> | Promise<ServiceOf<P>>
 }
 
-/** A plugin as its module exports it. `~config` carries its section's type for `defineConfig`. */
-export interface Plugin<S extends string = string, C = unknown> {
+/** A plugin as its module exports it: `S` is its section, `C` the configuration, `I` and `T` the section and type of its instances. */
+export interface Plugin<S extends string = string, C = unknown, I extends string = string, T extends string = string> {
   readonly section?: S
-  readonly instances?: S
-  readonly type?: string
+  readonly instances?: I
+  readonly type?: T
   readonly config?: Schema<C>
   readonly requires: Tokens
   readonly optional: ServiceTokens
   readonly provides?: AnyService
   setup(scope: Scope<C>, given: Record<string, unknown>): unknown
-  readonly '~config'?: C
 }
 
 /**
@@ -88,6 +95,8 @@ export function definePlugin<
   R extends Tokens = Record<never, never>,
   O extends ServiceTokens = Record<never, never>,
   P = undefined,
->(definition: PluginDefinition<S, C, R, O, P>): Plugin<S, C> {
-  return Object.freeze({ requires: {}, optional: {}, ...definition }) as unknown as Plugin<S, C>
+  const I extends string = never,
+  const T extends string = string,
+>(definition: PluginDefinition<S, C, R, O, P, I, T>): Plugin<S, C, I, T> {
+  return Object.freeze({ requires: {}, optional: {}, ...definition }) as unknown as Plugin<S, C, I, T>
 }

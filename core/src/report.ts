@@ -19,7 +19,7 @@ export interface PluginReport {
   readonly requires: readonly string[]
   readonly added: Readonly<Record<string, readonly string[]>>
   readonly permissions: Readonly<Record<string, readonly string[]>>
-  readonly error?: { readonly code: string; readonly message: string }
+  readonly error?: { readonly code: string; readonly message: string; readonly mend?: string }
 }
 
 export type HostState = 'starting' | 'running' | 'closing' | 'closed'
@@ -67,7 +67,7 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
   setupMs,
   requires: [],
   added: {},
-  error: { code: error.code, message: error.message },
+  error: { code: error.code, message: error.message, ...(error.mend === undefined ? {} : { mend: error.mend }) },
 })
 
 export function runningReport(seat: Seat & { readonly found: Found }, owned: OwnedScope, setupMs: number): PluginReport {

@@ -214,7 +214,7 @@ describe('an isolated plugin', () => {
   it('ends when its host dies', async () => {
     const entry = new URL('./support/isolating-host.ts', import.meta.url).pathname
     const child = spawn(process.execPath, ['--conditions=svc-source', entry], { stdio: ['ignore', 'pipe', 2] })
-    const [line] = (await once(child.stdout, 'data')) as [Buffer]
+    const [line] = (await once(child.stdout!, 'data')) as [Buffer]
     child.kill('SIGKILL')
     const alive = () => {
       try {

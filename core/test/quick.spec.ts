@@ -4,7 +4,12 @@ import { expect } from 'chai'
 import { KERNEL_SCHEMA } from '../src/sections.ts'
 import { surelyFits } from '../src/quick.ts'
 
-const closed = (properties: object, required: string[] = []) => ({ type: 'object', properties, required, additionalProperties: false })
+const closed = (properties: object, required: string[] = []) => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
 const nested = closed({
   name: { type: 'string', minLength: 2, default: 'ab' },
   inner: { ...closed({ count: { type: 'integer', minimum: 1, default: 3 } }), default: {} },

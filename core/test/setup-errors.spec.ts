@@ -17,16 +17,11 @@ import { entry, folder, Greeter, greeter, packageFiles, problemOf, use, word, Wo
 
 interface Store {
   open(use: Use): Promise<void>
-  watch(use: Use): AsyncIterable<number>
+  shut(use: Use): Promise<void>
 }
-const Store = defineService<Store>('store', { api: 1, methods: { open: 'call', watch: 'stream' } })
+const Store = defineService<Store>('store', { api: 1, methods: { open: 'call', shut: 'call' } })
 const never = new Promise<never>(() => {})
-const stuck = (): Store => ({
-  open: () => never,
-  async *watch() {
-    yield await never
-  },
-})
+const stuck = (): Store => ({ open: () => never, shut: () => never })
 const HURRY = { host: { setup_timeout_ms: 30, close_timeout_ms: 30, tap_timeout_ms: 30 } }
 const logTo = (lines: string[]) => ({ log: { destination: { write: (line: string) => void lines.push(line) } } })
 
@@ -60,7 +55,7 @@ describe('a setup that fails', () => {
     const half = definePlugin({ provides: Store, setup: () => ({ open: async () => {} }) as unknown as Store })
     const error = await problemOf({ plugins: [entry('half', half)] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'half' })
-    expect(error.message).to.equal('its setup failed: it provides "store" without watch')
+    expect(error.message).to.equal('its setup failed: it provides "store" without shut')
   })
 
   it('undoes what was built, in reverse, and what the failing one had built too', async () => {
@@ -95,12 +90,9 @@ describe('a setup that never ends', () => {
     expect(error.mend).to.include('host.setup_timeout_ms')
   })
 
-  it('is told with what it waited for in a strict host, too, and for a stream', async () => {
-    const start = testHost([waits(({ store }) => store.watch(use)[Symbol.asyncIterator]().next())], {
-      give: [service(Store, stuck())],
-      config: HURRY,
-    })
-    expect((await failureOf(start)).message).to.include('waiting for the next item of store.watch')
+  it('is told with what it waited for in a strict host, too', async () => {
+    const start = testHost([waits(({ store }) => store.open(use))], { give: [service(Store, stuck())], config: HURRY })
+    expect((await failureOf(start)).message).to.include('waiting for the answer of store.open')
   })
 
   it('tells the last step where it waits for something of its own', async () => {

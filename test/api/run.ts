@@ -48,6 +48,8 @@ export async function openStage({
 export async function play(sample: Exchange, { service, client }: Stage, hear: (heard: Heard) => void = () => {}): Promise<void> {
   const answers: Answer[] = []
   const held: { stream: OpenStream; request: Request }[] = []
+  const ask = async (request: Request | Wire): Promise<Answer> =>
+    'wire' in request ? ((await sendWire(service.url, request.wire))[0] ?? SILENCE) : client.send(request)
   const judge = (request: Request | Wire, answer: Answer, expect: Told<Expectation>) => {
     answers.push(answer)
     const faults = faultsOf(answer, told(expect, answers.slice(0, -1)))

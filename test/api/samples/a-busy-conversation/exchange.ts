@@ -1,4 +1,4 @@
-import { type Answer, chat, exchange, field, matching, ok, say, stream } from '../../exchange.ts'
+import { type Answer, chat, exchange, field, matching, ok, refused, say, stream } from '../../exchange.ts'
 
 export default exchange({
   rule: 'answers 503 UNAVAILABLE with Retry-After when a conversation stays busy for longer than chat.queue_timeout_ms',

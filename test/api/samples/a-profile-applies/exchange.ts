@@ -1,4 +1,4 @@
-import { type Answer, chat, exchange, from, matching, not, ok, post } from '../../exchange.ts'
+import { type Answer, chat, exchange, from, matching, ok, post } from '../../exchange.ts'
 
 const profiles = `
 default: default

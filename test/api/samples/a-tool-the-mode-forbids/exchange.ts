@@ -1,4 +1,4 @@
-import { beside, chat, exchange, including, matching, not, ok, post, refused, stream } from '../../exchange.ts'
+import { beside, chat, exchange, including, matching, ok, post, refused, stream } from '../../exchange.ts'
 
 const forbidden = refused(400, 'INVALID_VALUE', {
   field: 'tools',

@@ -1,4 +1,4 @@
-import { any, beside, exchange, get, ok, without } from '../../exchange.ts'
+import { any, beside, exchange, get, ok, refused, without } from '../../exchange.ts'
 
 const told = { ...refused(500, 'INTERNAL_ERROR'), headers: { 'x-request-id': any('text') }, text: without(/secret|hunter2|\.ts|at .*:\d+/) }
 

@@ -1,4 +1,4 @@
-import { chat, exchange, ok, post, refused } from '../../exchange.ts'
+import { chat, eachBodyRoute, exchange, ok, post, refused } from '../../exchange.ts'
 
 const large = { message: 'a'.repeat(2 * 1024 * 1024), profile: 'a', provider: 'a', model: 'a', mode: 'a' }
 

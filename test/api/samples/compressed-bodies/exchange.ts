@@ -1,4 +1,4 @@
-import { eachBodyRoute, exchange, refused } from '../../exchange.ts'
+import { eachBodyRoute, exchange, post, refused } from '../../exchange.ts'
 
 export default exchange({
   rule: 'refuses a compressed body',

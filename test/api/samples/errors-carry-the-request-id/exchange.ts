@@ -1,4 +1,4 @@
-import { any, exchange, get, ok } from '../../exchange.ts'
+import { any, chat, exchange, get, ok, READ_ROUTES } from '../../exchange.ts'
 
 export default exchange({
   rule: 'gives every answer, errors too, an X-Request-Id',

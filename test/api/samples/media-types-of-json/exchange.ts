@@ -1,4 +1,4 @@
-import { exchange, ok } from '../../exchange.ts'
+import { chat, exchange, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'takes JSON declared with a charset of UTF-8, in any case',

@@ -1,4 +1,4 @@
-import { any, exchange, matching } from '../../exchange.ts'
+import { any, eachBodyRoute, exchange, matching, READ_ROUTES, refused } from '../../exchange.ts'
 
 const wrong = (method: string, path: string) => ({
   request: { method, path },

@@ -1,4 +1,4 @@
-import { absent, any, chat, exchange, get, missing, ok } from '../../exchange.ts'
+import { absent, any, chat, eachBodyRoute, exchange, get, missing, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'gives keys like __proto__ no meaning',

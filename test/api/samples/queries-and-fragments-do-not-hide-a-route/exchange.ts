@@ -1,4 +1,4 @@
-import { exchange, get, ok } from '../../exchange.ts'
+import { chat, exchange, get, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'finds a route whatever its query says',

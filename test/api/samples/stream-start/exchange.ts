@@ -1,4 +1,4 @@
-import { any, exact, exchange, reply, time } from '../../exchange.ts'
+import { any, exact, exchange, reply, stream, time } from '../../exchange.ts'
 
 export default exchange({
   rule: 'begins a stream with start: request, time, conversation, provider and model',

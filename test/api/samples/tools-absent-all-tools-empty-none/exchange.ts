@@ -1,4 +1,4 @@
-import { chat, exchange, matching, not, ok } from '../../exchange.ts'
+import { chat, exchange, matching, ok } from '../../exchange.ts'
 
 const wish = '/tool current_time {}'
 

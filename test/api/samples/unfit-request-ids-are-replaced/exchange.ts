@@ -1,4 +1,4 @@
-import { exchange, matching, ok } from '../../exchange.ts'
+import { exchange, get, matching, ok } from '../../exchange.ts'
 
 const MADE = matching(/^[A-Za-z0-9._-]{8,128}$/)
 
