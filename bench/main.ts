@@ -10,7 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   chat: async () => (await import('./src/chat.ts')).chat,
   durable: async () => (await import('./src/durable.ts')).durable,
   stream: async () => (await import('./src/stream.ts')).stream,
-  start: async () => (await import('./src/start.ts')).start_,
+  start: async () => (await import('./src/start.ts')).startUp,
   help: async () => (await import('./src/help.ts')).help,
   memory: async () => (await import('./src/memory.ts')).memory,
 }

@@ -33,7 +33,7 @@ function connectionOver(socket: Socket): Connection {
   let answer = newAnswer(false)
   const fail = (error: Error) => waiting?.reject(error)
   socket.on('error', fail).on('close', () => fail(new Error('the connection was closed')))
-  socket.on('data', chunk => {
+  socket.on('data', (chunk: Buffer) => {
     if (answer.take(chunk)) waiting?.resolve(answer.done())
   })
   return {
@@ -58,7 +58,7 @@ function newAnswer(keep: boolean) {
     bytes += chunk.length
     if (keep) body += chunk.toString('latin1')
     if (length >= 0) return bytes >= length
-    tail = (tail + chunk.latin1Slice(Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length)
+    tail = (tail + chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length)
     return tail === LAST_CHUNK
   }
   return {
@@ -66,7 +66,7 @@ function newAnswer(keep: boolean) {
       if (head !== '') return takeBody(chunk)
       const at = chunk.indexOf(HEAD_END)
       if (at === -1) throw new Error('the head of the answer did not come in one piece')
-      head = chunk.latin1Slice(0, at)
+      head = chunk.toString('latin1', 0, at)
       const mark = head.search(/content-length:/i)
       if (mark !== -1) length = Number.parseInt(head.slice(mark + 15), 10)
       return length === 0 || (chunk.length > at + 4 ? takeBody(chunk.subarray(at + 4)) : false)

@@ -17,7 +17,7 @@ export function svcEntry(source: boolean): readonly string[] {
 /** The configuration of a server that keeps conversations in memory, and no more than a load run needs. */
 export const IN_MEMORY = {
   plugins: [{ use: '@svc/plugin-store-sqlite', enabled: false }, '@svc/plugin-store-memory'],
-  store: { max_records: Number(process.env.MAXREC ?? 20_000) },
+  store: { max_records: 20_000 },
 }
 
 /** A server as users run it, with a home and a project folder of its own. */

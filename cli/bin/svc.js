@@ -22,7 +22,9 @@ else {
 async function startSource() {
   const { spawn } = await import('node:child_process')
   const node = isNewEnough ? process.execPath : ownNode
-  const child = spawn(node, ['--conditions=svc-source', fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, ['--conditions=svc-source', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  })
   // The terminal sends SIGINT to both: the child decides when to end, this process only waits for it.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))

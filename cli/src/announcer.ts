@@ -30,7 +30,8 @@ function textAnnouncer(stream: NodeJS.WriteStream): Announcer {
 }
 
 function jsonAnnouncer(): Announcer {
-  const say = (event: string, facts: object) => void process.stdout.write(`${JSON.stringify({ event, time: new Date().toISOString(), ...facts })}\n`)
+  const say = (event: string, facts: object) =>
+    void process.stdout.write(`${JSON.stringify({ event, time: new Date().toISOString(), ...facts })}\n`)
   return {
     ready: (report, home) => say('ready', readyFacts(report, home)),
     event({ event, worker, ...facts }: { event: string; worker?: { pid: number } }) {

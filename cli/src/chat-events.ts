@@ -15,7 +15,14 @@ export type ChatEvent =
   | { readonly type: 'start'; readonly conversation_id: string; readonly provider: string; readonly model: string }
   | { readonly type: 'token'; readonly content: string; readonly index: number }
   | { readonly type: 'tool_call'; readonly tool: string; readonly call_id: string; readonly arguments: object }
-  | { readonly type: 'tool_result'; readonly tool: string; readonly call_id: string; readonly success: boolean; readonly error: string | null; readonly duration_ms: number }
+  | {
+      readonly type: 'tool_result'
+      readonly tool: string
+      readonly call_id: string
+      readonly success: boolean
+      readonly error: string | null
+      readonly duration_ms: number
+    }
   | { readonly type: 'error'; readonly error: string; readonly error_code: string; readonly details: object }
   | {
       readonly type: 'end'
@@ -58,7 +65,14 @@ export function eventOf(event: TurnEvent): ChatEvent & Readonly<Record<string, u
     case 'end': {
       const { requestId, conversationId, usage, durationMs, toolsUsed, ...rest } = event
       const tools = toolsUsed.map(toolUse)
-      return { ...rest, request_id: requestId, conversation_id: conversationId, tokens_used: usage, duration_ms: durationMs, tools_used: tools }
+      return {
+        ...rest,
+        request_id: requestId,
+        conversation_id: conversationId,
+        tokens_used: usage,
+        duration_ms: durationMs,
+        tools_used: tools,
+      }
     }
   }
 }

@@ -36,7 +36,13 @@ async function send(address: string, init: RequestInit, url: string): Promise<Re
 async function refusal(response: Response, url: string) {
   const text = await response.text()
   const { error, error_code: code, details } = recordOf(text)
-  return serverRefused(url, response.status, code ?? `HTTP_${response.status}`, error ?? `the server answered ${response.status}`, details ?? {})
+  return serverRefused(
+    url,
+    response.status,
+    code ?? `HTTP_${response.status}`,
+    error ?? `the server answered ${response.status}`,
+    details ?? {}
+  )
 }
 
 function recordOf(text: string): { error?: string; error_code?: string; details?: Record<string, unknown> } {

@@ -10,7 +10,9 @@ export interface Screen {
 }
 
 export function createScreen(json: boolean): Screen {
-  return json ? { show: event => void process.stdout.write(`${JSON.stringify(event)}\n`), end() {} } : textScreen(process.stdout, process.stderr)
+  return json
+    ? { show: event => void process.stdout.write(`${JSON.stringify(event)}\n`), end() {} }
+    : textScreen(process.stdout, process.stderr)
 }
 
 function textScreen(out: NodeJS.WriteStream, aside: NodeJS.WriteStream): Screen {
@@ -40,7 +42,8 @@ function textScreen(out: NodeJS.WriteStream, aside: NodeJS.WriteStream): Screen 
           return void aside.write(`${event.error_code}\n  ${event.error}\n`)
         case 'end':
           end()
-          if (aside.isTTY) note(`${event.provider}/${event.model}, ${event.tokens_used.total} tokens, ${milliseconds(event.duration_ms)}`)
+          if (aside.isTTY)
+            note(`${event.provider}/${event.model}, ${event.tokens_used.total} tokens, ${milliseconds(event.duration_ms)}`)
           return
         case 'start':
           return

@@ -50,7 +50,9 @@ async function partnerOf(options: ChatOptions): Promise<Partner> {
   if (url !== undefined) return remotePartner(url)
   const own = options.local || [options.config, options.profile, options.mode].some(word => word !== undefined)
   const found = own ? undefined : await runningUrl(port)
-  return found === undefined ? localPartner(definedOf({ config: options.config, profile: options.profile, mode: options.mode, debug: options.debug })) : remotePartner(found)
+  return found === undefined
+    ? localPartner(definedOf({ config: options.config, profile: options.profile, mode: options.mode, debug: options.debug }))
+    : remotePartner(found)
 }
 
 async function runningUrl(port: number | undefined): Promise<string | undefined> {
@@ -68,4 +70,5 @@ const askOf = ({ conversation, provider, model, temperature, maxTokens }: ChatOp
   definedOf({ conversation_id: conversation, provider, model, temperature, max_tokens: maxTokens })
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-const definedOf = <T extends object>(values: T): Defined<T> => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>
+const definedOf = <T extends object>(values: T): Defined<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>

@@ -7,9 +7,15 @@ import { findSettings, here, hostOptions, sourcesOf } from './settings.ts'
 /** `svc config check`: reports every fault; resolves with the exit code. */
 export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
   const { error, sources } = await faultOf(options)
-  if (json) process.stdout.write(`${JSON.stringify({ ok: error === undefined, sources, faults: error === undefined ? [] : factsOf(error) }, null, 2)}\n`)
+  if (json)
+    process.stdout.write(
+      `${JSON.stringify({ ok: error === undefined, sources, faults: error === undefined ? [] : factsOf(error) }, null, 2)}\n`
+    )
   else if (error !== undefined) printError(error)
-  else process.stdout.write(`The configuration is good (${sources.map(source => basename(source)).join(', ') || 'defaults only'}).\n`)
+  else
+    process.stdout.write(
+      `The configuration is good (${sources.map(source => basename(source)).join(', ') || 'defaults only'}).\n`
+    )
   return error === undefined ? 0 : 1
 }
 

@@ -19,7 +19,8 @@ export function configRows(plan: Plan): ConfigRow[] {
   const rows = new Map<string, ConfigRow>()
   const add = (keys: readonly string[], value: unknown, unused: boolean) => {
     const key = keys.join('.')
-    if (!rows.has(key)) rows.set(key, { key, value: masked(keys, value), source: sourceOf(config, keys), ...(unused ? { unused } : {}) })
+    if (!rows.has(key))
+      rows.set(key, { key, value: masked(keys, value), source: sourceOf(config, keys), ...(unused ? { unused } : {}) })
   }
   for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
   // what is left has no owner that runs: documented keys, entries that are switched off, faults

@@ -23,7 +23,7 @@ export interface Contributed {
 export async function contributedCommands(place: Place = here()): Promise<Contributed[]> {
   const plugins = await findSettings({}, place).then(
     config => config.plugins,
-    () => [],
+    () => []
   )
   const all = plugins.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
   return all.filter((one, at) => !isOwn(one.id.split(':')[0] ?? '') && all.findIndex(other => other.id === one.id) === at)
@@ -31,7 +31,11 @@ export async function contributedCommands(place: Place = here()): Promise<Contri
 
 interface PackageJson {
   readonly name?: string
-  readonly svc?: { readonly contributes?: { readonly commands?: Readonly<Record<string, { readonly summary?: unknown; readonly module?: unknown } | null>> } }
+  readonly svc?: {
+    readonly contributes?: {
+      readonly commands?: Readonly<Record<string, { readonly summary?: unknown; readonly module?: unknown } | null>>
+    }
+  }
 }
 
 function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[] {
@@ -42,7 +46,17 @@ function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[
   return Object.entries(pkg.svc?.contributes?.commands ?? {}).flatMap(([name, command]) => {
     if (typeof command?.summary !== 'string' || typeof command.module !== 'string') return []
     const module = pathToFileURL(join(dirname(file), command.module)).href
-    return [{ id: name.trim().split(/[\s:]+/).join(':'), summary: command.summary, plugin, module }]
+    return [
+      {
+        id: name
+          .trim()
+          .split(/[\s:]+/)
+          .join(':'),
+        summary: command.summary,
+        plugin,
+        module,
+      },
+    ]
   })
 }
 

@@ -38,7 +38,8 @@ const openSections = (config: Config) =>
 function withoutSurface(loaded: readonly Loaded[]): Set<string> {
   const out = new Set(loaded.filter(one => one.found.manifest.kind === 'surface').map(one => one.name))
   const lost = () => new Set(loaded.filter(one => out.has(one.name)).flatMap(one => one.plugin.provides?.name ?? []))
-  const needs = (one: Loaded, services: Set<string>) => Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
+  const needs = (one: Loaded, services: Set<string>) =>
+    Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
   for (let size = -1; size !== out.size; ) {
     size = out.size
     const services = lost()

@@ -1,39 +1,91 @@
+import { write, writeSync } from 'node:fs'
 import { styleText } from 'node:util'
-import { type DestinationStream, pino } from 'pino'
+import { codeOf } from '@svc/core'
 
 /** Where a process writes its log. */
 export interface LogOutput {
-  readonly destination: DestinationStream
-  /** Writes what is still in memory; for the end of the process. */
-  flush(): void
+  readonly destination: { write(line: string): void }
+  /** Writes what is still in memory; resolves when it is written, or when nobody reads it. */
+  end(): Promise<void>
+  /** The same at once, for the very end of the process. */
+  endNow(): void
+}
+
+/** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. */
+export function openLog(stream: NodeJS.WriteStream, json: boolean): LogOutput {
+  if (!stream.isTTY || json) return bufferedOutput(1)
+  return { destination: { write: line => void stream.write(readable(line, stream)) }, end: async () => {}, endNow() {} }
 }
 
 const FLUSH_MS = 500
-const BUFFER = 4096
+const ENOUGH = 4096
+/** What a reader that stops reading may make this process hold; more is dropped. */
+const MOST = 8 * 1024 * 1024
+const RETRY_MS = 20
+const END_TRIES = 50
 
-/** Log lines on the standard output: JSON for programs, in memory for half a second at most; one readable line each on a terminal. */
-export function openLog(stream: NodeJS.WriteStream, json: boolean): LogOutput {
-  return stream.isTTY && !json ? terminalLog(stream) : jsonLog()
+/**
+ * Collects lines and writes them in pieces, off the event loop. Our own, because pino's destination never ends a process whose reader has gone: its
+ * flush at exit tries for ever.
+ */
+export function bufferedOutput(fd: number): LogOutput {
+  let waiting = ''
+  let writing: Buffer | undefined
+  let isGone = false
+  const next = () => {
+    if (writing !== undefined || waiting === '') return
+    writing = Buffer.from(waiting)
+    waiting = ''
+    step(writing)
+  }
+  const step = (bytes: Buffer) =>
+    write(fd, bytes, (error, count) => {
+      if (error) return isBusy(error) ? void setTimeout(step, RETRY_MS, bytes) : gone()
+      if (count < bytes.length) return step((writing = bytes.subarray(count)))
+      writing = undefined
+      if (waiting.length >= ENOUGH) next()
+    })
+  const gone = () => {
+    isGone = true
+    waiting = ''
+    writing = undefined
+  }
+  const timer = setInterval(next, FLUSH_MS).unref()
+  return {
+    destination: {
+      write(line) {
+        if (isGone || waiting.length > MOST) return
+        waiting += line
+        if (waiting.length >= ENOUGH) next()
+      },
+    },
+    async end() {
+      clearInterval(timer)
+      for (let tries = 0; tries < END_TRIES && (writing !== undefined || waiting !== ''); tries++) {
+        next()
+        await new Promise(resolve => setTimeout(resolve, RETRY_MS / 4))
+      }
+    },
+    endNow() {
+      const rest = Buffer.from(waiting)
+      waiting = ''
+      if (!isGone) writeNow(fd, rest)
+    },
+  }
 }
 
-function terminalLog(stream: NodeJS.WriteStream): LogOutput {
-  return { destination: { write: line => void stream.write(readable(line, stream)) }, flush() {} }
-}
+const isBusy = (error: unknown) => codeOf(error) === 'EAGAIN' || codeOf(error) === 'EBUSY'
 
-function jsonLog(): LogOutput {
-  const destination = pino.destination({ fd: 1, sync: false, minLength: BUFFER })
-  // The reader of a pipe may go before this process does; there is nobody to tell.
-  destination.on('error', () => {})
-  setInterval(() => destination.flush(), FLUSH_MS).unref()
-  return { destination, flush: () => flushNow(destination) }
-}
-
-/** Nothing was written yet, or its reader is gone: both have nothing to flush. */
-function flushNow(destination: { flushSync(): void }) {
-  try {
-    destination.flushSync()
-  } catch {
-    return
+/** Gives up after a while: a log line is no reason to keep a process. */
+function writeNow(fd: number, bytes: Buffer): void {
+  for (let at = 0, tries = 0; at < bytes.length && tries < END_TRIES; ) {
+    try {
+      at += writeSync(fd, bytes, at)
+    } catch (error) {
+      if (!isBusy(error)) return
+      tries++
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS)
+    }
   }
 }
 
@@ -46,10 +98,21 @@ const LEVELS: Readonly<Record<number, { word: string; colour: 'gray' | 'green' |
 
 /** One JSON log line as a person reads it: time, level, plugin, sentence, facts. */
 export function readable(line: string, stream: NodeJS.WriteStream): string {
-  const { time, level, plugin, msg = '', err, ...facts } = JSON.parse(line) as Record<string, unknown> & { err?: { stack?: string } }
+  const {
+    time,
+    level,
+    plugin,
+    msg = '',
+    err,
+    ...facts
+  } = JSON.parse(line) as Record<string, unknown> & { err?: { stack?: string } }
   const paint = (colour: 'gray' | 'green' | 'yellow' | 'red', text: string) => styleText(colour, text, { stream })
   const { word, colour } = LEVELS[Number(level)] ?? { word: String(level), colour: 'gray' as const }
-  const head = [paint('gray', String(time).slice(11, 23)), paint(colour, word), ...(plugin ? [paint('gray', shortName(String(plugin)))] : [])]
+  const head = [
+    paint('gray', String(time).slice(11, 23)),
+    paint(colour, word),
+    ...(plugin ? [paint('gray', shortName(String(plugin)))] : []),
+  ]
   const rest = Object.entries(facts).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
   const stack = err?.stack ? `\n${err.stack}` : ''
   return `${[...head, String(msg), paint('gray', rest.join(' '))].join(' ').trimEnd()}${stack}\n`

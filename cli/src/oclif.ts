@@ -21,7 +21,11 @@ export async function runOclif(argv: string[]): Promise<number> {
 
 /** The package's own, with the commands that lie beside this very file: sources in the repository, `dist` in the package. */
 function manifest() {
-  const pkg = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { name: string; version: string; oclif: object }
+  const pkg = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    name: string
+    version: string
+    oclif: object
+  }
   const target = import.meta.url.endsWith('.ts') ? './src/commands.ts' : './dist/commands.js'
   const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }
   return { ...pkg, oclif: { ...pkg.oclif, description: DESCRIPTION, topics: { ...TOPICS }, commands } }
@@ -31,6 +35,10 @@ function manifest() {
 function endOf(error: unknown, argv: readonly string[]): number {
   const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
   if (codeOf(error) === 'EEXIT') return exit ?? 0
-  printError(exit === USAGE ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES)) : error)
-  return exit ?? 1
+  printError(
+    exit === USAGE
+      ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES))
+      : error
+  )
+  return exit ?? (codeOf(error) === 'MESSAGE_MISSING' ? USAGE : 1)
 }

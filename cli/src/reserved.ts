@@ -52,7 +52,12 @@ export interface McpClientConfig {
   effects?: string[]
 }
 
-const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({ type: 'object', properties, required, additionalProperties: false })
+const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
 const text: JsonSchema = { type: 'string', minLength: 1 }
 const texts: JsonSchema = { type: 'array', items: text }
 const flag: JsonSchema = { type: 'boolean' }
@@ -83,7 +88,7 @@ const mcpClient = closed(
     deny: texts,
     effects: texts,
   },
-  ['name'],
+  ['name']
 )
 
 const isOn = (value: unknown) => value === true
@@ -118,7 +123,12 @@ export const RESERVED: readonly ReservedSection[] = [
   { section: 'server.cors', json: closed({ enabled: flag, origins: texts, methods: texts }) },
   {
     section: 'server.rate_limit',
-    json: closed({ enabled: flag, requests_per_minute: count(1), requests_per_day: count(1), by: { enum: ['address', 'principal'] } }),
+    json: closed({
+      enabled: flag,
+      requests_per_minute: count(1),
+      requests_per_day: count(1),
+      by: { enum: ['address', 'principal'] },
+    }),
     asks: [
       {
         key: 'enabled',
@@ -130,7 +140,11 @@ export const RESERVED: readonly ReservedSection[] = [
   },
   {
     section: 'server.auth',
-    json: closed({ enabled: flag, api_key_env: text, oidc: closed({ issuer: text, audience: text, jwks_uri: text, scope_claim: text }) }),
+    json: closed({
+      enabled: flag,
+      api_key_env: text,
+      oidc: closed({ issuer: text, audience: text, jwks_uri: text, scope_claim: text }),
+    }),
     asks: [
       {
         key: 'enabled',
@@ -142,7 +156,14 @@ export const RESERVED: readonly ReservedSection[] = [
   },
   {
     section: 'mcp.server',
-    json: closed({ enabled: flag, host: text, port, tools: texts, sets: texts, auth: closed({ required: flag, api_key_env: text }) }),
+    json: closed({
+      enabled: flag,
+      host: text,
+      port,
+      tools: texts,
+      sets: texts,
+      auth: closed({ required: flag, api_key_env: text }),
+    }),
     asks: [
       {
         key: 'enabled',

@@ -11,9 +11,12 @@ const WIDTH = 80
  */
 export async function printRootHelp(out: NodeJS.WriteStream): Promise<boolean> {
   const others = await contributedCommands()
-  const commands = [...Object.entries(SUMMARIES), ...others.map(one => [one.id, one.summary] as const)].filter(([id]) => !id.includes(':'))
+  const commands = [...Object.entries(SUMMARIES), ...others.map(one => [one.id, one.summary] as const)].filter(
+    ([id]) => !id.includes(':')
+  )
   const help = helpText(out, commands)
-  const isPlain = help.split('\n').every(line => line.length <= WIDTH) && others.every(one => !/[:<\n]/.test(one.id + one.summary))
+  const isPlain =
+    help.split('\n').every(line => line.length <= WIDTH) && others.every(one => !/[:<\n]/.test(one.id + one.summary))
   if (!isPlain || process.env.OCLIF_COLUMNS || (out.isTTY && out.columns < WIDTH)) return false
   out.write(help)
   return true
@@ -22,8 +25,12 @@ export async function printRootHelp(out: NodeJS.WriteStream): Promise<boolean> {
 type Entry = readonly [name: string, words: string]
 
 function helpText(out: NodeJS.WriteStream, commands: readonly Entry[]): string {
-  const section = (head: string, lines: readonly string[]) => [styleText('bold', head, { stream: out }), ...lines.map(line => `  ${line}`), ''].join('\n')
-  const { name, version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { name: string; version: string }
+  const section = (head: string, lines: readonly string[]) =>
+    [styleText('bold', head, { stream: out }), ...lines.map(line => `  ${line}`), ''].join('\n')
+  const { name, version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    name: string
+    version: string
+  }
   const topics = Object.entries(TOPICS).map(([topic, { description }]): Entry => [topic, description])
   const parts = [
     `${DESCRIPTION}\n`,

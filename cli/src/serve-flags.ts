@@ -15,20 +15,50 @@ export interface ServeFlag {
   readonly char?: 'c' | 'p'
 }
 
-const words = (text: string) => text.split(',').map(word => word.trim()).filter(word => word !== '')
+const words = (text: string) =>
+  text
+    .split(',')
+    .map(word => word.trim())
+    .filter(word => word !== '')
 
 /** The options of `svc serve`: the documented ones, and where the configuration is. */
 export const SERVE_FLAGS = {
-  port: { type: 'integer', char: 'p', value: 'int', summary: 'Port to listen on; 0 takes a free one', sets: (port: number) => ({ server: { port } }) },
+  port: {
+    type: 'integer',
+    char: 'p',
+    value: 'int',
+    summary: 'Port to listen on; 0 takes a free one',
+    sets: (port: number) => ({ server: { port } }),
+  },
   profile: { type: 'text', value: 'name', summary: 'Profile at start', sets: (profile: string) => ({ selection: { profile } }) },
   mode: { type: 'text', value: 'mode', summary: 'Mode of working at start', sets: (mode: string) => ({ selection: { mode } }) },
   config: { type: 'text', char: 'c', value: 'file', summary: "Configuration file, in place of the project's svc.config.*" },
   debug: { type: 'switch', summary: 'Log at level debug', sets: () => ({ log: { level: 'debug' } }) },
-  workers: { type: 'integer', value: 'int', summary: 'Number of worker processes', sets: (workers: number) => ({ server: { workers } }) },
-  'ssl-cert': { type: 'text', value: 'file', summary: 'Certificate: serve TLS', sets: (cert: string) => ({ server: { ssl: { enabled: true, cert } } }) },
-  'ssl-key': { type: 'text', value: 'file', summary: "The certificate's key", sets: (key: string) => ({ server: { ssl: { enabled: true, key } } }) },
+  workers: {
+    type: 'integer',
+    value: 'int',
+    summary: 'Number of worker processes',
+    sets: (workers: number) => ({ server: { workers } }),
+  },
+  'ssl-cert': {
+    type: 'text',
+    value: 'file',
+    summary: 'Certificate: serve TLS',
+    sets: (cert: string) => ({ server: { ssl: { enabled: true, cert } } }),
+  },
+  'ssl-key': {
+    type: 'text',
+    value: 'file',
+    summary: "The certificate's key",
+    sets: (key: string) => ({ server: { ssl: { enabled: true, key } } }),
+  },
   mcp: { type: 'switch', summary: 'Serve the tools over MCP as well', sets: () => ({ mcp: { server: { enabled: true } } }) },
-  tools: { type: 'text', value: 'names', summary: 'Tools that MCP clients see, by comma', sets: (names: string) => ({ mcp: { server: { tools: words(names) } } }) },
+  tools: {
+    type: 'text',
+    value: 'names',
+    summary: 'Tools that MCP clients see, by comma',
+    sets: (names: string) => ({ mcp: { server: { tools: words(names) } } }),
+  },
   json: { type: 'switch', summary: 'One JSON line an event on the standard output' },
 } as const satisfies Record<string, ServeFlag>
 
@@ -45,7 +75,8 @@ export function flagsLayer(options: ServeOptions): ConfigTree {
 }
 
 // The table's own literal says which value each function takes; what arrives here was read by that very table.
-const treeOf = (sets: ServeFlag['sets'], value: unknown): ConfigTree => (sets === undefined || value === undefined || value === false ? {} : sets(value as never))
+const treeOf = (sets: ServeFlag['sets'], value: unknown): ConfigTree =>
+  sets === undefined || value === undefined || value === false ? {} : sets(value as never)
 
 function join(into: ConfigTree, from: ConfigTree): ConfigTree {
   for (const [key, value] of Object.entries(from)) {

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type ControlSocket, createSupervisor, listenControl, type Supervisor, type SupervisorEvent } from '@svc/core/processes'
 import { ensureHome } from './home.ts'
 import { createAnnouncer } from './announcer.ts'
+import { DEAD_WORKERS } from './dead-workers.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
@@ -15,15 +16,21 @@ const FORCED = 130
  * the first worker cannot start, 130 when a second signal ended it at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
+  // Whoever reads what this process says may go before it does.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const home = ensureHome()
   const task: WorkerTask = { serverId: randomUUID(), home, options }
   const announcer = createAnnouncer(options.json === true)
+  const dead = new Set<number>()
   const supervisor = createSupervisor<WorkerReport>({
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: process.execArgv,
-    settings: settingsOf,
-    onEvent: event => announceLater(supervisor, event, announcer.event),
+    settings: report => settingsOf(report, dead),
+    onEvent(event) {
+      if (event.event === 'exited') dead.add(event.worker.pid)
+      announceLater(supervisor, event, announcer.event)
+    },
   })
   const ending = endOnSignals(supervisor, announcer.draining)
   try {
@@ -42,19 +49,44 @@ export async function serve(options: ServeOptions): Promise<number> {
 }
 
 /** What happens to workers is news only once the server runs. */
-function announceLater(supervisor: Supervisor<WorkerReport>, event: SupervisorEvent<WorkerReport>, tell: (event: SupervisorEvent<WorkerReport>) => void) {
+function announceLater(
+  supervisor: Supervisor<WorkerReport>,
+  event: SupervisorEvent<WorkerReport>,
+  tell: (event: SupervisorEvent<WorkerReport>) => void
+) {
   if (supervisor.state.state === 'running') tell(event)
 }
 
-const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport) => ({
+/** A process that dies again and again must not fill the environment; what older ones held has run out. */
+const REMEMBERED = 100
+
+const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport, dead: ReadonlySet<number>) => ({
   count: workers,
   drainLimitMs,
-  env: address ? { [TAKEN_PORT]: String(address.port) } : {},
+  env: {
+    ...(address ? { [TAKEN_PORT]: String(address.port) } : {}),
+    // read anew for each worker that is brought up
+    get [DEAD_WORKERS]() {
+      return [...dead].slice(-REMEMBERED).join()
+    },
+  },
 })
 
-function openControl(home: string, supervisor: Supervisor<WorkerReport>, report: WorkerReport, stop: () => void): Promise<ControlSocket> {
+function openControl(
+  home: string,
+  supervisor: Supervisor<WorkerReport>,
+  report: WorkerReport,
+  stop: () => void
+): Promise<ControlSocket> {
   const { address, host } = report
-  const info = { pid: process.pid, url: address?.url ?? '', host: address?.host ?? '', port: address?.port ?? 0, version: host.version, startedAt: host.startedAt }
+  const info = {
+    pid: process.pid,
+    url: address?.url ?? '',
+    host: address?.host ?? '',
+    port: address?.port ?? 0,
+    version: host.version,
+    startedAt: host.startedAt,
+  }
   return listenControl(home, process.pid, {
     info: async () => ({ ...info, workers: supervisor.workers }),
     report: async () => host,

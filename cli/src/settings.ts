@@ -28,7 +28,12 @@ export function findSettings(options: ServeOptions = {}, { home, cwd, env }: Pla
 export const pluginPlaces = (home: string): string[] => [pathToFileURL(join(home, 'plugins', '/')).href, import.meta.url]
 
 /** What every host of the command line is started with. */
-export const hostOptions = (config: Config, home: string): HostOptions => ({ config, from: pluginPlaces(home), reserved: RESERVED, version: version() })
+export const hostOptions = (config: Config, home: string): HostOptions => ({
+  config,
+  from: pluginPlaces(home),
+  reserved: RESERVED,
+  version: version(),
+})
 
 /** The version of this package. */
 export function version(): string {
@@ -38,4 +43,6 @@ export function version(): string {
 
 /** The files and layers that a configuration came from, besides the defaults. */
 export const sourcesOf = (config: Config): string[] =>
-  config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0).map(layer => layer.file ?? layer.name)
+  config.layers
+    .filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0)
+    .map(layer => layer.file ?? layer.name)

@@ -29,7 +29,11 @@ const jsonText = (values: readonly ConfigRow[], plugins: PluginRows, problems: r
 
 function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
   const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
-  const lines = rows.map(row => [row.key, JSON.stringify(row.value) ?? '', `${row.source}${row.unused ? ' (no plugin acts on it)' : ''}`])
+  const lines = rows.map(row => [
+    row.key,
+    JSON.stringify(row.value) ?? '',
+    `${row.source}${row.unused ? ' (no plugin acts on it)' : ''}`,
+  ])
   const list = plugins.map(one => [`plugins ${one.name}`, '', one.source])
   return table([...lines, ...list].map(([key = '', value = '', source = '']) => [key, value, dim(source)]))
 }

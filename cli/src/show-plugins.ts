@@ -64,8 +64,12 @@ const wire = ({ from, version, plugins, leftOut }: PluginTree) => ({
 
 function treeText({ from, version, plugins, leftOut }: PluginTree): string {
   const head = `svc ${version}: ${plugins.length} plugins of ${from}`
-  const blocks = plugins.map((plugin, at) => branch(nameLine(plugin, at + 1), factsOf(plugin), at === plugins.length - 1 && leftOut.length === 0))
-  const rest = leftOut.map((one, at) => branch(`${one.name} ${dim(`${one.version} ${one.kind}`)} not started here`, [], at === leftOut.length - 1))
+  const blocks = plugins.map((plugin, at) =>
+    branch(nameLine(plugin, at + 1), factsOf(plugin), at === plugins.length - 1 && leftOut.length === 0)
+  )
+  const rest = leftOut.map((one, at) =>
+    branch(`${one.name} ${dim(`${one.version} ${one.kind}`)} not started here`, [], at === leftOut.length - 1)
+  )
   return [head, ...blocks, ...rest].join('\n')
 }
 
@@ -73,7 +77,13 @@ const dim = (text: string) => styleText('gray', text, { stream: process.stdout }
 const bold = (text: string) => styleText('bold', text, { stream: process.stdout })
 
 function nameLine({ name, instance, version, kind, setupMs, optional, state }: PluginReport, order: number): string {
-  const marks = [version, kind, milliseconds(setupMs), ...(optional ? ['optional'] : []), ...(state === 'failed' ? ['FAILED'] : [])]
+  const marks = [
+    version,
+    kind,
+    milliseconds(setupMs),
+    ...(optional ? ['optional'] : []),
+    ...(state === 'failed' ? ['FAILED'] : []),
+  ]
   return `${order} ${bold(instance === undefined ? name : `${name} (${instance})`)} ${dim(marks.join('  '))}`
 }
 

@@ -9,7 +9,9 @@ export const SUMMARIES = {
 
 export const DESCRIPTION = 'A plugin host for agent services'
 
-export const TOPICS: Readonly<Record<string, { readonly description: string }>> = { config: { description: 'Look at the configuration' } }
+export const TOPICS: Readonly<Record<string, { readonly description: string }>> = {
+  config: { description: 'Look at the configuration' },
+}
 
 /** Whether this word belongs to svc itself, so that no plugin can take it. */
 export const isOwn = (word: string): boolean => Object.keys(SUMMARIES).some(id => id === word || id.startsWith(`${word}:`))

@@ -3,7 +3,8 @@ type Side = 'left' | 'right'
 /** Rows as aligned columns; trailing blanks are cut. */
 export function table(rows: readonly (readonly string[])[], sides: readonly Side[] = []): string {
   const widths = rows.reduce<number[]>((most, row) => row.map((cell, at) => Math.max(most[at] ?? 0, cell.length)), [])
-  const pad = (cell: string, at: number) => (sides[at] === 'right' ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0))
+  const pad = (cell: string, at: number) =>
+    sides[at] === 'right' ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)
   return rows.map(row => row.map(pad).join('  ').trimEnd()).join('\n')
 }
 

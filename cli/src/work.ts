@@ -1,7 +1,8 @@
 import { type Config, get, type HostReport, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { type WorkerLink, workerLink } from '@svc/core/processes'
-import { openLog } from './log-output.ts'
+import { releaseDead } from './dead-workers.ts'
+import { type LogOutput, openLog } from './log-output.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { findSettings, hostOptions, sourcesOf } from './settings.ts'
 
@@ -29,14 +30,18 @@ export async function work(task: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   const { serverId, home, options } = JSON.parse(task) as WorkerTask
   const log = openLog(process.stdout, options.json === true)
-  process.once('exit', () => log.flush())
+  process.once('exit', log.endNow)
   try {
     const config = await findSettings(withTakenPort(options), { home, cwd: process.cwd(), env: process.env })
     const host = await startHost({ ...hostOptions(config, home), serverId, log: { destination: log.destination } })
-    process.on('uncaughtExceptionMonitor', error => host.log.error({ err: error }, 'this worker ends: an error that nothing caught'))
-    await serveUntilDrained(link, host, config)
+    process.on('uncaughtExceptionMonitor', error =>
+      host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
+    )
+    await releaseDead(host, serverId)
+    await serveUntilDrained(link, host, config, log)
   } catch (error) {
     await link.failed(error)
+    await log.end()
     process.exit(1)
   }
 }
@@ -46,8 +51,11 @@ const withTakenPort = (options: ServeOptions): ServeOptions => {
   return port === undefined ? options : { ...options, port: Number(port) }
 }
 
-async function serveUntilDrained(link: WorkerLink, host: RunningHost, config: Config): Promise<void> {
-  link.onDrain(() => host.close().catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly')))
+async function serveUntilDrained(link: WorkerLink, host: RunningHost, config: Config, log: LogOutput): Promise<void> {
+  link.onDrain(async () => {
+    await host.close().catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
+    await log.end()
+  })
   await link.ready(await reportOf(host, config))
 }
 

@@ -36,9 +36,12 @@ describe('svc config show', () => {
     const secrets = ['tops3cret', 'hush', 'pa55', 'whisper']
     await place.write(
       'svc.config.yaml',
-      `mcp:\n  clients:\n    - name: a\n      url: http://me:pa55@example.test/\n      oauth: { client_secret: tops3cret }\n      env: { TOKEN_A: hush }\nserver:\n  ssl: { key: whisper }\n`,
+      `mcp:\n  clients:\n    - name: a\n      url: http://me:pa55@example.test/\n      oauth: { client_secret: tops3cret }\n      env: { TOKEN_A: hush }\nserver:\n  ssl: { key: whisper }\n`
     )
-    for (const args of [['config', 'show'], ['config', 'show', '--json']]) {
+    for (const args of [
+      ['config', 'show'],
+      ['config', 'show', '--json'],
+    ]) {
       const { out, code } = await place.svc(args)
       expect(code).to.equal(0)
       for (const secret of secrets) expect(out).to.not.contain(secret)
@@ -48,9 +51,14 @@ describe('svc config show', () => {
 
   it('shows one section, and the plugins with the place that names them', async () => {
     await using place = await makePlace()
-    await place.write('svc.config.yaml', 'plugins:\n  - use: "@svc/plugin-metrics"\n    enabled: false\n  - "@svc/plugin-store-memory"\n  - use: "@svc/plugin-store-sqlite"\n    enabled: false\n')
+    await place.write(
+      'svc.config.yaml',
+      'plugins:\n  - use: "@svc/plugin-metrics"\n    enabled: false\n  - "@svc/plugin-store-memory"\n  - use: "@svc/plugin-store-sqlite"\n    enabled: false\n'
+    )
     const section = await place.svc(['config', 'show', 'server', '--json'])
-    expect((JSON.parse(section.out) as Shown).values.map(row => row.key.split('.')[0])).to.deep.equal(Array(section.out.match(/"key"/g)?.length ?? 0).fill('server'))
+    expect((JSON.parse(section.out) as Shown).values.map(row => row.key.split('.')[0])).to.deep.equal(
+      Array(section.out.match(/"key"/g)?.length ?? 0).fill('server')
+    )
     const { plugins } = JSON.parse((await place.svc(['config', 'show', '--json'])).out) as Shown
     expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
     expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
@@ -68,15 +76,33 @@ describe('svc config check', () => {
 
   it('lists all faults with file and line, and ends with 1', async () => {
     await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\nplugins:\n  - no-such-plugin\ntols: {}\n')
+    await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\ntols: {}\n')
     const { code, out, err } = await place.svc(['config', 'check'], { env: { SVC_A__B: '1' } })
     expect([code, out]).to.deep.equal([1, ''])
-    for (const words of ['svc.config.yaml:2', 'svc.config.yaml:4', 'svc.config.yaml:7', 'PLUGIN_UNKNOWN', 'environment SVC_A__B', 'did you mean "tools"']) expect(err).to.contain(words)
+    for (const words of [
+      'svc.config.yaml:2',
+      'svc.config.yaml:4',
+      'svc.config.yaml:5',
+
+      'environment SVC_A__B',
+      'did you mean "tools"',
+    ])
+      expect(err).to.contain(words)
     const json = await place.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
     const told = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
     expect(told.ok).to.equal(false)
-    expect(told.faults).to.have.length(5)
+    expect(told.faults).to.have.length(4)
     expect(told.faults.map(fault => fault.where)).to.include('environment SVC_A__B')
+  })
+
+  it('names a plugin that cannot be found', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'plugins:\n  - no-such-plugin\nserver:\n  port: x\n')
+    const { code, err } = await place.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^PLUGIN_UNKNOWN  no-such-plugin/m)
+      .and.contain('svc.config.yaml:4')
   })
 
   it('names the line of a file that cannot be read', async () => {
@@ -84,6 +110,8 @@ describe('svc config check', () => {
     await place.write('svc.config.yaml', 'server:\n  port: 1\n port: 2\n')
     const { code, err } = await place.svc(['config', 'check'])
     expect(code).to.equal(1)
-    expect(err).to.match(/^CONFIG_UNREADABLE/).and.match(/svc\.config\.yaml:3/)
+    expect(err)
+      .to.match(/^CONFIG_UNREADABLE/)
+      .and.match(/svc\.config\.yaml:3/)
   })
 })

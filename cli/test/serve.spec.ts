@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { systemUse } from '@svc/core'
 import { findServers } from '@svc/core/processes'
 import { expect } from 'chai'
@@ -15,6 +17,20 @@ async function stream(url: string, message: string): Promise<Response> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ message }),
   })
+}
+
+/** The lines so far once one matches, and all of them at the end. */
+async function linesUntil(stream: Readable, pattern: RegExp): Promise<[string[], Promise<string[]>]> {
+  const lines: string[] = []
+  const found = Promise.withResolvers<void>()
+  const reader = createInterface({ input: stream })
+  reader.on('line', line => {
+    lines.push(line)
+    if (pattern.test(line)) found.resolve()
+  })
+  const all = once(reader, 'close').then(() => lines)
+  await Promise.race([found.promise, all])
+  return [[...lines], all]
 }
 
 describe('svc serve', () => {
@@ -77,7 +93,9 @@ describe('svc serve', () => {
     await server.said(/worker \d+ is ready/)
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
     const next = await found?.control.info(use())
-    expect(next?.workers.map(one => one.pid)).to.have.length(1).and.not.include(worker?.pid)
+    expect(next?.workers.map(one => one.pid))
+      .to.have.length(1)
+      .and.not.include(worker?.pid)
     found?.[Symbol.dispose]()
     expect((await server.end()).code).to.equal(0)
   })
@@ -87,7 +105,10 @@ describe('svc serve', () => {
     const server = await place.serve(['--debug'])
     await fetch(`${server.url}/health`)
     const { out } = await server.end()
-    const lines = out.trimEnd().split('\n').map(line => JSON.parse(line) as { msg: string; route?: string })
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line) as { msg: string; route?: string })
     expect(lines.map(line => line.msg)).to.include('listening')
     expect(lines.map(line => line.route)).to.include('/health')
   })
@@ -95,16 +116,23 @@ describe('svc serve', () => {
   it('tells programs with --json what happens, on the standard output', async () => {
     await using place = await makePlace()
     const child = place.start(['serve', '--port', '0', '--json'])
-    let out = ''
-    for await (const chunk of child.stdout!.setEncoding('utf8')) {
-      out += String(chunk)
-      if (/"event":"ready".*\n/.test(out)) break
-    }
-    const events = out.trimEnd().split('\n').map(line => JSON.parse(line) as Record<string, unknown>)
+    const [lines, all] = await linesUntil(child.stdout!, /"event":"ready"/)
+    const events = lines.map(line => JSON.parse(line) as Record<string, unknown>)
     const ready = events.find(event => event.event === 'ready')
     expect(ready).to.include.keys('url', 'pid', 'ready_after_ms', 'plugins', 'configuration')
     child.kill('SIGINT')
     expect((await once(child, 'exit'))[0]).to.equal(0)
+    expect((await all).filter(line => JSON.parse(line).event === 'draining')).to.have.length(1)
+  })
+
+  it('goes on when nobody reads what it writes any more, and ends', async () => {
+    await using place = await makePlace()
+    const server = await place.serve(['--debug'])
+    server.process.stdout!.destroy()
+    server.process.stderr!.destroy()
+    for (let i = 0; i < 50; i++) expect((await fetch(`${server.url}/health`)).status).to.equal(200)
+    server.process.kill('SIGINT')
+    expect((await once(server.process, 'exit'))[0]).to.equal(0)
   })
 })
 
@@ -117,7 +145,9 @@ describe('svc serve that cannot start', () => {
     const { code, err } = await place.svc(['serve', '--port', String(port)])
     other.close()
     expect(code).to.equal(1)
-    expect(err).to.contain(`${port}`).and.match(/^PORT_TAKEN/m)
+    expect(err)
+      .to.contain(`${port}`)
+      .and.match(/^PORT_TAKEN/m)
   })
 
   it('reports every fault of the configuration with file and line, and ends with 1', async () => {
@@ -139,13 +169,19 @@ describe('svc serve that cannot start', () => {
       await using place = await makePlace()
       const { code, err } = await place.svc(['serve', '--port', '0', ...args])
       expect(code).to.equal(1)
-      expect(err).to.match(/^CONFIG_UNOWNED/m).and.contain(what).and.contain('(flags)')
+      expect(err)
+        .to.match(/^CONFIG_UNOWNED/m)
+        .and.contain(what)
+        .and.contain('(flags)')
     })
   }
 
   it('takes a documented value that nothing acts on yet', async () => {
     await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server:\n  rate_limit:\n    enabled: false\n    requests_per_minute: 60\n  workers: 1\n')
+    await place.write(
+      'svc.config.yaml',
+      'server:\n  rate_limit:\n    enabled: false\n    requests_per_minute: 60\n  workers: 1\n'
+    )
     const server = await place.serve()
     expect((await server.end()).code).to.equal(0)
   })

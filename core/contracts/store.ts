@@ -1,6 +1,6 @@
 import { defineService, type Use } from '@svc/core'
 
-/** A plain value as JSON has it. */
+/** A plain value as JSON has it; kept as `JSON.stringify` would write it: what is undefined is left out, NaN is null. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
 
 /** One record of a collection. `version` is 1 when it is made and grows by one with each put. */
@@ -18,7 +18,8 @@ export interface LogEntry<T = Json> {
 
 /**
  * An index: the paths (`owner`, `meta.kind`) whose values, in this order, sort its entries; the key comes last and breaks ties.
- * Values are text, numbers, booleans or null; order: null, false, true, numbers, text (by UTF-8 bytes). A record where a path is absent has null there.
+ * Values are text, numbers, booleans or null; order: null, false, true, numbers, text (by UTF-8 bytes). A record where a path is absent, or holds a list
+ * or an object, has null there.
  */
 export type IndexPaths = readonly string[]
 
@@ -33,7 +34,9 @@ export interface Space {
   readonly logs?: readonly string[]
 }
 
-/** A change of a batch. `ifVersion`: 0 = must not exist, n = must have that version, absent = whatever is there. */
+/**
+ * A change of a batch. Keys, stream ids and lease names are 1 to 1024 characters of well-formed Unicode without U+0000. `ifVersion`: 0 = must not exist, n = must have that version, absent = whatever is there.
+ */
 export type StoreOp =
   | { readonly op: 'put'; readonly collection: string; readonly key: string; readonly value: Json; readonly ifVersion?: number }
   | { readonly op: 'delete'; readonly collection: string; readonly key: string; readonly ifVersion?: number }
@@ -74,7 +77,7 @@ export interface RangeQuery {
   /** End of the same, exclusive. */
   readonly to?: Json
   readonly reverse?: boolean
-  /** At most so many; 1 to 1000. */
+  /** At most so many; 1 to 1000. A page may end earlier where its values are large: only an absent `next` is the end. */
   readonly limit: number
   /** `next` of the page before. */
   readonly cursor?: string
@@ -85,7 +88,7 @@ export interface RangePage<T = Json> {
   readonly next?: string
 }
 
-/** Entries of one stream of a log, by seq. */
+/** Entries of one stream of a log, by seq; at most 10,000 at once. */
 export interface LogQuery {
   /** First seq, inclusive. Default 1, or the end when `reverse`. */
   readonly from?: number
@@ -109,7 +112,7 @@ export interface LeaseRequest {
   readonly waitMs: number
 }
 
-/** A record of a watched collection that changed, as soon as it is known; `value` is absent when it was deleted. */
+/** A record of a watched collection that changed, as soon as it is known; `value` is absent and `version` 0 when it was deleted. */
 export interface StoreChange {
   readonly collection: string
   readonly key: string
@@ -121,7 +124,8 @@ export interface StoreChange {
  * Where everything is kept that must last or be shared: knows no domain. What it acknowledged survives SIGKILL and power loss
  * (unless the store says that it is in memory), whole batches or nothing.
  * Errors: STORE_CONFLICT (`details: {op, expected, actual}`: the index of the operation and its versions), STORE_FENCED, STORE_NEWER, STORE_UNKNOWN
- * (a collection, index or log that no space declares), STORE_TOO_LARGE, STORE_UNAVAILABLE, LEASE_BUSY.
+ * (a collection, index or log that no space declares), STORE_INVALID (a call that breaks this contract), STORE_TOO_LARGE (a value of more than 16 MiB of JSON,
+ * a batch of more than 64 MiB or 10,000 operations, a store that is full), STORE_UNAVAILABLE (`details.retryable`), LEASE_BUSY.
  */
 export interface Store {
   /**
@@ -141,7 +145,10 @@ export interface Store {
   release(lease: Fence, use: Use): Promise<void>
   /** Gives back all leases of holders that begin with `holderPrefix`: for a process that died. */
   releaseHolder(holderPrefix: string, use: Use): Promise<void>
-  /** Changes of a watched collection from now on, of all processes; may skip intermediate versions of one key, never the last. */
+  /**
+   * Changes of a watched collection from now on, of all processes; may skip intermediate versions of one key, never the last. Ends with the signal;
+   * a reader that falls too far behind gets STORE_UNAVAILABLE.
+   */
   watch(collection: string, use: Use): AsyncIterable<StoreChange>
   /** Writes and reads something: throws STORE_UNAVAILABLE with the reason. */
   probe(use: Use): Promise<{ readonly kind: string; readonly durable: boolean }>

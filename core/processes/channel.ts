@@ -2,7 +2,7 @@ import type { ServiceToken, SlotToken, Use } from '../src/token.ts'
 import { defineService } from '../src/token.ts'
 import { cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
 import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
-import { createServer } from './serve.ts'
+import { Server } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
 
@@ -39,7 +39,7 @@ export interface Channel extends Disposable {
   /** Compares the contracts of all that was reached so far with the far side's. Throws CONTRACT_MISMATCH. */
   handshake(use: Use): Promise<void>
   /** Sends what is ready, then ends: calls that wait, here and there, fail with PLUGIN_GONE. */
-  close(): void
+  readonly close: () => void
 }
 
 interface Greeting {
@@ -54,13 +54,13 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
   const over = ending.signal
   /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
   const refuse = (message: Message, error: Error): Message | undefined => {
-    if (message[0] === CALL) return void caller.fail(message[1], error)
+    if (message[0] === CALL) caller.fail(message[1], error)
     if (message[0] === ITEM) server.drop(message[1])
     if (message[0] === FAIL && !transport.strict) return [FAIL, message[1], { ...message[2], details: {} }]
     return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
   const { post, flush } = createOutbox(transport, self, over, refuse)
-  const server = createServer({ self, name, over, post, onFault })
+  const server = new Server({ self, name, over, post, onFault })
   const caller = createCaller({ graceMs, over, post })
 
   const end = (why: string) => {

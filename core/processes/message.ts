@@ -23,8 +23,10 @@ export interface Shape {
   readonly api: number
   readonly methods: Readonly<Record<string, MethodKind>>
 }
-/** What of `use` crosses as it is; its signal crosses as ABORT. */
-export type WireUse = Omit<Use, 'signal'>
+/** What of `use` crosses as it is; its signal crosses as ABORT, or here when it has aborted before. */
+export interface WireUse extends Omit<Use, 'signal'> {
+  readonly aborted?: WireError
+}
 
 /** The words of the channel. An id is the caller's; CALL to RETURN go from the caller, ANSWER to FAIL to it; ANSWER also ends a stream. */
 export type Message =
@@ -39,7 +41,7 @@ export type Message =
   | [typeof SHAPE, path: string, shape: Shape]
 
 /** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
-export function plainUse({ principal, requestId, trace, deadline }: WireUse): WireUse {
+export function plainUse({ principal, requestId, trace, deadline }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
   return { principal, requestId, ...(trace === undefined ? {} : { trace }), ...(deadline === undefined ? {} : { deadline }) }
 }
 
@@ -48,8 +50,11 @@ const isText = (value: unknown) => typeof value === 'string'
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
 const isUse = (value: unknown) => {
-  const { principal, requestId, trace, deadline } = Object(value) as Partial<WireUse>
-  const rest = (trace === undefined || isText(trace)) && (deadline === undefined || Number.isFinite(deadline))
+  const { principal, requestId, trace, deadline, aborted } = Object(value) as Partial<WireUse>
+  const rest =
+    (aborted === undefined || isObject(aborted)) &&
+    (trace === undefined || isText(trace)) &&
+    (deadline === undefined || Number.isFinite(deadline))
   return isText(requestId) && isPrincipal(Object(principal)) && rest
 }
 const isShape = (value: unknown) => {

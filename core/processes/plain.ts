@@ -34,7 +34,8 @@ function walk(value: unknown, path: string, above: Map<object, string>, done: Se
 function unplainKind(value: object): string | undefined {
   const prototype: { constructor?: { name?: unknown } } | null = Object.getPrototypeOf(value)
   if (PLAIN.has(prototype)) return Object.getOwnPropertySymbols(value).length > 0 ? 'an object with a symbol as key' : undefined
-  const name = String(prototype?.constructor?.name || 'object of a class without name')
+  const given = prototype?.constructor?.name
+  const name = typeof given === 'string' && given !== '' ? given : 'object of a class without name'
   return `${/^[AEIOU]/i.test(name) ? 'an' : 'a'} ${name}`
 }
 

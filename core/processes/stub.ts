@@ -1,6 +1,6 @@
 import type { MethodKind, Use } from '../src/token.ts'
 import { deadlineOver, fromWire, toWire, useMissing } from './errors.ts'
-import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW } from './message.ts'
+import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW, type WireUse } from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
 interface Waiting {
@@ -51,7 +51,7 @@ export function createCaller(options: CallerOptions): Caller {
     const id = ++lastId
     const label = `${path}.${method}`
     waiting.set(id, one)
-    options.post([CALL, id, path, method, args, plainUse(use)], label)
+    options.post([CALL, id, path, method, args, wireUse(use)], label)
     if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
     // What may not cross has failed already.
     if (waiting.has(id)) one.stop = follow(line, id, use, label)
@@ -112,6 +112,14 @@ async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number):
     state.wake?.()
     return items.push(value) <= WINDOW
   }
+  // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
+  const leave = async () => {
+    line.post([RETURN, id], '')
+    const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
+    while (!state.ended) await change()
+    clearTimeout(timer)
+    if (state.failed && !use.signal.aborted) throw state.error
+  }
   const id = begin({ item, done: () => end(false), fail: error => end(true, error) })
   let taken = 0
   try {
@@ -126,18 +134,15 @@ async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number):
       if (state.ended) break
       await change()
     }
+    if (state.failed) throw state.error
   } finally {
-    // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
-    if (!state.ended) {
-      line.post([RETURN, id], '')
-      const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
-      while (!state.ended) await change()
-      clearTimeout(timer)
-      if (state.failed && !use.signal.aborted) throw state.error
-    }
+    if (!state.ended) await leave()
   }
-  if (state.failed) throw state.error
 }
+
+// An ABORT that follows the call would come too late: the method would begin unaware.
+const wireUse = (use: Use): WireUse =>
+  use.signal.aborted ? { ...plainUse(use), aborted: toWire(use.signal.reason) } : plainUse(use)
 
 const LONGEST_TIMER = 2 ** 31 - 1
 

@@ -69,6 +69,8 @@ interface Member {
   timer: NodeJS.Timeout | undefined
 }
 
+const START_MS = 120_000
+const DRAIN_MS = 30_000
 const FAILED_EXIT_MS = 2000
 
 /**
@@ -76,111 +78,151 @@ const FAILED_EXIT_MS = 2000
  * The socket is shared, not dealt out (SCHED_NONE): with round robin a dead worker would leave connections hanging in this process.
  */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
-  const members = new Set<Member>()
-  const backoff = createBackoff()
-  const started = Promise.withResolvers<R>()
-  const gone = Promise.withResolvers<void>()
-  const timers = new Set<NodeJS.Timeout>()
-  let state: SupervisorState<R> = { state: 'starting' }
-  const tell = (event: SupervisorEvent<R>) => options.onEvent?.(event)
-  const settings = () => (state.state === 'running' ? state.settings : {})
-  const later = (ms: number, work: () => void) => timers.add(setTimeout(work, ms))
+  return new Crew(options)
+}
 
-  const bringUp = () => {
-    cluster.schedulingPolicy = cluster.SCHED_NONE
-    const { exec, args = [], execArgv = [] } = options
-    cluster.setupPrimary({ exec, args: [...args], execArgv: [...execArgv], serialization: 'advanced' })
-    const worker = cluster.fork({ ...options.env, ...settings().env })
-    const channel = openChannel(ipcTransport(worker.process), { name: `worker ${worker.process.pid}`, self: 'supervisor' })
-    const member: Member = { worker, channel, startedAt: Date.now(), state: 'starting', problems: undefined, timer: undefined }
-    members.add(member)
-    channel.offer('supervision', Supervision, {
-      ready: async report => onReady(member, report as R),
-      failed: async problems => onFailed(member, problems.map(fromWire)),
-    })
-    const { startLimitMs = 120_000 } = options
-    member.timer = setTimeout(() => giveUp(member, [workerSlow(startLimitMs)]), startLimitMs)
-    // Node would end this process for an error that nobody hears.
-    worker.on('error', () => {})
-    worker.once('exit', (code: number | null, signal: string | null) => onExit(member, `${signal ?? `code ${code}`}`))
+class Crew<R> implements Supervisor<R> {
+  readonly #options: SupervisorOptions<R>
+  readonly #members = new Set<Member>()
+  readonly #backoff = createBackoff()
+  readonly #started = Promise.withResolvers<R>()
+  readonly #gone = Promise.withResolvers<void>()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #state: SupervisorState<R> = { state: 'starting' }
+
+  constructor(options: SupervisorOptions<R>) {
+    this.#options = options
+    // Whoever did not call start hears of its failure through the state.
+    this.#started.promise.catch(() => {})
   }
-  const onReady = (member: Member, report: R) => {
+
+  get state() {
+    return this.#state
+  }
+
+  get workers() {
+    return [...this.#members].map(infoOf)
+  }
+
+  start(): Promise<R> {
+    if (this.#state.state === 'starting' && this.#members.size === 0) this.#bringUp()
+    return this.#started.promise
+  }
+
+  stop(): Promise<void> {
+    if (this.#state.state === 'stopping') this.#killAll()
+    if (this.#state.state === 'stopping' || this.#state.state === 'stopped') return this.#gone.promise
+    const { drainLimitMs = DRAIN_MS } = this.#settings
+    this.#state = { state: 'stopping' }
+    if (this.#members.size === 0) this.#finish()
+    else this.#later(drainLimitMs, () => this.#killAll())
+    for (const member of this.#members) drain(member)
+    return this.#gone.promise
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  get #settings(): SupervisorSettings {
+    return this.#state.state === 'running' ? this.#state.settings : {}
+  }
+
+  #bringUp() {
+    const member = fork(this.#options, this.#settings.env)
+    this.#members.add(member)
+    member.channel.offer('supervision', Supervision, {
+      ready: async report => this.#onReady(member, report as R),
+      failed: async problems => this.#onFailed(member, problems.map(fromWire)),
+    })
+    const { startLimitMs = START_MS } = this.#options
+    member.timer = setTimeout(() => {
+      this.#onFailed(member, [workerSlow(startLimitMs)])
+      kill(member)
+    }, startLimitMs)
+    member.worker.once('exit', (code: number | null, signal: string | null) => this.#onExit(member, signal ?? `code ${code}`))
+  }
+
+  #onReady(member: Member, report: R) {
     clearTimeout(member.timer)
     if (member.state === 'starting') member.state = 'ready'
-    tell({ event: 'ready', worker: infoOf(member), report })
-    if (state.state !== 'starting') return
-    state = { state: 'running', report, settings: options.settings?.(report) ?? {} }
-    started.resolve(report)
-    for (let i = 1; i < (settings().count ?? 1); i++) bringUp()
+    this.#tell({ event: 'ready', worker: infoOf(member), report })
+    if (this.#state.state !== 'starting') return
+    this.#state = { state: 'running', report, settings: this.#options.settings?.(report) ?? {} }
+    this.#started.resolve(report)
+    for (let i = 1; i < (this.#settings.count ?? 1); i++) this.#bringUp()
   }
-  const onFailed = (member: Member, problems: readonly SvcError[]) => {
+
+  #onFailed(member: Member, problems: readonly SvcError[]) {
     member.problems = problems
     clearTimeout(member.timer)
     // It ends by itself once its log is written.
-    member.timer = setTimeout(() => member.worker.process.kill('SIGKILL'), FAILED_EXIT_MS)
-    tell({ event: 'failed', worker: infoOf(member), problems })
+    member.timer = setTimeout(() => kill(member), FAILED_EXIT_MS)
+    this.#tell({ event: 'failed', worker: infoOf(member), problems })
   }
-  const giveUp = (member: Member, problems: readonly SvcError[]) => {
-    onFailed(member, problems)
-    member.worker.process.kill('SIGKILL')
-  }
-  const onExit = (member: Member, how: string) => {
-    members.delete(member)
+
+  #onExit(member: Member, how: string) {
+    this.#members.delete(member)
     clearTimeout(member.timer)
     member.channel.close()
-    tell({ event: 'exited', worker: infoOf(member), how })
-    if (state.state === 'starting') fail(member.problems ?? [workerEnded(how)])
-    else if (state.state === 'running' && member.state !== 'draining') replace()
-    else if (state.state === 'stopping' && members.size === 0) finish()
+    this.#tell({ event: 'exited', worker: infoOf(member), how })
+    if (this.#state.state === 'starting') this.#fail(member.problems ?? [workerEnded(how)])
+    else if (this.#state.state === 'running' && member.state !== 'draining') this.#replace()
+    else if (this.#state.state === 'stopping' && this.#members.size === 0) this.#finish()
   }
-  const fail = (problems: readonly SvcError[]) => {
-    state = { state: 'failed', problems }
-    started.reject(new StartFailed(problems))
-  }
-  const replace = () => {
-    const delayMs = backoff()
-    tell({ event: 'replacing', delayMs })
+
+  #replace() {
+    const delayMs = this.#backoff()
+    this.#tell({ event: 'replacing', delayMs })
     // With one worker the socket closes with it, so its successor comes at once.
-    if (delayMs === 0) bringUp()
-    else later(delayMs, () => state.state === 'running' && bringUp())
+    if (delayMs === 0) this.#bringUp()
+    else this.#later(delayMs, () => this.#state.state === 'running' && this.#bringUp())
   }
-  const killAll = () => members.forEach(({ worker }) => void worker.process.kill('SIGKILL'))
-  const drain = (member: Member) => {
-    member.state = 'draining'
-    const asked = member.channel.reach('worker', WorkerControl).drain(systemUse(member.channel.signal))
-    asked.catch(() => member.worker.process.kill('SIGKILL'))
+
+  #fail(problems: readonly SvcError[]) {
+    this.#state = { state: 'failed', problems }
+    this.#started.reject(new StartFailed(problems))
   }
-  const finish = () => {
-    timers.forEach(clearTimeout)
-    state = { state: 'stopped' }
-    started.reject(workerEnded('it was stopped'))
-    gone.resolve()
+
+  #finish() {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#state = { state: 'stopped' }
+    this.#started.reject(workerEnded('it was stopped'))
+    this.#gone.resolve()
   }
-  const stop = () => {
-    if (state.state === 'stopping') killAll()
-    if (state.state === 'stopping' || state.state === 'stopped') return gone.promise
-    const { drainLimitMs = 30_000 } = settings()
-    state = { state: 'stopping' }
-    if (members.size === 0) finish()
-    else later(drainLimitMs, killAll)
-    members.forEach(drain)
-    return gone.promise
+
+  #killAll() {
+    for (const member of this.#members) kill(member)
   }
-  started.promise.catch(() => {})
-  return {
-    get state() {
-      return state
-    },
-    get workers() {
-      return [...members].map(infoOf)
-    },
-    start() {
-      if (state.state === 'starting' && members.size === 0) bringUp()
-      return started.promise
-    },
-    stop,
-    [Symbol.asyncDispose]: stop,
+
+  #later(ms: number, work: () => unknown) {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      work()
+    }, ms)
+    this.#timers.add(timer)
+  }
+
+  #tell(event: SupervisorEvent<R>) {
+    this.#options.onEvent?.(event)
   }
 }
 
+function fork<R>({ exec, args = [], execArgv = [], env }: SupervisorOptions<R>, more: NodeJS.ProcessEnv | undefined): Member {
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  cluster.setupPrimary({ exec, args: [...args], execArgv: [...execArgv], serialization: 'advanced' })
+  const worker = cluster.fork({ ...env, ...more })
+  // Node would end this process for an error that nobody hears.
+  worker.on('error', () => {})
+  const channel = openChannel(ipcTransport(worker.process), { name: `worker ${worker.process.pid}`, self: 'supervisor' })
+  return { worker, channel, startedAt: Date.now(), state: 'starting', problems: undefined, timer: undefined }
+}
+
+function drain(member: Member) {
+  member.state = 'draining'
+  const asked = member.channel.reach('worker', WorkerControl).drain(systemUse(member.channel.signal))
+  asked.catch(() => kill(member))
+}
+
+const kill = ({ worker }: Member) => void worker.process.kill('SIGKILL')
 const infoOf = ({ worker, state, startedAt }: Member): WorkerInfo => ({ pid: worker.process.pid ?? 0, state, startedAt })

@@ -1,3 +1,5 @@
+import { nearest } from './nearest.ts'
+
 /** What every failure of svc carries besides its message: told by `code`, never by class. */
 export interface ErrorParts {
   /** Facts for a program: plain data, no secrets. */
@@ -79,33 +81,6 @@ export class StartFailed extends SvcError {
     })
     this.problems = problems
   }
-}
-
-/** The known name nearest to a mistyped one (Levenshtein distance at most a third of its length), if any. */
-export function nearest(name: string, known: Iterable<string>): string | undefined {
-  let best: string | undefined
-  let least = Math.max(1, Math.floor(name.length / 3)) + 1
-  for (const candidate of known) {
-    const d = distance(name.toLowerCase(), candidate.toLowerCase())
-    if (d < least) [best, least] = [candidate, d]
-  }
-  return best
-}
-
-/** Edits from one word to the other; two neighbours that changed places are one edit. */
-function distance(a: string, b: string): number {
-  let before: number[] = []
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const change = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? (before[j - 2] ?? change) + 1 : change
-      next.push(Math.min(change, swapped, row[j]! + 1, next[j - 1]! + 1))
-    }
-    ;[before, row] = [row, next]
-  }
-  return row[b.length]!
 }
 
 const didYouMean = (name: string, known: Iterable<string>) => {

@@ -83,7 +83,7 @@ async function readText(file: string, content: string): Promise<Layer> {
   const lines = readLines(content)
   const [error] = lines.errors
   if (error) throw configUnreadable(error.message, `${basename(file)}:${error.line}`)
-  return layerOf(file, lines.value ?? {}, lines.line)
+  return layerOf(file, lines.value ?? {}, keys => lines.line(keys))
 }
 
 async function readModule(file: string): Promise<Layer> {

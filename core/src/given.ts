@@ -49,7 +49,7 @@ function stubOf(token: AnyService, implementation: unknown, waits: Set<string>) 
 function noted(waits: Set<string>, what: string, answer: unknown): unknown {
   if (!(answer instanceof Promise)) return answer
   waits.add(what)
-  const done = () => void waits.delete(what)
-  answer.then(done, done)
+  const answered = () => void waits.delete(what)
+  answer.then(answered, answered)
   return answer
 }

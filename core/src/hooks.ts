@@ -80,7 +80,7 @@ export function createHooks(log: Log, limitMs: () => number): Hooks {
     },
     figures: () => [...figures.values()].map(count => ({ ...count })),
     tapped: () => [...points].filter(([, point]) => point.taps.length > 0).map(([id]) => id),
-    [Symbol.dispose]: watch.stop,
+    [Symbol.dispose]: () => watch.stop(),
   }
 }
 

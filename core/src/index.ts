@@ -34,7 +34,8 @@ export {
   type Waterfall,
 } from './token.ts'
 export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from './schema.ts'
-export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, nearest, SvcError, svcError } from './errors.ts'
+export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
+export { nearest } from './nearest.ts'
 export type { Log, LogLevel } from './log.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 

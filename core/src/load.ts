@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { findPackageJSON, registerHooks } from 'node:module'
-import { basename, dirname, extname, join } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from './config.ts'
 import { importFailed, unknownPlugin } from './errors.ts'
@@ -44,9 +44,9 @@ const inline = (entry: PluginEntry, plugin: Plugin): Found => ({
 })
 
 function pathOf(use: string | URL, places: readonly string[]): string | undefined {
-  if (use instanceof URL) return fileURLToPath(use)
-  if (use.startsWith('file:')) return fileURLToPath(use)
-  return /^(\.{0,2}\/|[A-Za-z]:\\)/.test(use) ? fileURLToPath(new URL(use, places[0])) : undefined
+  if (use instanceof URL || use.startsWith('file:')) return fileURLToPath(use)
+  const isPath = /^(\.{1,2}$|\.{0,2}\/|[A-Za-z]:\\)/.test(use)
+  return isPath ? resolve(fileURLToPath(new URL('.', places[0])), use) : undefined
 }
 
 const asUrl = (place: string) => (place.startsWith('file:') ? place : pathToFileURL(place).href)
@@ -70,7 +70,7 @@ function packageJsonOf(name: string, place: string): string | undefined {
 
 async function fromFolder(entry: PluginEntry, folder: string): Promise<Found> {
   const file = join(folder, 'package.json')
-  if (!existsSync(file)) throw unknownPlugin(String(entry.use), [basename(folder)])
+  if (!existsSync(file)) throw unknownPlugin(nameOf(entry), [basename(folder)])
   const info = await readManifest(file)
   // a package with "exports" may import itself by name: so they decide, with all conditions
   const load = () =>

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
-import { nearest } from './errors.ts'
+import { nearest } from './nearest.ts'
 import { surelyFits } from './quick.ts'
 
 /** A JSON Schema, as plain data. */
@@ -33,8 +33,15 @@ export interface Schema<T = unknown> {
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 /** Loaded with the first value that is not surely good. */
 function makeAjv(allErrors: boolean): Ajv {
-  const { Ajv } = createRequire(import.meta.url)('ajv') as typeof import('ajv')
-  return new Ajv({ allErrors, strict: false, validateSchema: false, useDefaults: true, verbose: true, addUsedSchema: false })
+  const loaded = createRequire(import.meta.url)('ajv') as { Ajv: typeof Ajv }
+  return new loaded.Ajv({
+    allErrors,
+    strict: false,
+    validateSchema: false,
+    useDefaults: true,
+    verbose: true,
+    addUsedSchema: false,
+  })
 }
 const ajvFor = (faults: 'all' | 'first') => (ajvs[faults] ??= makeAjv(faults === 'all'))
 
@@ -98,7 +105,7 @@ function expectation(error: ErrorObject, params: Record<string, unknown>): strin
   if (error.keyword === 'enum')
     return `must be one of ${(params.allowedValues as unknown[]).map(v => JSON.stringify(v)).join(', ')}`
   if (error.keyword === 'const') return `must be ${JSON.stringify(params.allowedValue)}`
-  if (error.keyword === 'pattern') return String(error.parentSchema?.patternHint ?? `must match ${params.pattern}`)
+  if (error.keyword === 'pattern') return String(error.parentSchema?.patternHint ?? `must match ${String(params.pattern)}`)
   if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`
   return error.message ?? 'is invalid'
 }
@@ -108,7 +115,7 @@ export function show(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'string') return value.length > 60 ? `text of ${value.length} characters` : `text ${JSON.stringify(value)}`
-  return typeof value === 'object' ? 'an object' : String(value)
+  return typeof value === 'object' ? 'an object' : String(value as number | boolean | bigint | symbol | undefined)
 }
 
 const placed = (keys: string[]) => ({ keys, path: pathOf(keys) })

@@ -1,7 +1,7 @@
 import { type Config, type ConfigTree, get, isTree } from './config.ts'
 import { configInvalid, configUnknownKey, reservedAsked, type SvcError } from './errors.ts'
 import type { Plugin } from './plugin.ts'
-import { type Fault, type JsonSchema, pathOf, schema, type Schema } from './schema.ts'
+import { type Fault, type JsonSchema, pathOf, schema, type Schema, show } from './schema.ts'
 
 /** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
 export interface ReservedSection {
@@ -125,7 +125,11 @@ function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly 
   }))
 }
 
-const typeOf = (entry: string, value: unknown) => (isTree(value) && value.type !== undefined ? value.type : entry)
+/** The type of an entry: its own word, or its name. */
+function typeOf(entry: string, value: unknown): string {
+  const type = isTree(value) ? value.type : undefined
+  return type === undefined ? entry : typeof type === 'string' ? type : show(type)
+}
 
 function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly string[], owners: readonly Owner[]): Seat {
   const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? {}, keys, owners)
@@ -172,9 +176,13 @@ function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly st
   const known = new Set(below.map(owner => keysOf(owner.path)[keys.length]!))
   return Object.keys(tree).flatMap(key => {
     const path = [...keys, key]
-    return known.has(key) ? unknownKeys(config, owners, path) : [configUnknownKey(path.join('.'), known, config.where(path))]
+    if (known.has(key)) return unknownKeys(config, owners, path)
+    return isDefault(config, path) ? [] : [configUnknownKey(path.join('.'), known, config.where(path))]
   })
 }
+
+/** What only the defaults say is nobody's mistake: its plugin may have been taken out. */
+const isDefault = (config: Config, keys: readonly string[]) => config.layerOf(keys)?.name === 'defaults'
 
 /** Entries of a section of instances whose type no loaded plugin has. */
 function unknownTypes(config: Config, plugins: readonly { name: string; plugin: Plugin }[]): SvcError[] {
@@ -186,8 +194,9 @@ function unknownTypes(config: Config, plugins: readonly { name: string; plugin: 
     const types = owners.map(one => one.plugin.type ?? '')
     const entries = get(config.value, keysOf(section))
     if (!isTree(entries)) return []
-    const strange = Object.entries(entries).filter(([entry, value]) => !types.includes(String(typeOf(entry, value))))
-    return strange.map(([entry, value]) => unknownType(config, [...keysOf(section), entry], String(typeOf(entry, value)), types))
+    const named = Object.entries(entries).filter(([entry]) => !isDefault(config, [...keysOf(section), entry]))
+    const strange = named.filter(([entry, value]) => !types.includes(typeOf(entry, value)))
+    return strange.map(([entry, value]) => unknownType(config, [...keysOf(section), entry], typeOf(entry, value), types))
   })
 }
 

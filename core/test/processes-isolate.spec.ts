@@ -15,7 +15,7 @@ import {
   startHost,
   systemUse,
 } from '@svc/core'
-import { isolate, type IsolateOptions } from '@svc/core/processes'
+import { isolate, type IsolateOptions } from '@svc/core/isolation'
 import { expect } from 'chai'
 import { Bells } from './support/bells.ts'
 import { Clock, type ClockHooks, Gadgets } from './support/clock.ts'

@@ -5,3 +5,4 @@ export type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './pr
 export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'
 export { gather, testUse } from './use.ts'
 export { type OpenStore, storeKit, type StoreUnderTest } from './store-kit.ts'
+export { isolated } from './isolated.ts'

@@ -32,7 +32,7 @@ type Told<T> = T | ((answers: readonly Answer[]) => T)
 
 /** One request and its answer. A function is given the answers of the steps before. */
 export type Step =
-  | { readonly request: Told<Request | Wire>; readonly expect: Told<Expectation>; readonly hold?: false }
+  | { readonly request: Told<Request | Wire>; readonly expect: Told<Expectation>; readonly hold?: undefined }
   /** Opens a stream and goes on once its first event is there; it is left open until `finish` or the end of the sample. */
   | { readonly request: Told<Request>; readonly hold: true }
   /** Reads the stream that was held to its end. */

@@ -145,7 +145,7 @@ function resolved(document: Document, schema: unknown): object {
 }
 
 /** Where answers differ from what the document says of them, and which of its routes no answer came from. */
-export function unlike(value: unknown, heard: readonly Heard[]): { faults: string[]; routes: { unheard: string[] } } {
+export function unlike(value: unknown, heard: readonly Heard[]): { faults: string[]; unheard: string[] } {
   const document = value as Document
   const operations = operationsOf(document).map(one => ({ ...one, pattern: patternOf(one.path), heard: false }))
   const faults = heard.flatMap(({ request, answer }) => {
@@ -156,7 +156,7 @@ export function unlike(value: unknown, heard: readonly Heard[]): { faults: strin
     operation.heard ||= answer.status < 300
     return answerFaults(document, operation.operation, answer).map(fault => `${operation.name} ${answer.status}: ${fault}`)
   })
-  return { faults: [...new Set(faults)], routes: { unheard: operations.filter(one => !one.heard).map(one => one.name) } }
+  return { faults: [...new Set(faults)], unheard: operations.filter(one => !one.heard).map(one => one.name) }
 }
 
 const patternOf = (path: string) => new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
@@ -170,15 +170,6 @@ function answerFaults(document: Document, { responses }: Operation, answer: Hear
   const described = content[type]
   if (!described) return [`is ${type}, described are ${Object.keys(content).join(', ')}`]
   if (type !== 'application/json') return []
-  const validate = validatorFor(document, described.schema)
+  const validate = compile(document, described.schema)
   return validate(answer.body) ? [] : (validate.errors ?? []).map(error => `${error.instancePath} ${error.message}`)
-}
-
-const validators = new Map<string, ValidateFunction>()
-
-function validatorFor(document: Document, schema: object): ValidateFunction {
-  const key = JSON.stringify(schema)
-  const known = validators.get(key) ?? compile(document, { ...schema })
-  validators.set(key, known)
-  return known
 }

@@ -50,9 +50,11 @@ export interface Client {
 /** Makes a client of the service at `url`; `keepAlive` keeps its connections between requests. */
 export function createClient(url: string, { keepAlive = true } = {}): Client {
   const agent = new Agent({ keepAlive, maxSockets: 200 })
+  const { hostname, port } = new URL(url)
   const begin = async (request: Request): Promise<[ClientRequest, IncomingMessage]> => {
     const { bytes, headers } = contentOf(request)
-    const sending = open(url + request.path, { agent, method: request.method, headers })
+    // not as a URL: that would mend the path
+    const sending = open({ agent, hostname, port, path: request.path, method: request.method, headers })
     sending.end(bytes)
     const [answer] = (await once(sending, 'response')) as [IncomingMessage]
     return [sending, answer]

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
+import { createInterface, type Interface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url))
@@ -14,6 +14,8 @@ export interface ServiceOptions {
   /** A home to use again; without it the service gets one of its own, gone with it. */
   readonly home?: string
   readonly cwd?: string
+  /** What starts it, `svc serve` in other words: `npm start --`. */
+  readonly command?: readonly string[]
 }
 
 /** A real `svc serve` in processes of its own. */
@@ -23,6 +25,8 @@ export interface Service extends AsyncDisposable {
   readonly child: ChildProcess
   /** All it has printed so far. */
   output(): string
+  /** Resolves when so many lines that fit have been printed. */
+  seen(pattern: RegExp, times?: number): Promise<void>
   /** SIGTERM; the exit code. */
   stop(): Promise<number | null>
   /** SIGKILL of the whole group: supervisor and workers at once. */
@@ -34,23 +38,21 @@ export const newHome = () => mkdtemp(join(tmpdir(), 'svc-home-'))
 /** Starts the service on a free port and waits until it listens. Throws with its output when it ends instead. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const home = options.home ?? (await newHome())
-  const child = spawn(
-    process.execPath,
-    ['--conditions=svc-source', MAIN, 'serve', '--port', '0', '--json', ...(options.args ?? [])],
-    {
-      env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
-      cwd: options.cwd ?? home,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-    }
-  )
+  const [program = '', ...words] = options.command ?? [process.execPath, '--conditions=svc-source', MAIN, 'serve']
+  const child = spawn(program, [...words, '--port', '0', '--json', ...(options.args ?? [])], {
+    env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
+    cwd: options.cwd ?? home,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   const said: string[] = []
   child.stderr!.on('data', (data: Buffer) => said.push(data.toString()))
   const gone = once(child, 'exit')
-  const url = await ready(child, said)
+  const lines = createInterface({ input: child.stdout! })
+  const url = await ready(child, lines, said)
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
     if (child.exitCode === null && child.signalCode === null)
-      process.kill(signal === 'SIGKILL' ? -child.pid! : child.pid!, signal)
+      process.kill(signal === 'SIGKILL' || options.command ? -child.pid! : child.pid!, signal)
     await gone
   }
   return {
@@ -58,6 +60,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     home,
     child,
     output: () => said.join(''),
+    seen: (pattern, times = 1) => untilSaid(lines, said, pattern, times),
     async stop() {
       await end('SIGTERM')
       return child.exitCode
@@ -70,9 +73,17 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   }
 }
 
-function ready(child: ChildProcess, said: string[]): Promise<string> {
+function untilSaid(lines: Interface, said: readonly string[], pattern: RegExp, times: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const look = () => said.filter(line => pattern.test(line)).length >= times && resolve()
+  const gone = () => reject(new Error(`the service ended without saying ${pattern}:\n${said.join('')}`))
+  lines.on('line', look).once('close', gone)
+  look()
+  return promise.finally(() => lines.off('line', look).off('close', gone))
+}
+
+function ready(child: ChildProcess, lines: Interface, said: string[]): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const lines = createInterface({ input: child.stdout! })
   lines.on('line', line => {
     said.push(`${line}\n`)
     const fact = readyFact(line)

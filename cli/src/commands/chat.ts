@@ -1,4 +1,4 @@
-import { Args, Command, Flags } from '@oclif/core'
+import { Args, Command, Errors, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
 
 const OWN_HOST = ['url', 'port']
@@ -27,7 +27,12 @@ export class Chat extends Command {
     local: Flags.boolean({ summary: 'Use a host of its own although a server runs', exclusive: OWN_HOST }),
     profile: Flags.string({ summary: 'Profile, with a host of its own', helpValue: '<name>', exclusive: OWN_HOST }),
     mode: Flags.string({ summary: 'Mode of working, with a host of its own', helpValue: '<mode>', exclusive: OWN_HOST }),
-    config: Flags.string({ char: 'c', summary: 'Configuration file, with a host of its own', helpValue: '<file>', exclusive: OWN_HOST }),
+    config: Flags.string({
+      char: 'c',
+      summary: 'Configuration file, with a host of its own',
+      helpValue: '<file>',
+      exclusive: OWN_HOST,
+    }),
     debug: Flags.boolean({ summary: 'Log of the own host on the standard error stream' }),
   }
 
@@ -41,6 +46,6 @@ export class Chat extends Command {
 
 function numberOf(word: string): number {
   const value = Number(word)
-  if (word.trim() === '' || Number.isNaN(value)) throw new Error(`Expected a number but received: ${word}`)
+  if (word.trim() === '' || Number.isNaN(value)) throw new Errors.CLIError(`Expected a number but received: ${word}`, { exit: 2 })
   return value
 }

@@ -12,7 +12,12 @@ export class Plugins extends Command {
   ]
   static override flags = {
     port: Flags.integer({ char: 'p', summary: 'Of the server on this port', helpValue: '<int>' }),
-    config: Flags.string({ char: 'c', summary: 'Of this configuration, not of a server', helpValue: '<file>', exclusive: ['port'] }),
+    config: Flags.string({
+      char: 'c',
+      summary: 'Of this configuration, not of a server',
+      helpValue: '<file>',
+      exclusive: ['port'],
+    }),
     json: Flags.boolean({ summary: 'One JSON object' }),
   }
 

@@ -19,5 +19,7 @@ function oclifFlag({ type, summary, value, char }: ServeFlag) {
 
 /** What oclif read, as the rest of the command line takes it. */
 export function optionsOf(flags: Readonly<Record<string, unknown>>): ServeOptions {
-  return Object.fromEntries(serveFlagNames.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
+  return Object.fromEntries(
+    serveFlagNames.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])
+  ) as ServeOptions
 }

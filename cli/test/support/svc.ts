@@ -46,7 +46,8 @@ export interface Server {
 }
 
 // npm is no part of these tests: what it adds to the environment would be taken for it.
-const cleanEnv = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|SVC_|NO_COLOR|FORCE_COLOR)/.test(name)))
+const cleanEnv = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|SVC_|NO_COLOR|FORCE_COLOR)/.test(name)))
 
 /** Makes an empty place. */
 export async function makePlace(): Promise<Place> {
@@ -99,7 +100,8 @@ async function listening(child: ChildProcess): Promise<Server> {
       const found = err.match(pattern)
       if (found) return found
       const more = await Promise.race([once(child.stderr!, 'data'), ended])
-      if (!Array.isArray(more) && !pattern.test(err)) throw new Error(`svc ended with ${more.code} before it said ${pattern}:\n${err}`)
+      if (!Array.isArray(more) && !pattern.test(err))
+        throw new Error(`svc ended with ${more.code} before it said ${pattern}:\n${err}`)
     }
   }
   const [, url = ''] = await said(/listens on (\S+)[\s\S]*ends it\n/)

@@ -13,7 +13,7 @@ export interface Bells {
   die(use: Use): Promise<void>
   chimes(to: number, use: Use): AsyncIterable<number>
 }
-export interface BellsHooks {
+interface BellsHooks {
   tolled: Waterfall<string>
 }
 export const Bells = defineService<Bells, BellsHooks>('bells', {

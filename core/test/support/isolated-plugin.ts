@@ -20,11 +20,13 @@ export default definePlugin({
   requires: { clock: Clock, gadgets: Gadgets },
   provides: Bells,
   setup(scope, { clock, gadgets }) {
-    const trace = (what: string) => scope.config.trace && writeFileSync(scope.config.trace, `${what}\n`, { flag: 'a' })
+    const trace = (what: string) => {
+      if (scope.config.trace) writeFileSync(scope.config.trace, `${what}\n`, { flag: 'a' })
+    }
     const remove: (() => void)[] = []
     scope.add(Gadgets, scope.config.taken ? 'horn' : 'bell', {
       colour: scope.config.colour,
-      press: async (times, use) => `${await clock.echo('ding', use)} ${times} ${use.principal.id}`,
+      press: async (times, use) => `${String(await clock.echo('ding', use))} ${times} ${use.principal.id}`,
       async *hum() {
         try {
           for (let i = 0; ; i++) yield `hum ${i}`

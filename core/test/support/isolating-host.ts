@@ -1,5 +1,5 @@
 import { definePlugin, startHost, systemUse } from '@svc/core'
-import { isolate } from '@svc/core/processes'
+import { isolate } from '@svc/core/isolation'
 import { Bells } from './bells.ts'
 import { Clock } from './clock.ts'
 import { createClock } from './create-clock.ts'

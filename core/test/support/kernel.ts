@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
+  type Bail,
   definePlugin,
   defineService,
   defineSlot,
+  findConfig,
+  type FindOptions,
   type HostOptions,
   type Plugin,
   type PluginEntry,
@@ -17,7 +20,6 @@ import {
   type Use,
   type Waterfall,
 } from '@svc/core'
-import type { Bail } from '@svc/core'
 import { failureOf } from './failure.ts'
 
 /** A service with a hook of each kind, for tests. */
@@ -102,6 +104,13 @@ export async function folder(files: Record<string, string | object> = {}) {
     write,
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
   }
+}
+
+/** Finds the configuration of a folder with `home` and `project/sub` in it. */
+export async function findIn(files: Record<string, string | object>, options: Partial<FindOptions> = {}) {
+  await using dir = await folder({ 'project/sub/.keep': '', ...files })
+  const places = { home: dir.file('home'), cwd: dir.file('project/sub') }
+  return await findConfig({ ...places, ...options, ...(options.file ? { file: dir.file(options.file) } : {}) })
 }
 
 /** The files of a plugin's package that lies in `node_modules`. */

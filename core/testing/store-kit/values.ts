@@ -113,10 +113,9 @@ export const valueCases: readonly StoreCase[] = [
     async ({ store, use, put, batch }) => {
       const value = { list: [1], deep: { n: 1 } }
       const written = Promise.all([put('plain', 'a', value), batch({ op: 'append', log: 'lines', id: 'a', values: [value] })])
+      await written
       value.list.push(2)
       value.deep.n = 2
-      await written
-      value.list.push(3)
       const wanted = '{"list":[1],"deep":{"n":1}}'
       assert.equal(JSON.stringify((await store.get('plain', 'a', use))?.value), wanted)
       assert.equal(JSON.stringify((await store.read('lines', 'a', { limit: 1 }, use))[0]?.value), wanted)

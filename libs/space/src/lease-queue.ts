@@ -80,7 +80,7 @@ export function createLeaseQueue(door: LeaseDoor): LeaseQueue {
     },
     close() {
       closed = true
-      for (const line of lines.values()) for (const waiter of [...line.waiters]) end(waiter, storeClosed(), line)
+      for (const line of lines.values()) for (const waiter of line.waiters.slice()) end(waiter, storeClosed(), line)
     },
   }
 }

@@ -13,6 +13,7 @@ export interface Span {
 }
 
 const END = '\u0001'
+// oxlint-disable-next-line no-control-regex -- these three are what is escaped
 const LOW = /[\u0000-\u0002]/g
 const ESCAPED: Record<string, string> = { '\u0000': '\u0002\u0002', '\u0001': '\u0002\u0003', '\u0002': '\u0002\u0004' }
 const bits = new DataView(new ArrayBuffer(8))
@@ -68,7 +69,7 @@ const behind = (prefix: string) => prefix.slice(0, -1) + String.fromCharCode(pre
 export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
   const equals = (query.equals ?? []) as readonly Scalar[]
   const prefix = equals.map(part).join('')
-  const next = (value: Json) => prefix + (equals.length === paths.length ? String(value) : part(value as Scalar))
+  const next = (value: Json) => prefix + (equals.length === paths.length ? (value as string) : part(value as Scalar))
   const high = query.to === undefined ? (prefix && behind(prefix)) || undefined : next(query.to)
   return { low: query.from === undefined ? prefix : next(query.from), ...(high === undefined ? {} : { high }) }
 }

@@ -42,7 +42,10 @@ export function createBatches(held: Held, catalog: Catalog, room: Room): { run(o
       const work = { held, catalog, journal: createJournal(room) }
       try {
         const results = ops.map((op, at) => one(work, op, at, kept[at]!))
-        room.fit(work.journal.touched, (space, id) => evict(work, space, id))
+        room.fit(
+          () => work.journal.touched(),
+          (space, id) => evict(work, space, id)
+        )
         return { results, changes: work.journal.changes }
       } catch (error) {
         work.journal.rollBack()

@@ -5,7 +5,8 @@ import type { Table } from './table.ts'
 /** What the batch at work has done so far: how to take it back, what it touched, what watchers will hear. */
 export interface Journal {
   readonly changes: StoreChange[]
-  readonly touched: Set<string>
+  /** The things it touched, by `thingName`. */
+  touched(): ReadonlySet<string>
   /** Notes how to take a step back. */
   undone(by: () => void): void
   /** Counts a thing's change. */
@@ -20,14 +21,14 @@ export interface Journal {
 export function createJournal(room: Room): Journal {
   const undo: (() => void)[] = []
   const changes: StoreChange[] = []
-  const touched = new Set<string>()
+  const things: [space: string, id: string][] = []
   return {
     changes,
-    touched,
+    touched: () => new Set(things.map(([space, id]) => thingName(space, id))),
     undone: by => void undo.push(by),
     account(space, id, bytes, count) {
       room.change(space, id, bytes, count)
-      touched.add(thingName(space, id))
+      things.push([space, id])
       undo.push(() => room.change(space, id, -bytes, -count))
     },
     tell(table, collection, key) {

@@ -25,7 +25,7 @@ export interface Room {
   /** Counts a change of a thing, which thereby becomes the youngest of its space. */
   change(space: string, id: string, bytes: number, count: number): void
   /** Gives up things, oldest first, until the limits hold, but none of `keep`. Throws STORE_TOO_LARGE when that does not suffice. */
-  fit(keep: ReadonlySet<string>, evict: (space: string, id: string) => void): void
+  fit(keep: () => ReadonlySet<string>, evict: (space: string, id: string) => void): void
 }
 
 /** How `keep` names a thing. */
@@ -33,7 +33,7 @@ export const thingName = (space: string, id: string): string => `${space}\u0000$
 
 /** Makes the books of a store. */
 export function createRoom(limits: RoomLimits): Room {
-  const spaces = new Map<string, { bytes: number; things: Map<string, Thing> }>()
+  const spaces = new Map<string, { bytes: number; things: Map<string, Thing>; youngest?: string }>()
   let [bytes, count] = [0, 0]
   const isOver = () => bytes > limits.maxBytes || count > limits.maxRecords
 
@@ -60,17 +60,20 @@ export function createRoom(limits: RoomLimits): Room {
     change(name, id, moreBytes, more) {
       const space = spaceOf(name)
       const thing = space.things.get(id) ?? { bytes: 0, count: 0 }
-      space.things.delete(id)
       thing.bytes += moreBytes
       thing.count += more
+      if (space.youngest !== id || thing.count === 0) space.things.delete(id)
       if (thing.count > 0) space.things.set(id, thing)
+      space.youngest = thing.count > 0 ? id : undefined
       space.bytes += moreBytes
       bytes += moreBytes
       count += more
     },
     fit(keep, evict) {
+      if (!isOver()) return
+      const kept = keep()
       while (isOver()) {
-        const victim = limits.evict ? oldest(keep) : undefined
+        const victim = limits.evict ? oldest(kept) : undefined
         if (!victim) throw full(limits)
         evict(...victim)
       }

@@ -15,9 +15,11 @@ export interface Sorted<T> {
 
 const RUN = 512
 
-/** Makes an empty sorted list. */
-export function createSorted<T>(): Sorted<T> {
-  const runs: Place<T>[][] = [[]]
+/** Makes a sorted list of these places, given in any order. */
+export function createSorted<T>(places: Place<T>[]): Sorted<T> {
+  places.sort((a, b) => (a.at < b.at ? -1 : 1))
+  const runs: Place<T>[][] = [places.slice(0, RUN)]
+  for (let at = RUN; at < places.length; at += RUN) runs.push(places.slice(at, at + RUN))
   const runOf = (at: string) => search(runs.length - 1, i => runs[i]!.at(-1)!.at >= at)
   const within = (run: Place<T>[], at: string) => search(run.length, i => run[i]!.at >= at)
 

@@ -1,6 +1,6 @@
 import { byBytes, type Declared, sortKey } from '@svc/space'
 import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
-import { createSorted, type Sorted } from './sorted.ts'
+import { createSorted, type Place, type Sorted } from './sorted.ts'
 
 /** A record and about how many bytes it takes. */
 export interface Row {
@@ -15,9 +15,9 @@ export interface Table {
   get(key: string): Row | undefined
   set(row: Row): void
   remove(key: string): void
-  /** The order of an index; of the keys for no paths. */
+  /** The order of an index; of the keys for no paths. Made when it is first asked for, kept from then on. */
   order(paths: IndexPaths): Sorted<string>
-  /** Takes over a newer declaration: builds what orders are missing, forgets those no longer named. */
+  /** Takes over a newer declaration: forgets the orders that it does not name. */
   declare(declared: Declared): void
 }
 
@@ -26,22 +26,22 @@ interface Order {
   readonly sorted: Sorted<string>
 }
 
+function placeOf(paths: IndexPaths, { record }: Row): Place<string> {
+  const position = sortKey(paths, record.value, record.key)
+  return { at: byBytes(position), position, item: record.key }
+}
+
 const idOf = (paths: IndexPaths) => JSON.stringify(paths)
 
 /** Makes the table of a collection. */
 export function createTable(first: Declared): Table {
   const rows = new Map<string, Row>()
-  let orders = new Map<string, Order>()
+  const orders = new Map<string, Order>()
   let { watched, space } = first
 
-  const place = ({ paths, sorted }: Order, { record }: Row) => {
-    const position = sortKey(paths, record.value, record.key)
-    sorted.add({ at: byBytes(position), position, item: record.key })
-  }
-  const unplace = ({ paths, sorted }: Order, { record }: Row) => sorted.remove(byBytes(sortKey(paths, record.value, record.key)))
   const build = (paths: IndexPaths): Order => {
-    const order = { paths, sorted: createSorted<string>() }
-    for (const row of rows.values()) place(order, row)
+    const order = { paths, sorted: createSorted([...rows.values()].map(row => placeOf(paths, row))) }
+    orders.set(idOf(paths), order)
     return order
   }
   const table: Table = {
@@ -58,21 +58,21 @@ export function createTable(first: Declared): Table {
       rows.set(key, row)
       for (const order of orders.values()) {
         if (before && order.paths.length === 0) continue
-        if (before) unplace(order, before)
-        place(order, row)
+        if (before) order.sorted.remove(placeOf(order.paths, before).at)
+        order.sorted.add(placeOf(order.paths, row))
       }
     },
     remove(key) {
       const row = rows.get(key)
       if (!row) return
       rows.delete(key)
-      for (const order of orders.values()) unplace(order, row)
+      for (const { paths, sorted } of orders.values()) sorted.remove(placeOf(paths, row).at)
     },
-    order: paths => orders.get(idOf(paths))!.sorted,
+    order: paths => (orders.get(idOf(paths)) ?? build(paths)).sorted,
     declare(declared) {
       ;({ watched, space } = declared)
-      const wanted = [[], ...Object.values(declared.indexes)]
-      orders = new Map(wanted.map(paths => [idOf(paths), orders.get(idOf(paths)) ?? build(paths)]))
+      const named = new Set([[], ...Object.values(declared.indexes)].map(idOf))
+      for (const id of orders.keys()) if (!named.has(id)) orders.delete(id)
     },
   }
   table.declare(first)

@@ -3,7 +3,7 @@ import type { Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/space/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
-import { Refusal } from './trouble.ts'
+import { expect, Refusal } from './trouble.ts'
 import { UNASKED, type WireOp } from './wire.ts'
 
 /** What the writer knows while it does a batch. */
@@ -40,7 +40,7 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
       const results = ops.map(one)
       return [...results, ...entries.takeStreams()]
     },
-    takeWatched: records.takeWatched,
+    takeWatched: () => records.takeWatched(),
   }
 }
 
@@ -63,11 +63,6 @@ function check(op: WireOp, { catalog, spaces }: BatchContext): void {
   const stored = catalog.spaces.get(owner.space) ?? 0
   const known = spaces.get(owner.space)?.version ?? 0
   if (stored > known) throw new Refusal('STORE_NEWER', `the space "${owner.space}"`, stored, known)
-}
-
-/** Refuses an operation whose expectation does not hold. */
-export function expect(op: number, expected: number, actual: number): void {
-  if (expected !== UNASKED && expected !== actual) throw new Refusal('STORE_CONFLICT', op, expected, actual)
 }
 
 function createRecords(db: DatabaseSync) {

@@ -16,7 +16,7 @@ export interface DataParts {
   readonly link: Link
   readonly tails: Tails
   /** Refuses calls that come too late. */
-  enter(use: Use): void
+  readonly enter: (use: Use) => void
 }
 
 /** Makes reads over the reader and writes over the writer's thread. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { expect } from './batch.ts'
+import { expect } from './trouble.ts'
 import { UNASKED } from './wire.ts'
 
 /** The streams of all logs, as the writer changes them inside a transaction. */

@@ -6,7 +6,8 @@ import type { Reader } from './reader.ts'
 import type { Answer } from './wire.ts'
 
 /** The lease part of the contract. */
-export interface Leases extends Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'> {
+export interface Leases {
+  readonly contract: Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>
   /** Ends all waiting. */
   close(): void
 }
@@ -31,7 +32,7 @@ export function createLeases(link: Link, reader: Reader, enter: (use: Use) => vo
     await link.send(['release', lease, fence])
     queue.freed(lease)
   }
-  return {
+  const contract: Leases['contract'] = {
     async acquire(lease, request, use) {
       enter(use)
       checkLease(lease, request.ttlMs, request.waitMs, request.holder)
@@ -51,8 +52,8 @@ export function createLeases(link: Link, reader: Reader, enter: (use: Use) => vo
       await link.send(['releaseHolder', holderPrefix])
       queue.freed()
     },
-    close: queue.close,
   }
+  return { contract, close: () => queue.close() }
 }
 
 const leaseOf = (lease: string, [fence, expiresAt]: Answer): Lease => ({ lease, fence: fence!, expiresAt: expiresAt! })

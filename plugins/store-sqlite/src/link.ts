@@ -54,14 +54,7 @@ export function createLink(options: LinkOptions): Link {
     seen = 0
     pending.failAll(writerGone(cause))
   }
-  const start = (): Worker => {
-    const data: WriterData = { path: options.path, busyMs: options.busyMs, spaces: [...spaces.values()] }
-    const started = new Worker(WRITER, { workerData: data, name: 'svc-store' })
-    started.on('message', receive)
-    started.on('error', error => lost(started, error))
-    started.on('exit', code => lost(started, new Error(`it exited with ${code}`)))
-    return started
-  }
+  const start = () => startWriter({ path: options.path, busyMs: options.busyMs, spaces: [...spaces.values()] }, receive, lost)
   const flush = () => {
     const words: Word[] = []
     // Whoever has given up by now asks for nothing.
@@ -92,6 +85,18 @@ export function createLink(options: LinkOptions): Link {
       worker = undefined
     },
   }
+}
+
+function startWriter(
+  data: WriterData,
+  receive: (message: FromWriter) => void,
+  lost: (worker: Worker, cause: unknown) => void
+): Worker {
+  const worker = new Worker(WRITER, { workerData: data, name: 'svc-store' })
+  worker.on('message', receive)
+  worker.on('error', error => lost(worker, error))
+  worker.on('exit', code => lost(worker, new Error(`it exited with ${code}`)))
+  return worker
 }
 
 async function endOf(worker: Worker | undefined): Promise<void> {

@@ -49,7 +49,7 @@ export function createPending(): Pending {
     },
     settle,
     failAll(error) {
-      for (const id of [...waiting.keys()]) settle(id, s => s.reject(error))
+      for (const id of waiting.keys()) settle(id, s => s.reject(error))
     },
     async allSettled() {
       if (waiting.size > 0) await new Promise<void>(resolve => (idle = resolve))

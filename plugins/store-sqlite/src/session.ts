@@ -67,7 +67,7 @@ export function createSession(path: string, first: readonly Space[]): Session {
       const answers = attempt(jobs)
       return { answers, watched: connections.current?.batches.takeWatched() ?? false, generation: connections.generation }
     },
-    close: connections.close,
+    close: () => connections.close(),
   }
 }
 

@@ -25,17 +25,17 @@ export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): Sql
   const tails = createTails()
   const reader = createReader(path, busyMs, tails)
   const watches = createWatches(reader)
-  const link = createLink({ path, busyMs, reopened: reader.reset, watched: watches.stir })
+  const link = createLink({ path, busyMs, reopened: () => reader.reset(), watched: () => watches.stir() })
   let closed = false
   const enter = ({ signal }: Use) => {
     signal.throwIfAborted()
     if (closed) throw storeClosed()
   }
-  const { close: endLeases, ...leases } = createLeases(link, reader, enter)
+  const leases = createLeases(link, reader, enter)
 
   return {
     ...createData({ catalog, reader, link, tails, enter }),
-    ...leases,
+    ...leases.contract,
     async open(space, use) {
       enter(use)
       catalog.check(space)
@@ -58,9 +58,9 @@ export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): Sql
     async [Symbol.asyncDispose]() {
       if (closed) return
       closed = true
-      endLeases()
+      leases.close()
       watches.close()
-      await link.close(reader.reset)
+      await link.close(() => reader.reset())
     },
   }
 }

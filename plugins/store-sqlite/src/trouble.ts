@@ -1,4 +1,4 @@
-import type { Refused } from './wire.ts'
+import { type Refused, UNASKED } from './wire.ts'
 
 /** A refusal on its way up inside the writer. */
 export class Refusal extends Error {
@@ -61,3 +61,8 @@ const SYSTEM: Record<string, readonly [string, string]> = {
   EIO: REASONS[10]!,
 }
 const OTHER = ['{file} failed in a way that is not known', 'the log has the details; the next request tries again'] as const
+
+/** Refuses an operation whose expectation does not hold. */
+export function expect(op: number, expected: number, actual: number): void {
+  if (expected !== UNASKED && expected !== actual) throw new Refusal('STORE_CONFLICT', op, expected, actual)
+}

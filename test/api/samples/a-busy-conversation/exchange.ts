@@ -7,10 +7,16 @@ export default exchange({
   config: { chat: { start_after_ms: 0, queue_timeout_ms: 30 } },
   steps: [
     { request: chat({ message: 'one' }), expect: ok() },
-    { request: ([first]) => stream({ message: '/delay 60000\ntwo', conversation_id: field(first, 'conversation_id') }), hold: true },
+    {
+      request: ([first]) => stream({ message: '/delay 60000\ntwo', conversation_id: field(first, 'conversation_id') }),
+      hold: true,
+    },
     ...[chat, stream, say].map(ask => ({
       request: ([first]: readonly Answer[]) => ask({ message: 'three', conversation_id: field(first, 'conversation_id') }),
-      expect: { ...refused(503, 'UNAVAILABLE', { reason: matching(/busy/) }), headers: { 'retry-after': matching(/^[1-9]\d*$/) } },
+      expect: {
+        ...refused(503, 'UNAVAILABLE', { reason: matching(/busy/) }),
+        headers: { 'retry-after': matching(/^[1-9]\d*$/) },
+      },
     })),
     { request: chat({ message: 'elsewhere it goes on' }), expect: ok() },
   ],

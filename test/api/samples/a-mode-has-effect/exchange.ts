@@ -14,7 +14,9 @@ export default exchange({
     { request: chat({ message: 'a' }), expect: ([before]) => ok({ tokens_used: { input: from(inputOf(before) + 5) } }) },
     {
       request: chat({ message: calls(26) }),
-      expect: ok({ tools_used: [...Array.from({ length: 25 }, () => ({ success: true })), { success: false, error: any('text') }] }),
+      expect: ok({
+        tools_used: [...Array.from({ length: 25 }, () => ({ success: true })), { success: false, error: any('text') }],
+      }),
     },
   ],
 })

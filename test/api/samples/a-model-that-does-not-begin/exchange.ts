@@ -5,5 +5,10 @@ export default exchange({
   source: 'decisions.md 1, sizes: first token 30 s, a configuration key',
   alone: true,
   config: { chat: { first_token_timeout_ms: 100 } },
-  steps: [{ request: chat({ message: '/delay 60000\na' }), expect: refused(503, 'PROVIDER_ERROR', { provider: 'local', retryable: true }) }],
+  steps: [
+    {
+      request: chat({ message: '/delay 60000\na' }),
+      expect: refused(503, 'PROVIDER_ERROR', { provider: 'local', retryable: true }),
+    },
+  ],
 })

@@ -4,12 +4,12 @@ const profiles = `
 default: default
 profiles:
   default: {}
-  short: { model: local-small, max_tokens: 4, tools: [read_file], system_prompt: Answer in a few words. Be kind. }
+  short: { model: local-small, max_tokens: 5, tools: [read_file], system_prompt: Answer in a few words. Be kind. }
 `
 
 export default exchange({
   rule: 'lets the active profile decide model, tokens, tools and prompt of turns that do not say themselves',
-  source: 'decisions.md 1, which model answers; `tools` absent: the profile\'s list; profiles.yaml',
+  source: "decisions.md 1, which model answers; `tools` absent: the profile's list; profiles.yaml",
   alone: true,
   files: { 'profiles.yaml': profiles },
   steps: [
@@ -17,11 +17,18 @@ export default exchange({
     { request: post('/api/v1/profile/switch', { profile: 'short' }), expect: ok() },
     {
       request: chat({ message: 'one two three' }),
-      expect: ([before]) => ok({ model: 'local-small', response: 'You said: one', tokens_used: { input: from(inputOf(before) + 5) } }),
+      expect: ([before]) =>
+        ok({ model: 'local-small', response: 'You said: one', tokens_used: { input: from(inputOf(before) + 5) } }),
     },
-    { request: chat({ message: 'one two three', max_tokens: 5 }), expect: ok({ response: 'You said: one two' }) },
-    { request: chat({ message: '/tool current_time {}', max_tokens: 100 }), expect: ok({ response: matching(/not offered/), tools_used: [] }) },
-    { request: chat({ message: '/tool current_time {}', max_tokens: 100, tools: ['current_time'] }), expect: ok({ tools_used: [{ tool: 'current_time' }] }) },
+    { request: chat({ message: 'one two three', max_tokens: 6 }), expect: ok({ response: 'You said: one two' }) },
+    {
+      request: chat({ message: '/tool current_time {}', max_tokens: 100 }),
+      expect: ok({ response: matching(/not offered/), tools_used: [] }),
+    },
+    {
+      request: chat({ message: '/tool current_time {}', max_tokens: 100, tools: ['current_time'] }),
+      expect: ok({ tools_used: [{ tool: 'current_time' }] }),
+    },
   ],
 })
 

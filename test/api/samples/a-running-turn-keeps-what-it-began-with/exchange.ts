@@ -8,7 +8,17 @@ export default exchange({
   steps: [
     { request: stream({ message: '/delay 300\na' }), hold: true },
     { request: post('/api/v1/model/switch', { provider: 'local', model: 'local-small' }), expect: ok() },
-    { finish: true, expect: { status: 200, events: [{ event: 'start', data: { model: 'local-1' } }, reply('You said: a'), { event: 'end', data: { model: 'local-1' } }] } },
+    {
+      finish: true,
+      expect: {
+        status: 200,
+        events: [
+          { event: 'start', data: { model: 'local-1' } },
+          reply('You said: a'),
+          { event: 'end', data: { model: 'local-1' } },
+        ],
+      },
+    },
     { request: chat({ message: 'a' }), expect: ok({ model: 'local-small' }) },
   ],
 })

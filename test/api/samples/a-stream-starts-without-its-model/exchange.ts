@@ -10,7 +10,11 @@ export default exchange({
       request: stream({ message: '/delay 60000\na' }),
       expect: {
         status: 200,
-        events: [{ event: 'start' }, { event: 'error', data: { error_code: 'PROVIDER_ERROR', details: { retryable: true } } }, { event: 'end', data: { status: 'failed' } }],
+        events: [
+          { event: 'start' },
+          { event: 'error', data: { error_code: 'PROVIDER_ERROR', details: { retryable: true } } },
+          { event: 'end', data: { status: 'failed' } },
+        ],
       },
     },
     { request: get('/api/v1/conversations'), expect: ok({ conversations: [] }) },

@@ -13,9 +13,23 @@ export default exchange({
           reply('You said'),
           {
             event: 'error',
-            data: exact({ type: 'error', error: any('text'), error_code: 'PROVIDER_ERROR', details: { provider: 'local', upstream_status: 429, retryable: true } }),
+            data: exact({
+              type: 'error',
+              error: any('text'),
+              error_code: 'PROVIDER_ERROR',
+              details: { provider: 'local', upstream_status: 429, retryable: true },
+            }),
           },
-          { event: 'end', data: { status: 'failed', provider: 'local', model: 'local-1', tokens_used: any('object'), duration_ms: any('integer') } },
+          {
+            event: 'end',
+            data: {
+              status: 'failed',
+              provider: 'local',
+              model: 'local-1',
+              tokens_used: any('object'),
+              duration_ms: any('integer'),
+            },
+          },
         ],
       },
     },

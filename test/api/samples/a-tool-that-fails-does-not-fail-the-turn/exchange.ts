@@ -9,7 +9,9 @@ export default exchange({
       expect: ok({
         success: true,
         response: matching(/current_time failed: .*Moon\/Base/),
-        tools_used: [{ tool: 'current_time', success: false, error: matching(/Moon\/Base/), arguments: { time_zone: 'Moon/Base' } }],
+        tools_used: [
+          { tool: 'current_time', success: false, error: matching(/Moon\/Base/), arguments: { time_zone: 'Moon/Base' } },
+        ],
       }),
     },
     {

@@ -13,7 +13,10 @@ export default exchange({
   alone: true,
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
-    { request: chat({ message: '/tool shred {}', tools: ['shred'] }), expect: ok({ tools_used: [{ tool: 'shred', success: true }] }) },
+    {
+      request: chat({ message: '/tool shred {}', tools: ['shred'] }),
+      expect: ok({ tools_used: [{ tool: 'shred', success: true }] }),
+    },
     { request: post('/api/v1/mode/switch', { mode: 'plan' }), expect: ok() },
     { request: chat({ message: '/tool shred {}', tools: ['shred'] }), expect: forbidden },
     { request: stream({ message: '/tool shred {}', tools: ['shred'] }), expect: forbidden },

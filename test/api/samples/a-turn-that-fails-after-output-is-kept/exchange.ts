@@ -6,7 +6,8 @@ export default exchange({
   steps: [
     { request: chat({ message: 'one' }), expect: ok() },
     {
-      request: ([first]) => chat({ message: '/fail network after 3\none two three four', conversation_id: field(first, 'conversation_id') }),
+      request: ([first]) =>
+        chat({ message: '/fail network after 3\none two three four', conversation_id: field(first, 'conversation_id') }),
       expect: refused(503, 'PROVIDER_ERROR', { provider: 'local', retryable: true }),
     },
     {

@@ -8,7 +8,13 @@ export default exchange({
     { request: chat({ message: '/fail network' }), expect: refused(503, 'PROVIDER_ERROR') },
     { request: get('/api/v1/conversations'), expect: ok({ conversations: [] }) },
     { request: chat({ message: 'one' }), expect: ok() },
-    { request: answers => chat({ message: '/fail overloaded', conversation_id: field(answers[2], 'conversation_id') }), expect: refused(503, 'PROVIDER_ERROR') },
-    { request: answers => get(`/api/v1/conversations/${field(answers[2], 'conversation_id')}`), expect: ok({ message_count: 2 }) },
+    {
+      request: answers => chat({ message: '/fail overloaded', conversation_id: field(answers[2], 'conversation_id') }),
+      expect: refused(503, 'PROVIDER_ERROR'),
+    },
+    {
+      request: answers => get(`/api/v1/conversations/${field(answers[2], 'conversation_id')}`),
+      expect: ok({ message_count: 2 }),
+    },
   ],
 })

@@ -1,6 +1,10 @@
 import { any, beside, exchange, get, ok, refused, without } from '../../exchange.ts'
 
-const told = { ...refused(500, 'INTERNAL_ERROR'), headers: { 'x-request-id': any('text') }, text: without(/secret|hunter2|\.ts|at .*:\d+/) }
+const told = {
+  ...refused(500, 'INTERNAL_ERROR'),
+  headers: { 'x-request-id': any('text') },
+  text: without(/secret|hunter2|\.ts|at .*:\d+/),
+}
 
 export default exchange({
   rule: 'tells an internal fault without stack, path or secret',

@@ -7,7 +7,13 @@ export default exchange({
   source: 'decisions.md 1, sizes: body 1 MiB; issue 3, bad input: 2 MiB bodies',
   steps: ['/api/v1/chat', '/api/v1/chat/stream'].map(path => ({
     request: wire(
-      [`POST ${path} HTTP/1.1`, 'Host: localhost', 'Connection: close', 'Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      [
+        `POST ${path} HTTP/1.1`,
+        'Host: localhost',
+        'Connection: close',
+        'Content-Type: application/json',
+        'Transfer-Encoding: chunked',
+      ],
       `${chunk.repeat(128)}0\r\n\r\n`
     ),
     expect: refused(413, 'PAYLOAD_TOO_LARGE', { limit: 1_048_576 }),

@@ -8,6 +8,9 @@ export default exchange({
   steps: [
     ...eachBodyRoute(path => [{ request: post(path, large), expect: refused(413, 'PAYLOAD_TOO_LARGE', { limit: 1_048_576 }) }]),
     { request: chat({ message: 'a', more: 'b'.repeat(1_048_576 - 50) }), expect: ok() },
-    { request: chat({ message: 'a', more: 'b'.repeat(1_048_576 - 10) }), expect: refused(413, 'PAYLOAD_TOO_LARGE', { limit: 1_048_576 }) },
+    {
+      request: chat({ message: 'a', more: 'b'.repeat(1_048_576 - 10) }),
+      expect: refused(413, 'PAYLOAD_TOO_LARGE', { limit: 1_048_576 }),
+    },
   ],
 })

@@ -13,7 +13,11 @@ export default exchange({
       request: ([first]) => stream({ message: 'three', conversation_id: field(first, 'conversation_id') }),
       expect: ([first]) => ({
         status: 200,
-        events: [{ event: 'start', data: { conversation_id: field(first, 'conversation_id') } }, reply('You said: three (turn 3)'), { event: 'end' }],
+        events: [
+          { event: 'start', data: { conversation_id: field(first, 'conversation_id') } },
+          reply('You said: three (turn 3)'),
+          { event: 'end' },
+        ],
       }),
     },
     {

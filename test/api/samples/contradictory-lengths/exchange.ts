@@ -15,5 +15,8 @@ export default exchange({
     ['Content-Length: 0x0f'],
     ['Transfer-Encoding: chunked, identity'],
     ['Transfer-Encoding: nonsense'],
-  ].map(lines => ({ request: wire([...head, ...lines], body), expect: { status: 400, body: { success: false, error_code: 'INVALID_VALUE', details: any('object') } } })),
+  ].map(lines => ({
+    request: wire([...head, ...lines], body),
+    expect: { status: 400, body: { success: false, error_code: 'INVALID_VALUE', details: any('object') } },
+  })),
 })

@@ -9,7 +9,8 @@ export default exchange({
     { request: ([first]) => say({ message: '/delay 5\ntwo', conversation_id: field(first, 'conversation_id') }), expect: ok() },
     {
       request: ([first]) => get(`/api/v1/conversations/${field(first, 'conversation_id')}`),
-      expect: ([, before]) => ok({ created_at: field(before, 'created_at'), updated_at: not(field(before, 'updated_at')), message_count: 4 }),
+      expect: ([, before]) =>
+        ok({ created_at: field(before, 'created_at'), updated_at: not(field(before, 'updated_at')), message_count: 4 }),
     },
   ],
 })

@@ -6,7 +6,13 @@ export default exchange({
   steps: [
     {
       request: say({ message: 'one' }),
-      expect: ok(exact({ conversation_id: any('text'), response: 'You said: one', messages: [exact({ role: 'user', content: 'one' }), exact({ role: 'assistant', content: 'You said: one' })] })),
+      expect: ok(
+        exact({
+          conversation_id: any('text'),
+          response: 'You said: one',
+          messages: [exact({ role: 'user', content: 'one' }), exact({ role: 'assistant', content: 'You said: one' })],
+        })
+      ),
     },
     {
       request: ([first]) => say({ message: 'two', conversation_id: field(first, 'conversation_id') }),
@@ -15,7 +21,10 @@ export default exchange({
           exact({
             conversation_id: field(first, 'conversation_id'),
             response: 'You said: two (turn 2)',
-            messages: ['one', 'You said: one', 'two', 'You said: two (turn 2)'].map((content, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content })),
+            messages: ['one', 'You said: one', 'two', 'You said: two (turn 2)'].map((content, at) => ({
+              role: at % 2 === 0 ? 'user' : 'assistant',
+              content,
+            })),
           })
         ),
     },

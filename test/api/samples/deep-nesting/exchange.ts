@@ -1,6 +1,7 @@
 import { eachBodyRoute, exchange, invalid } from '../../exchange.ts'
 
-const deep = (open: string, close: string, levels: number) => `{"message":"a","more":${open.repeat(levels)}1${close.repeat(levels)}}`
+const deep = (open: string, close: string, levels: number) =>
+  `{"message":"a","more":${open.repeat(levels)}1${close.repeat(levels)}}`
 
 export default exchange({
   rule: 'refuses a body that is nested too deep',

@@ -9,8 +9,17 @@ export default exchange({
       request: ([first]) => remove(`/api/v1/conversations/${field(first, 'conversation_id')}`),
       expect: { status: 204, text: '', headers: { 'content-type': absent, 'content-length': absent } },
     },
-    { request: ([first]) => remove(`/api/v1/conversations/${field(first, 'conversation_id')}`), expect: ([first]) => noConversation(field(first, 'conversation_id')) },
-    { request: ([first]) => get(`/api/v1/conversations/${field(first, 'conversation_id')}`), expect: ([first]) => noConversation(field(first, 'conversation_id')) },
-    { request: ([first]) => chat({ message: 'a', conversation_id: field(first, 'conversation_id') }), expect: ([first]) => noConversation(field(first, 'conversation_id')) },
+    {
+      request: ([first]) => remove(`/api/v1/conversations/${field(first, 'conversation_id')}`),
+      expect: ([first]) => noConversation(field(first, 'conversation_id')),
+    },
+    {
+      request: ([first]) => get(`/api/v1/conversations/${field(first, 'conversation_id')}`),
+      expect: ([first]) => noConversation(field(first, 'conversation_id')),
+    },
+    {
+      request: ([first]) => chat({ message: 'a', conversation_id: field(first, 'conversation_id') }),
+      expect: ([first]) => noConversation(field(first, 'conversation_id')),
+    },
   ],
 })

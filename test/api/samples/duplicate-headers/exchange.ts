@@ -12,7 +12,10 @@ export default exchange({
     { request: wire([...head, json, host, 'Host: elsewhere'], body), expect: invalid('host') },
     { request: wire([...head, json], body), expect: invalid('host') },
     { request: wire([...head, host, json, 'Content-Type: text/plain'], body), expect: invalid('content-type') },
-    { request: wire([...head, host, json, 'X-Request-Id: a', 'X-Request-Id: b'], body), expect: ok({ response: 'You said: a' }, { 'x-request-id': matching(/^[A-Za-z0-9._-]{8,}$/) }) },
+    {
+      request: wire([...head, host, json, 'X-Request-Id: a', 'X-Request-Id: b'], body),
+      expect: ok({ response: 'You said: a' }, { 'x-request-id': matching(/^[A-Za-z0-9._-]{8,}$/) }),
+    },
     { request: wire([...head, host], body), expect: refused(415, 'UNSUPPORTED_MEDIA_TYPE') },
   ],
 })

@@ -13,6 +13,9 @@ export default exchange({
     { request: chat({ message: '/fail network' }), expect: { status: 503, body: record } },
     { request: get('/nowhere'), expect: { status: 404, body: record } },
     { request: remove('/api/v1/chat'), expect: { status: 405, body: record } },
-    { request: { method: 'POST', path: '/api/v1/chat', raw: 'a', headers: { 'content-type': 'text/plain' } }, expect: { status: 415, body: record } },
+    {
+      request: { method: 'POST', path: '/api/v1/chat', raw: 'a', headers: { 'content-type': 'text/plain' } },
+      expect: { status: 415, body: record },
+    },
   ],
 })

@@ -5,6 +5,9 @@ export default exchange({
   source: 'issue 3, bad input',
   steps: [
     { request: { method: 'POST', path: '/api/v1/chat', raw: '{"message":"a\\ud83d b"}' }, expect: { status: oneOf(200, 400) } },
-    { request: { method: 'POST', path: '/api/v1/chat/stream', raw: '{"message":"a\\udca9 b"}' }, expect: { status: oneOf(200, 400) } },
+    {
+      request: { method: 'POST', path: '/api/v1/chat/stream', raw: '{"message":"a\\udca9 b"}' },
+      expect: { status: oneOf(200, 400) },
+    },
   ],
 })

@@ -6,12 +6,20 @@ export default exchange({
   alone: true,
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
-    { request: get('/health'), expect: ok({ status: 'degraded', checks: { database: 'healthy', providers: 'degraded', cache: 'healthy' } }) },
+    {
+      request: get('/health'),
+      expect: ok({ status: 'degraded', checks: { database: 'healthy', providers: 'degraded', cache: 'healthy' } }),
+    },
     {
       request: get('/api/v1/status'),
-      expect: ok({ providers: exact({ local: exact({ healthy: true, requests: 0 }), sick: exact({ healthy: false, error: matching(/cannot be reached/) }) }) }),
+      expect: ok({
+        providers: exact({
+          local: exact({ healthy: true, requests: 0 }),
+          sick: exact({ healthy: false, error: matching(/cannot be reached/) }),
+        }),
+      }),
     },
     { request: get('/health/ready'), expect: ok({ status: 'ready' }) },
-    { request: chat({ message: 'a' }), expect: ok() },
+    { request: chat({ message: 'a', provider: 'local' }), expect: ok() },
   ],
 })

@@ -6,5 +6,7 @@ const quoted = (bytes: number[]) => Buffer.concat([Buffer.from('{"message":"'), 
 export default exchange({
   rule: 'refuses a body that is not valid UTF-8 and never repairs it',
   source: 'decisions.md 1, bodies that are not valid UTF-8',
-  steps: eachBodyRoute(path => wrong.map(bytes => ({ request: { method: 'POST', path, raw: quoted(bytes) }, expect: invalid('body') }))),
+  steps: eachBodyRoute(path =>
+    wrong.map(bytes => ({ request: { method: 'POST', path, raw: quoted(bytes) }, expect: invalid('body') }))
+  ),
 })

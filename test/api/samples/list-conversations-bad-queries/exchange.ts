@@ -10,7 +10,10 @@ export default exchange({
       request: get(`${PATH}?limit=${limit}`),
       expect: invalid('limit'),
     })),
-    ...['nonsense', '', '%00', 'a'.repeat(4000), '%F0%9F%92%A9'].map(cursor => ({ request: get(`${PATH}?cursor=${cursor}`), expect: invalid('cursor') })),
+    ...['nonsense', '', '%00', 'a'.repeat(4000), '%F0%9F%92%A9'].map(cursor => ({
+      request: get(`${PATH}?cursor=${cursor}`),
+      expect: invalid('cursor'),
+    })),
     { request: get(`${PATH}?limit=1&limit=2`), expect: invalid('limit') },
     { request: get(`${PATH}?limit=1&more=yes&__proto__=1`), expect: ok({ conversations: list(any('object'), 1) }) },
   ],

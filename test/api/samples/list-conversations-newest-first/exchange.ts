@@ -8,9 +8,18 @@ export default exchange({
   steps: [
     { request: chat({ message: 'elder' }), expect: ok() },
     { request: chat({ message: '/delay 5\nyounger' }), expect: ok() },
-    { request: get(`${PATH}?limit=2`), expect: ([elder, younger]) => ok({ conversations: [summary(younger, 2), summary(elder, 2)] }) },
-    { request: ([elder]) => chat({ message: '/delay 5\nonce more', conversation_id: field(elder, 'conversation_id') }), expect: ok() },
-    { request: get(`${PATH}?limit=2`), expect: ([elder, younger]) => ok({ conversations: [summary(elder, 4), summary(younger, 2)] }) },
+    {
+      request: get(`${PATH}?limit=2`),
+      expect: ([elder, younger]) => ok({ conversations: [summary(younger, 2), summary(elder, 2)] }),
+    },
+    {
+      request: ([elder]) => chat({ message: '/delay 5\nonce more', conversation_id: field(elder, 'conversation_id') }),
+      expect: ok(),
+    },
+    {
+      request: get(`${PATH}?limit=2`),
+      expect: ([elder, younger]) => ok({ conversations: [summary(elder, 4), summary(younger, 2)] }),
+    },
   ],
 })
 

@@ -8,7 +8,8 @@ export default exchange({
   steps: [
     { request: chat({ message: long, model: 'local-small', max_tokens: 5 }), expect: ok() },
     ...[1, 2].map(() => ({
-      request: ([first]: readonly Answer[]) => chat({ message: long, model: 'local-small', max_tokens: 5, conversation_id: field(first, 'conversation_id') }),
+      request: ([first]: readonly Answer[]) =>
+        chat({ message: long, model: 'local-small', max_tokens: 5, conversation_id: field(first, 'conversation_id') }),
       expect: ok({ tokens_used: { input: from(3000, 8192) } }),
     })),
     {

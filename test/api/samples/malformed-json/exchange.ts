@@ -1,6 +1,18 @@
 import { eachBodyRoute, exchange, invalid } from '../../exchange.ts'
 
-const broken = ['{', '{"message":', '{"message":"a"', '{"message":"a"}}', "{'message':'a'}", '{"message":"a",}', 'message=a', '\u0000', '{"message":"\n"}', '{"message":"\\ud83"}', '\uFEFF{"message"']
+const broken = [
+  '{',
+  '{"message":',
+  '{"message":"a"',
+  '{"message":"a"}}',
+  "{'message':'a'}",
+  '{"message":"a",}',
+  'message=a',
+  '\u0000',
+  '{"message":"\n"}',
+  '{"message":"\\ud83"}',
+  '\uFEFF{"message"',
+]
 
 export default exchange({
   rule: 'refuses malformed JSON and names the body',

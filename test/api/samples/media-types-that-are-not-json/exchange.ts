@@ -1,6 +1,15 @@
 import { eachBodyRoute, exchange, refused } from '../../exchange.ts'
 
-const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml', 'application/json; charset=utf-16', 'application/jsonp', '*/*', 'json']
+const types = [
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/xml',
+  'application/json; charset=utf-16',
+  'application/jsonp',
+  '*/*',
+  'json',
+]
 
 export default exchange({
   rule: 'refuses a body that is not declared as JSON',

@@ -6,6 +6,7 @@ export default exchange({
   alone: true,
   config: {
     providers: {
+      local: {},
       left: { type: 'local', models: [model('both'), model('only-left')] },
       right: { type: 'local', models: [model('both'), model('local-1')] },
     },

@@ -12,7 +12,12 @@ export default exchange({
           info: { version: any('text') },
           paths: {
             ...Object.fromEntries(Object.keys(BODY_ROUTES).map(path => [path, { post: { requestBody: any('object') } }])),
-            ...Object.fromEntries(READ_ROUTES.filter(path => !path.endsWith('conversations')).map(path => [path, { get: { responses: { 200: any('object') } } }])),
+            ...Object.fromEntries(
+              READ_ROUTES.filter(path => !path.endsWith('conversations')).map(path => [
+                path,
+                { get: { responses: { 200: any('object') } } },
+              ])
+            ),
             '/api/v1/conversations/{id}': { get: any('object'), delete: { responses: { 204: any('object') } } },
           },
         },

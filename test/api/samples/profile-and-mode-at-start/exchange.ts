@@ -9,7 +9,10 @@ export default exchange({
   files: { 'profiles.yaml': profiles },
   args: ['--profile', 'small', '--mode', 'explore'],
   steps: [
-    { request: get('/api/v1/config/effective'), expect: ok({ profile: 'small', model: 'local-small', mode: 'explore', override: null, source: { model: 'profile' } }) },
+    {
+      request: get('/api/v1/config/effective'),
+      expect: ok({ profile: 'small', model: 'local-small', mode: 'explore', override: null, source: { model: 'profile' } }),
+    },
     { request: chat({ message: 'a' }), expect: ok({ model: 'local-small' }) },
   ],
 })

@@ -18,8 +18,26 @@ export default exchange({
       expect: ok(
         exact({
           profiles: [
-            exact({ name: 'default', provider: null, model: null, description: null, temperature: null, max_tokens: null, is_default: true, active: true }),
-            exact({ name: 'careful', provider: 'local', model: 'local-small', description: 'Slow and sure', temperature: 0.1, max_tokens: 7, is_default: false, active: false }),
+            exact({
+              name: 'default',
+              provider: null,
+              model: null,
+              description: null,
+              temperature: null,
+              max_tokens: null,
+              is_default: true,
+              active: true,
+            }),
+            exact({
+              name: 'careful',
+              provider: 'local',
+              model: 'local-small',
+              description: 'Slow and sure',
+              temperature: 0.1,
+              max_tokens: 7,
+              is_default: false,
+              active: false,
+            }),
           ],
           active: 'default',
         })

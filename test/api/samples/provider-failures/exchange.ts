@@ -12,7 +12,7 @@ const failures = [
 
 export default exchange({
   rule: 'tells every failure of a provider as PROVIDER_ERROR 503 with the upstream status and whether a retry makes sense',
-  source: 'decisions.md 1, code → status, details of PROVIDER_ERROR; an upstream\'s own rate limit',
+  source: "decisions.md 1, code → status, details of PROVIDER_ERROR; an upstream's own rate limit",
   steps: [chat, stream, say].flatMap(ask =>
     failures.map(({ kind, ...told }) => ({
       request: ask({ message: `/fail ${kind}` }),

@@ -9,7 +9,11 @@ export default exchange({
       expect: ok(
         exact({
           providers: [
-            exact({ name: 'local', models: ['local-1', 'local-small'], features: exact({ tool_calling: true, streaming: true, vision: false }) }),
+            exact({
+              name: 'local',
+              models: ['local-1', 'local-small'],
+              features: exact({ tool_calling: true, streaming: true, vision: false }),
+            }),
           ],
         })
       ),

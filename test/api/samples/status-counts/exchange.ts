@@ -1,6 +1,7 @@
 import { type Answer, chat, exchange, get, ok, stream } from '../../exchange.ts'
 
-const figures = (answer: Answer | undefined) => answer?.body as { requests_total: number; providers: { local: { requests: number } } }
+const figures = (answer: Answer | undefined) =>
+  answer?.body as { requests_total: number; providers: { local: { requests: number } } }
 
 export default exchange({
   rule: 'counts requests of the server and of each provider',
@@ -13,7 +14,8 @@ export default exchange({
     { request: chat({ message: '/tool current_time {}' }), expect: ok() },
     {
       request: get('/api/v1/status'),
-      expect: ([first]) => ok({ requests_total: figures(first).requests_total + 3, requests_active: 1, providers: { local: { requests: 3 } } }),
+      expect: ([first]) =>
+        ok({ requests_total: figures(first).requests_total + 3, requests_active: 1, providers: { local: { requests: 3 } } }),
     },
     { request: stream({ message: '/delay 60000\na' }), hold: true },
     { request: get('/api/v1/status'), expect: ok({ requests_active: 2 }) },

@@ -6,7 +6,11 @@ export default exchange({
   steps: [
     {
       request: stream({ message: 'a' }),
-      expect: { status: 200, text: matching(/^(id: \d+\nevent: [a-z_]+\ndata: \{"type":"[^\n]*\}\n\n)+$/), events: [{ event: 'start' }, reply(any('text')), { event: 'end' }] },
+      expect: {
+        status: 200,
+        text: matching(/^(id: \d+\nevent: [a-z_]+\ndata: \{"type":"[^\n]*\}\n\n)+$/),
+        events: [{ event: 'start' }, reply(any('text')), { event: 'end' }],
+      },
     },
   ],
 })

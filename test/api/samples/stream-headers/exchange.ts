@@ -8,7 +8,12 @@ export default exchange({
       request: stream({ message: 'a' }),
       expect: {
         status: 200,
-        headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no', 'x-request-id': any('text') },
+        headers: {
+          'content-type': 'text/event-stream',
+          'cache-control': 'no-cache',
+          'x-accel-buffering': 'no',
+          'x-request-id': any('text'),
+        },
         events: [{ event: 'start' }, reply('You said: a'), { event: 'end' }],
       },
     },

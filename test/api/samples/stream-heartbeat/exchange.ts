@@ -8,7 +8,11 @@ export default exchange({
   steps: [
     {
       request: stream({ message: '/delay 500\na' }),
-      expect: { status: 200, text: matching(/^id: 1\nevent: start\n[^\n]+\n\n(:\n\n)+id: 2\nevent: token/), events: [{ event: 'start' }, reply('You said: a'), { event: 'end' }] },
+      expect: {
+        status: 200,
+        text: matching(/^id: 1\nevent: start\n[^\n]+\n\n(:\n\n)+id: 2\nevent: token/),
+        events: [{ event: 'start' }, reply('You said: a'), { event: 'end' }],
+      },
     },
   ],
 })

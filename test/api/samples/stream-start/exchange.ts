@@ -12,7 +12,14 @@ export default exchange({
         events: [
           {
             event: 'start',
-            data: exact({ type: 'start', request_id: 'my-own.request_1', timestamp: time, conversation_id: any('text'), provider: 'local', model: 'local-1' }),
+            data: exact({
+              type: 'start',
+              request_id: 'my-own.request_1',
+              timestamp: time,
+              conversation_id: any('text'),
+              provider: 'local',
+              model: 'local-1',
+            }),
           },
           reply(any('text')),
           { event: 'end', data: { request_id: 'my-own.request_1' } },

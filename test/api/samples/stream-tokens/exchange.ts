@@ -8,7 +8,9 @@ export default exchange({
       request: stream({ message: 'one two three' }),
       expect: {
         status: 200,
-        text: matching(/event: token\ndata: \{"type":"token","content":"[^"]+","index":0\}\n\n.*event: token\ndata: \{"type":"token","content":"[^"]+","index":3\}\n\n/s),
+        text: matching(
+          /event: token\ndata: \{"type":"token","content":"[^"]+","index":0\}\n\n.*event: token\ndata: \{"type":"token","content":"[^"]+","index":3\}\n\n/s
+        ),
         events: [{ event: 'start' }, reply('You said: one two three'), { event: 'end' }],
       },
     },

@@ -12,10 +12,21 @@ export default exchange({
         status: 200,
         events: [
           { event: 'start' },
-          { event: 'tool_call', data: exact({ type: 'tool_call', tool: 'current_time', call_id, arguments: exact({ time_zone: 'UTC' }) }) },
+          {
+            event: 'tool_call',
+            data: exact({ type: 'tool_call', tool: 'current_time', call_id, arguments: exact({ time_zone: 'UTC' }) }),
+          },
           {
             event: 'tool_result',
-            data: exact({ type: 'tool_result', tool: 'current_time', call_id, success: true, result: any('object'), error: null, duration_ms: any('integer') }),
+            data: exact({
+              type: 'tool_result',
+              tool: 'current_time',
+              call_id,
+              success: true,
+              result: any('object'),
+              error: null,
+              duration_ms: any('integer'),
+            }),
           },
           reply(matching(/current_time answered/)),
           { event: 'end', data: { status: 'completed' } },

@@ -8,7 +8,10 @@ export default exchange({
   steps: [
     ...wrong.map(profile => ({ request: post('/api/v1/profile/switch', { profile }), expect: invalid('profile') })),
     ...wrong.map(mode => ({ request: post('/api/v1/mode/switch', { mode }), expect: invalid('mode') })),
-    ...wrong.map(provider => ({ request: post('/api/v1/model/switch', { provider, model: 'local-1' }), expect: invalid('provider') })),
+    ...wrong.map(provider => ({
+      request: post('/api/v1/model/switch', { provider, model: 'local-1' }),
+      expect: invalid('provider'),
+    })),
     ...wrong.map(model => ({ request: post('/api/v1/model/switch', { provider: 'local', model }), expect: invalid('model') })),
   ],
 })

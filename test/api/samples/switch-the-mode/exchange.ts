@@ -9,9 +9,15 @@ export default exchange({
   files: { 'profiles.yaml': profiles },
   steps: [
     { request: post('/api/v1/profile/switch', { profile: 'other' }), expect: ok({ effective: { mode: 'review' } }) },
-    { request: post('/api/v1/mode/switch', { mode: 'plan' }), expect: ok(exact({ success: true, mode: 'plan', effective: { mode: 'plan', profile: 'other' } })) },
+    {
+      request: post('/api/v1/mode/switch', { mode: 'plan' }),
+      expect: ok(exact({ success: true, mode: 'plan', effective: { mode: 'plan', profile: 'other' } })),
+    },
     { request: get('/api/v1/modes'), expect: ok({ active: 'plan' }) },
     { request: post('/api/v1/profile/switch', { profile: 'default' }), expect: ok({ effective: { mode: 'plan' } }) },
-    ...['delegate', 'explore', 'review', 'build'].map(mode => ({ request: post('/api/v1/mode/switch', { mode }), expect: ok({ mode, effective: { mode } }) })),
+    ...['delegate', 'explore', 'review', 'build'].map(mode => ({
+      request: post('/api/v1/mode/switch', { mode }),
+      expect: ok({ mode, effective: { mode } }),
+    })),
   ],
 })

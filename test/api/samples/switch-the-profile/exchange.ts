@@ -15,12 +15,27 @@ export default exchange({
         exact({
           success: true,
           profile: 'small',
-          effective: { profile: 'small', provider: 'local', model: 'local-small', override: null, source: { provider: 'profile', model: 'profile' } },
+          effective: {
+            profile: 'small',
+            provider: 'local',
+            model: 'local-small',
+            override: null,
+            source: { provider: 'profile', model: 'profile' },
+          },
         })
       ),
     },
     { request: get('/api/v1/config/effective'), expect: ok({ profile: 'small', override: null, model: 'local-small' }) },
-    { request: get('/api/v1/profiles'), expect: ok({ active: 'small', profiles: [{ name: 'default', active: false, is_default: true }, { name: 'small', active: true }] }) },
+    {
+      request: get('/api/v1/profiles'),
+      expect: ok({
+        active: 'small',
+        profiles: [
+          { name: 'default', active: false, is_default: true },
+          { name: 'small', active: true },
+        ],
+      }),
+    },
     { request: chat({ message: 'a' }), expect: ok({ model: 'local-small' }) },
   ],
 })

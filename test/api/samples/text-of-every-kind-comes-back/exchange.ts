@@ -6,6 +6,12 @@ export default exchange({
   rule: 'keeps every character that a caller said',
   source: 'http-api.md "Message", content',
   steps: said.flatMap(message => [
-    { request: say({ message: `x${message}x` }), expect: ok({ response: `You said: x${message}x`, messages: [{ content: `x${message}x` }, { content: `You said: x${message}x` }] }) },
+    {
+      request: say({ message: `x${message}x` }),
+      expect: ok({
+        response: `You said: x${message}x`,
+        messages: [{ content: `x${message}x` }, { content: `You said: x${message}x` }],
+      }),
+    },
   ]),
 })

@@ -8,7 +8,13 @@ export default exchange({
   alone: true,
   files: { 'profiles.yaml': profiles },
   steps: [
-    { request: get('/api/v1/config/effective'), expect: ok({ profile: 'small', mode: 'review', profiles: ['small'], source: { model: 'default' } }) },
-    { request: get('/api/v1/profiles'), expect: ok({ profiles: [{ name: 'small', is_default: true, active: true }], active: 'small' }) },
+    {
+      request: get('/api/v1/config/effective'),
+      expect: ok({ profile: 'small', mode: 'review', profiles: ['small'], source: { model: 'default' } }),
+    },
+    {
+      request: get('/api/v1/profiles'),
+      expect: ok({ profiles: [{ name: 'small', is_default: true, active: true }], active: 'small' }),
+    },
   ],
 })

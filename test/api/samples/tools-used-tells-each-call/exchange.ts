@@ -10,7 +10,13 @@ export default exchange({
         success: true,
         response: matching(/UTC/),
         tools_used: [
-          exact({ tool: 'current_time', call_id: any('text'), arguments: exact({ time_zone: 'UTC' }), success: true, duration_ms: any('integer') }),
+          exact({
+            tool: 'current_time',
+            call_id: any('text'),
+            arguments: exact({ time_zone: 'UTC' }),
+            success: true,
+            duration_ms: any('integer'),
+          }),
         ],
       }),
     },

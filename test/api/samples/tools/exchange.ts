@@ -8,7 +8,10 @@ export default exchange({
       request: get('/api/v1/tools'),
       expect: ok(
         exact({
-          tools: list(exact({ name: any('text'), description: any('text'), category: oneOf('files', 'time'), parameters: any('object') }), 4),
+          tools: list(
+            exact({ name: any('text'), description: any('text'), category: oneOf('files', 'time'), parameters: any('object') }),
+            4
+          ),
           categories: ['files', 'time'],
         })
       ),
@@ -18,7 +21,11 @@ export default exchange({
       expect: ok({
         tools: [
           { name: 'convert_time', category: 'time' },
-          { name: 'current_time', category: 'time', parameters: exact({ time_zone: exact({ type: 'string', description: any('text'), required: false }) }) },
+          {
+            name: 'current_time',
+            category: 'time',
+            parameters: exact({ time_zone: exact({ type: 'string', description: any('text'), required: false }) }),
+          },
           { name: 'list_directory', category: 'files' },
           {
             name: 'read_file',

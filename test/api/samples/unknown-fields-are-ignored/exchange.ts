@@ -4,7 +4,10 @@ export default exchange({
   rule: 'ignores unknown fields of a body',
   source: 'decisions.md 1: unknown body fields are ignored (v1 stays additive)',
   steps: [
-    { request: chat({ message: 'a', colour: 'blue', nested: { deep: [1] }, constructor: 1, toString: 2 }), expect: ok({ response: 'You said: a' }) },
+    {
+      request: chat({ message: 'a', colour: 'blue', nested: { deep: [1] }, constructor: 1, toString: 2 }),
+      expect: ok({ response: 'You said: a' }),
+    },
     { request: say({ message: 'a', temperature: 99 }), expect: ok({ response: 'You said: a' }) },
   ],
 })

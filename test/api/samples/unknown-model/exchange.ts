@@ -6,7 +6,11 @@ export default exchange({
   steps: [chat, stream, say].flatMap(ask => [
     {
       request: ask({ message: 'a', provider: 'local', model: 'nothing' }),
-      expect: refused(404, 'MODEL_NOT_FOUND', exact({ provider: 'local', model: 'nothing', available: ['local-1', 'local-small'] })),
+      expect: refused(
+        404,
+        'MODEL_NOT_FOUND',
+        exact({ provider: 'local', model: 'nothing', available: ['local-1', 'local-small'] })
+      ),
     },
     {
       request: ask({ message: 'a', model: 'nothing' }),

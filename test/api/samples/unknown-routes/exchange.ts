@@ -4,7 +4,20 @@ export default exchange({
   rule: 'answers a path that is no route with 404 NOT_FOUND',
   source: 'decisions.md 1, extension codes: NOT_FOUND',
   steps: [
-    ...['/', '/api', '/api/v1', '/api/v2/chat', '/api/v1/chats', '/API/V1/CHAT', '/api/v1/chat/stream/more', '/health/dead', '//health', '/.env', '/%2e%2e/health', '/api/v1/conversations/a/b'].map(path => ({
+    ...[
+      '/',
+      '/api',
+      '/api/v1',
+      '/api/v2/chat',
+      '/api/v1/chats',
+      '/API/V1/CHAT',
+      '/api/v1/chat/stream/more',
+      '/health/dead',
+      '//health',
+      '/.env',
+      '/%2e%2e/health',
+      '/api/v1/conversations/a/b',
+    ].map(path => ({
       request: get(path),
       expect: refused(404, 'NOT_FOUND'),
     })),

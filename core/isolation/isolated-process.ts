@@ -4,9 +4,9 @@ import type { Socket } from 'node:net'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AnyService, type AnySlot, systemUse } from '../src/token.ts'
-import { type Channel, openChannel } from './channel.ts'
-import { Shell } from './isolation.ts'
-import { socketTransport } from './wire.ts'
+import { type Channel, openChannel } from '../processes/channel.ts'
+import { Shell } from './contract.ts'
+import { socketTransport } from '../processes/wire.ts'
 
 /** A plugin by what can be known before it runs. */
 export interface IsolatedRef {
@@ -29,8 +29,8 @@ export interface IsolateOptions {
   /** Brings it up again after its death, with growing pauses. */
   readonly respawn?: boolean
   /** Its process has ended and what it added is gone; `delayMs` until it comes back, if it does. */
-  onGone?(how: string, delayMs: number | undefined): void
-  onBack?(): void
+  readonly onGone?: (how: string, delayMs: number | undefined) => void
+  readonly onBack?: () => void
 }
 
 /** One life of the process of an isolated plugin. */

@@ -3,10 +3,10 @@ import process from 'node:process'
 import { importFailed } from '../src/errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
-import { openChannel } from './channel.ts'
-import { Shell } from './isolation.ts'
+import { openChannel } from '../processes/channel.ts'
+import { Shell } from './contract.ts'
 import { createShell } from './shell.ts'
-import { socketTransport } from './wire.ts'
+import { socketTransport } from '../processes/wire.ts'
 
 // The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name>`, the line to the host at descriptor 3.
 const LAST_MS = 2000
@@ -23,5 +23,5 @@ channel.offer('shell', Shell, shell)
 // Without its host it has nothing to live for, whatever it still holds open.
 channel.signal.addEventListener('abort', () => {
   setTimeout(() => process.exit(0), LAST_MS).unref()
-  shell.close(systemUse(channel.signal)).finally(() => process.exit(0))
+  void shell.close(systemUse(channel.signal)).finally(() => process.exit(0))
 })

@@ -11,11 +11,11 @@ import {
   systemUse,
   type Waterfall,
 } from '../src/token.ts'
-import { createBackoff } from './backoff.ts'
-import { type Channel, dataOf, methodsOf } from './channel.ts'
-import { notIsolable } from './errors.ts'
+import { createBackoff } from '../processes/backoff.ts'
+import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
+import { notIsolable } from '../processes/errors.ts'
 import { type IsolatedProcess, type IsolatedRef, type IsolateOptions, startProcess } from './isolated-process.ts'
-import { type Description, hooksToken, type Level, Outside, Shell, Tapped } from './isolation.ts'
+import { type Description, hooksToken, type Level, Outside, Shell, Tapped } from './contract.ts'
 
 /**
  * Makes a plugin that runs the given one, unchanged, in a process of its own: `plugins: [{ use: await isolate(ref), name: ref.name, manifest }]`.
@@ -172,19 +172,22 @@ async function mirror(
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks; all of it goes when its process goes. */
-function outsideOf({ own }: Isolated, scope: Scope, channel: Channel, removals: Map<string, () => void>): Outside {
+function outsideOf(plugin: Isolated, scope: Scope, channel: Channel, removals: Map<string, () => void>): Outside {
   const keep = (path: string, remove: () => void) => {
     removals.get(path)?.()
     removals.set(path, remove)
   }
   return {
     async add(slot, name, { path, methods, data = {} }) {
-      const token: SlotToken = own(slot)
+      const token: SlotToken = plugin.own(slot)
       keep(path, scope.add(token, name, channel.reach(path, token, { only: methods, data })))
     },
     async tap(hook, path, options) {
-      const { tap } = channel.reach(path, Tapped)
-      keep(path, scope.tap<Waterfall<unknown>>(hook, tap, options))
+      const far = channel.reach(path, Tapped)
+      keep(
+        path,
+        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap(value, use), options)
+      )
     },
     async remove(path) {
       removals.get(path)?.()

@@ -1,0 +1,56 @@
+import { type Load, type Loaded, middle, run } from './load.ts'
+import { interleave, type Rounds, ratioOf } from './rounds.ts'
+import type { Server } from './server.ts'
+
+/** What servers did under load, a figure a round. */
+export interface Measured<N extends string> {
+  /** Answers a second. */
+  readonly rates: Rounds<N>
+  /** Microseconds of processor time an answer. */
+  readonly costs: Rounds<N>
+  /** Milliseconds of the middle answer. */
+  readonly p50: Rounds<N>
+}
+
+/** So many answers a server must have given before it is measured: until then its code is still being compiled. */
+const WARM = 20_000
+const WARM_LIMIT_MS = 60_000
+
+/** Measures servers in turn, after each of them is warm. `warm`: answers that make it so. */
+export async function measure<N extends string>(
+  servers: Readonly<Record<N, Server>>,
+  loadOf: (server: Server, name: N) => Load,
+  rounds: number,
+  warm = WARM
+): Promise<Measured<N>> {
+  const names = Object.keys(servers) as N[]
+  for (const name of names) await warmUp(loadOf(servers[name], name), warm)
+  const all = Object.fromEntries(names.map(name => [name, [] as Measurement[]])) as Record<N, Measurement[]>
+  const subjects = Object.fromEntries(names.map(name => [name, subjectOf(servers[name], loadOf(servers[name], name), all[name])]))
+  await interleave(subjects as Record<N, () => Promise<number>>, rounds)
+  const pick = (figure: (one: Measurement) => number) =>
+    Object.fromEntries(names.map(name => [name, all[name].map(figure)])) as Record<N, number[]>
+  return { rates: pick(one => one.perSecond), costs: pick(one => one.cpu / one.answers), p50: pick(one => one.p50) }
+}
+
+type Measurement = Loaded & { readonly cpu: number }
+
+const subjectOf = (server: Server, load: Load, into: Measurement[]) => async () => {
+  const before = server.cpu()
+  const loaded = await run(load)
+  into.push({ ...loaded, cpu: server.cpu() - before })
+  return loaded.perSecond
+}
+
+async function warmUp(load: Load, wanted: number): Promise<void> {
+  const until = performance.now() + WARM_LIMIT_MS
+  for (let answers = 0; answers < wanted && performance.now() < until; ) answers += (await run(load)).answers
+}
+
+/** The figure of one subject over another's. */
+export const compared = <N extends string>(what: string, figures: Rounds<N>, name: N, anchor: N) => ({
+  what,
+  value: middle(figures[name]),
+  anchorValue: middle(figures[anchor]),
+  ratio: ratioOf(figures[name], figures[anchor]),
+})

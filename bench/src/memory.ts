@@ -1,0 +1,71 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { chatLoad } from './chat-load.ts'
+import { connect } from './client.ts'
+import { middle, run } from './load.ts'
+import type { Options } from './options.ts'
+import { freePort, type Program, residentOf } from './processes.ts'
+import type { Figure } from './report.ts'
+import { interleave, ratioOf } from './rounds.ts'
+import { type Server, start } from './server.ts'
+import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
+
+const STARTS = 5
+/** Long enough for what is loaded after the start. */
+const SETTLE_MS = 4_000
+const CHATS = 1_000
+const MANY = 200_000
+const WARM = 50_000
+
+/** Resident memory of a worker: idle, after chats, and whether it grows. */
+export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> {
+  using folder = scratch()
+  const after: number[] = []
+  const ours = (port: number) => svcServe(svc, port, folder.path)
+  const koa = (port: number) => peer('koa-hello', port)
+  const subjects = { ours: () => idle(ours, async server => void after.push(await chatted(server))), koa: () => idle(koa) }
+  const figures = await interleave(subjects, Math.min(Math.max(rounds, STARTS), 7))
+  const koaMiB = middle(figures.koa)
+  const base = { bench: 'memory', unit: 'MiB', anchor: 'koa hello world, idle', anchorValue: koaMiB, better: 'less' } as const
+  const what = 'memory of an idle worker'
+  yield { ...base, what, value: middle(figures.ours), ratio: ratioOf(figures.ours, figures.koa), must: 1.4, aim: 1.2 }
+  yield { ...base, what: `memory of a worker after ${CHATS.toLocaleString('en')} chats`, value: middle(after), ratio: middle(after) / koaMiB }
+  yield await growth(svc)
+}
+
+async function idle(program: (port: number) => Program, then?: (server: Server) => Promise<void>): Promise<number> {
+  const port = await freePort()
+  await using server = await start(program(port), port)
+  await wait(SETTLE_MS)
+  const resident = residentOf(server.pids.at(-1)!)
+  await then?.(server)
+  return resident
+}
+
+async function chatted({ port, pids }: Server): Promise<number> {
+  const { request } = chatLoad(port, 1, 0)
+  const connections = await Promise.all(Array.from({ length: 10 }, () => connect(port)))
+  await Promise.all(
+    connections.map(async one => {
+      for (let i = 0; i < CHATS / connections.length; i++) await one.ask(request, false)
+      one.close()
+    })
+  )
+  await wait(SETTLE_MS)
+  return residentOf(pids.at(-1)!)
+}
+
+/** Memory after many requests over memory once warm; the store is bounded, so nothing may grow. */
+async function growth(svc: readonly string[]): Promise<Figure> {
+  using folder = scratch()
+  const port = await freePort()
+  await using server = await start(svcServe(svc, port, folder.path, { ...IN_MEMORY, store: { max_records: 1_000 } }), port)
+  const until = async (total: number, answered = 0): Promise<number> => {
+    while (answered < total) answered += (await run(chatLoad(port, 64, 1_000))).answers
+    await wait(SETTLE_MS)
+    return residentOf(server.pids.at(-1)!)
+  }
+  const anchorValue = await until(WARM)
+  const value = await until(MANY, WARM)
+  const what = `memory after ${MANY.toLocaleString('en')} chats`
+  return { bench: 'memory', what, value, unit: 'MiB', anchor: `after ${WARM.toLocaleString('en')}`, anchorValue, ratio: value / anchorValue, better: 'less', must: 1.1 }
+}

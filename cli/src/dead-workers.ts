@@ -1,0 +1,20 @@
+import { type RunningHost, systemUse } from '@svc/core'
+import { Store } from '@svc/core/contracts'
+
+/** The variable that tells a worker which ones died before it. Not of the form SVC_A__B, so no configuration. */
+export const DEAD_WORKERS = 'SVC_DEAD_WORKERS'
+
+const RELEASE_MS = 10_000
+
+/** Gives back the leases of workers that died; else whoever waits for one would wait until it runs out. */
+export async function releaseDead(host: RunningHost, serverId: string): Promise<void> {
+  const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
+  if (!stores) return
+  const use = systemUse(AbortSignal.timeout(RELEASE_MS), 'dead workers')
+  const release = (pid: string) => host.service(Store).releaseHolder(`${serverId}/${pid}/`, use)
+  const failed = (err: unknown) => host.log.warn({ err }, 'what dead workers held is free only when it runs out')
+  await Promise.all(deadBefore().map(release)).catch(failed)
+}
+
+/** Without this process: the system may have given it the id of a dead one. */
+const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(pid => pid !== '' && pid !== String(process.pid))

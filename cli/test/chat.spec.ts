@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import { expect } from 'chai'
+import { makePlace } from './support/svc.ts'
+
+interface Event {
+  readonly type: string
+  readonly status?: string
+  readonly conversation_id?: string
+  readonly content?: string
+  readonly error_code?: string
+}
+const eventsOf = (out: string) =>
+  out
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as Event)
+const replyOf = (events: readonly Event[]) => events.map(event => event.content ?? '').join('')
+
+describe('svc chat without a server', () => {
+  it('answers one message', async () => {
+    await using place = await makePlace()
+    expect(await place.svc(['chat', 'hello there'])).to.include({ code: 0, out: 'You said: hello there\n', err: '' })
+  })
+
+  it('takes the message from a pipe', async () => {
+    await using place = await makePlace()
+    expect(await place.svc(['chat'], { input: 'from a pipe\n' })).to.include({ code: 0, out: 'You said: from a pipe\n' })
+  })
+
+  it('says so when there is no message', async () => {
+    await using place = await makePlace()
+    const { code, err } = await place.svc(['chat'])
+    expect(code).to.equal(2)
+    expect(err).to.match(/^MESSAGE_MISSING/)
+  })
+
+  it('shows tool calls beside the reply', async () => {
+    await using place = await makePlace()
+    const { code, out, err } = await place.svc(['chat', '/tool current_time {}'])
+    expect(code).to.equal(0)
+    expect(err).to.contain('→ current_time {}').and.contain('← current_time done')
+    expect(out).to.not.contain('→')
+  })
+
+  it('goes on with a conversation', async () => {
+    await using place = await makePlace()
+    const first = eventsOf((await place.svc(['chat', '--json', 'one'])).out)
+    const id = first[0]?.conversation_id ?? ''
+    const second = eventsOf((await place.svc(['chat', '--json', '--conversation', id, 'two'])).out)
+    expect(second[0]).to.include({ type: 'start', conversation_id: id })
+    const { code, err } = await place.svc(['chat', '--conversation', 'conv_unknown', 'three'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^CONVERSATION_UNKNOWN/)
+  })
+
+  it('ends with 1 when the turn fails, also for programs', async () => {
+    await using place = await makePlace()
+    const text = await place.svc(['chat', '/fail overloaded'])
+    expect(text.code).to.equal(1)
+    expect(text.err).to.match(/^[A-Z_]+\n/)
+    const json = await place.svc(['chat', '--json', '/fail overloaded'])
+    expect(json.code).to.equal(1)
+    expect(eventsOf(json.out).some(event => event.type === 'error' && event.error_code !== undefined)).to.equal(true)
+  })
+
+  it('takes provider, model, profile and mode, and refuses unknown ones', async () => {
+    await using place = await makePlace()
+    const good = await place.svc([
+      'chat',
+      '--json',
+      '--model',
+      'local-small',
+      '--mode',
+      'plan',
+      '--profile',
+      'default',
+      '--max-tokens',
+      '50',
+      'hi',
+    ])
+    expect(eventsOf(good.out)[0]).to.include({ provider: 'local', model: 'local-small' })
+    for (const args of [
+      ['--model', 'nope'],
+      ['--provider', 'nope'],
+      ['--mode', 'nope'],
+      ['--profile', 'nope'],
+      ['--temperature', '7'],
+    ])
+      expect((await place.svc(['chat', ...args, 'hi'])).code, args.join(' ')).to.equal(1)
+    expect((await place.svc(['chat', '--temperature', 'warm', 'hi'])).code).to.equal(2)
+    expect((await place.svc(['chat', '--mode', 'plan', '--url', 'http://127.0.0.1:1', 'hi'])).code).to.equal(2)
+  })
+
+  it('aborts the turn at Ctrl-C and ends with 130', async () => {
+    await using place = await makePlace()
+    const child = place.start(['chat', '/pace 200\none two three four five six seven eight nine ten'])
+    await once(child.stdout!, 'data')
+    child.kill('SIGINT')
+    expect((await once(child, 'exit'))[0]).to.equal(130)
+  })
+})
+
+describe('svc chat with a server', () => {
+  it('finds the one that runs, and keeps its conversation there', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const { code, out } = await place.svc(['chat', '--json', 'hello there'])
+    expect(code).to.equal(0)
+    const events = eventsOf(out)
+    expect([events[0]?.type, events.at(-1)?.type, events.at(-1)?.status]).to.deep.equal(['start', 'end', 'completed'])
+    expect(replyOf(events)).to.equal('You said: hello there')
+    const kept = await fetch(`${server.url}/api/v1/conversations/${events[0]?.conversation_id}`)
+    expect(kept.status).to.equal(200)
+    const { port } = new URL(server.url)
+    expect((await place.svc(['chat', '--port', port, 'hi'])).out).to.equal('You said: hi\n')
+    await server.end()
+  })
+
+  it('tells the error record of a server that refuses', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const { code, err } = await place.svc(['chat', '--url', server.url, '--model', 'nope', 'hi'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^MODEL_NOT_FOUND/)
+    await server.end()
+  })
+
+  it('says when nothing answers at --url or --port', async () => {
+    await using place = await makePlace()
+    for (const args of [
+      ['--url', 'http://127.0.0.1:1'],
+      ['--port', '1'],
+    ]) {
+      const { code, err } = await place.svc(['chat', ...args, 'hi'])
+      expect(code).to.equal(1)
+      expect(err).to.match(/^SERVER_UNREACHABLE/)
+    }
+  })
+
+  it('asks which when several run', async () => {
+    await using place = await makePlace()
+    const servers = [await place.serve(), await place.serve()]
+    const { code, err } = await place.svc(['chat', 'hi'])
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^SERVER_AMBIGUOUS/)
+      .and.contain('--port')
+    await Promise.all(servers.map(server => server.end()))
+  })
+})

@@ -1,0 +1,123 @@
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { makePlace } from './support/svc.ts'
+
+const WEATHER = fileURLToPath(new URL('fixtures/weather', import.meta.url))
+const withWeather = JSON.stringify({ plugins: [WEATHER] })
+const COMMANDS = [['serve'], ['chat'], ['plugins'], ['config', 'show'], ['config', 'check']]
+
+describe('help', () => {
+  it('of svc lists the commands, the quick way word for word as oclif does', async () => {
+    await using place = await makePlace()
+    const quick = await place.svc(['--help'])
+    const slow = await place.svc(['--help'], { env: { OCLIF_COLUMNS: '80' } })
+    expect(quick.code).to.equal(0)
+    expect(quick.out).to.equal(slow.out)
+    expect(quick.out).to.contain('serve').and.contain('chat').and.contain('plugins').and.contain('config')
+    expect((await place.svc([])).out).to.equal(quick.out)
+  })
+
+  for (const command of COMMANDS) {
+    it(`of svc ${command.join(' ')} has examples`, async () => {
+      await using place = await makePlace()
+      const { code, out } = await place.svc([...command, '--help'])
+      expect(code).to.equal(0)
+      expect(out).to.match(new RegExp(`EXAMPLES\\n +\\$ (.*\\| )?svc ${command.join(' ')}`))
+    })
+  }
+
+  it('works with a broken configuration', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: [')
+    expect((await place.svc(['--help'])).code).to.equal(0)
+    expect((await place.svc(['serve', '--help'])).code).to.equal(0)
+  })
+
+  it('tells the version', async () => {
+    await using place = await makePlace()
+    expect((await place.svc(['--version'])).out).to.match(/^@svc\/cli\/\d+\.\d+\.\d+ /)
+  })
+})
+
+describe('output', () => {
+  it('has no colour in a pipe, and with NO_COLOR', async () => {
+    await using place = await makePlace()
+    for (const args of [['--help'], ['plugins'], ['config', 'show'], ['chat', 'hello'], ['serve', '--prot']]) {
+      const { out, err } = await place.svc(args)
+      expect(out + err, args.join(' ')).to.not.contain('\u001b[')
+    }
+  })
+})
+
+describe('a command of a plugin', () => {
+  it('is listed from the manifest and runs with its arguments', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', withWeather)
+    expect((await place.svc(['--help'])).out).to.contain('weather')
+    expect((await place.svc(['weather', '--help'])).out).to.contain('Tell the weather')
+    expect((await place.svc(['weather', 'now', '--help'])).out).to.contain('svc-plugin-weather')
+    expect(await place.svc(['weather', 'now', 'Oslo', '--fine'])).to.include({ code: 0, out: 'sunny in Oslo --fine\n' })
+  })
+
+  it('decides the exit code', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', withWeather)
+    expect(await place.svc(['weather', 'now', 'nowhere'])).to.include({ code: 3, out: '' })
+  })
+
+  it('gets the configured host when it asks for it', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
+    expect(await place.svc(['weather', 'now', 'mode'])).to.include({ code: 0, out: 'review\n', err: '' })
+  })
+
+  it('cannot take the name of one of svc, and says what is wrong with its module', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', withWeather)
+    expect((await place.svc(['serve', '--help'])).out).to.contain('Run the server')
+    const { code, err } = await place.svc(['broken'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^COMMAND_BROKEN {2}svc-plugin-weather/)
+  })
+})
+
+interface Tree {
+  readonly from: string
+  readonly plugins: readonly {
+    name: string
+    order: number
+    version: string
+    setup_ms: number
+    added: Record<string, string[]>
+    permissions: object
+  }[]
+  readonly left_out: readonly { name: string }[]
+}
+
+describe('svc plugins', () => {
+  it('starts the configured plugins where no server runs, but nothing that listens', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', withWeather)
+    const { code, out } = await place.svc(['plugins', '--json'])
+    expect(code).to.equal(0)
+    const tree = JSON.parse(out) as Tree
+    expect(tree.from).to.contain('no server runs')
+    expect(tree.left_out.map(one => one.name)).to.include('@svc/plugin-http')
+    expect(tree.plugins.map(one => one.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
+    expect(tree.plugins.find(one => one.name === '@svc/plugin-tools-time')?.added).to.deep.equal({
+      tools: ['current_time', 'convert_time'],
+    })
+    const weather = tree.plugins.find(one => one.name === 'svc-plugin-weather')
+    expect(weather).to.deep.include({ version: '1.2.3', permissions: { network: ['api.weather.example'] } })
+  })
+
+  it('asks the running server, and ends with 1 where --port names none', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const { code, out } = await place.svc(['plugins'])
+    expect(code).to.equal(0)
+    expect(out).to.contain(`the running server at ${server.url}`).and.contain('@svc/plugin-http').and.contain('provides  http')
+    expect(await place.svc(['plugins', '--port', '1'])).to.include({ code: 1 })
+    await server.end()
+  })
+})

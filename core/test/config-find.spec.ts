@@ -1,0 +1,89 @@
+import { utimes } from 'node:fs/promises'
+import { findConfig } from '@svc/core'
+import { expect } from 'chai'
+import { failureOf } from './support/failure.ts'
+import { findIn, folder } from './support/kernel.ts'
+
+describe('finding configuration', () => {
+  it('takes the nearest file upward', async () => {
+    const { value } = await findIn({ 'svc.config.yaml': 'a: far', 'project/svc.config.yaml': 'a: near' })
+    expect(value).to.deep.equal({ a: 'near' })
+  })
+
+  it('is content with no file at all', async () => {
+    await using dir = await folder()
+    const config = await findConfig({ home: dir.file('home'), cwd: dir.path, file: undefined as never })
+    expect(config.plugins).to.deep.equal([])
+  })
+
+  it("lets --config replace the project's file, not the home's", async () => {
+    const files = { 'home/svc.config.yaml': 'h: 1', 'project/svc.config.yaml': 'a: 1', 'other.yaml': 'b: 1' }
+    expect((await findIn(files, { file: 'other.yaml' })).value).to.deep.equal({ h: 1, b: 1 })
+  })
+
+  it('says when the file of --config is not there, or of no known form', async () => {
+    expect(await failureOf(findIn({}, { file: 'gone.yaml' }))).to.include({
+      code: 'CONFIG_UNREADABLE',
+      message: 'this file does not exist',
+    })
+    const error = await failureOf(findIn({ 'my.conf': 'a: 1' }, { file: 'my.conf' }))
+    expect(error.code).to.equal('CONFIG_UNREADABLE')
+    expect(error.message).to.include('.yaml')
+  })
+
+  for (const [name, text] of Object.entries({
+    'svc.config.ts': 'const port: number = 1\nexport default { server: { port } }',
+    'svc.config.mts': 'const port: number = 1\nexport default { server: { port } }',
+    'svc.config.js': 'export default { server: { port: 1 } }',
+    'svc.config.json': '{ "server": { "port": 1 } }',
+    'svc.config.yaml': 'server:\n  port: 1',
+  }))
+    it(`reads ${name}`, async () => {
+      expect((await findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } })).value).to.deep.equal({
+        server: { port: 1 },
+      })
+    })
+
+  it('takes an empty file for a configuration without keys', async () => {
+    for (const text of ['', '\n', '# only a comment\n'])
+      expect((await findIn({ 'svc.config.yaml': 'a: 1', 'project/svc.config.yaml': text })).value).to.deep.equal({})
+  })
+
+  const BROKEN: Record<string, [text: string, where: string, told: string]> = {
+    'svc.config.yaml': ['a: 1\nb: [1, 2\nc: 3\n', 'svc.config.yaml:3', 'Flow sequence'],
+    'svc.config.json': ['{\n  "a": 1,\n  "a": 2\n}', 'svc.config.json:3', 'unique'],
+    'svc.config.ts': ['export default {\n  a: 1,\n  b: = 2\n}', 'svc.config.ts:3', 'Expression expected'],
+    'svc.config.mts': ['const a = 1\n\nthrow new Error("no luck")\nexport default {}', 'svc.config.mts:3', 'no luck'],
+  }
+  for (const [name, [text, where, told]] of Object.entries(BROKEN))
+    it(`tells the line of what is broken in ${name}`, async () => {
+      const error = await failureOf(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
+      expect(error).to.include({ code: 'CONFIG_UNREADABLE', where })
+      expect(error.message).to.include(told)
+      expect(error.mend).to.include('mend the file')
+    })
+
+  it('tells the line of an alias that YAML takes a star for', async () => {
+    const error = await failureOf(findIn({ 'project/svc.config.yaml': 'server:\n  allowed_hosts:\n    - *.example.com\n' }))
+    expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: 'svc.config.yaml:3' })
+    expect(error.message).to.include('quotes')
+  })
+
+  it('refuses a file that holds no object', async () => {
+    for (const [name, text] of [
+      ['svc.config.yaml', '- 1'],
+      ['svc.config.json', '5'],
+      ['svc.config.mts', 'export const a = 1'],
+    ] as const)
+      expect(await failureOf(findIn({ [`project/${name}`]: text }))).to.include({ code: 'CONFIG_UNREADABLE', where: name })
+  })
+
+  it('sees what changed in a module since it was read', async () => {
+    await using dir = await folder({ 'svc.config.mts': 'export default { a: 1 }' })
+    const read = async () => (await findConfig({ home: dir.file('home'), cwd: dir.path })).value.a
+    expect(await read()).to.equal(1)
+    const file = await dir.write('svc.config.mts', 'export default { a: 2 }')
+    await utimes(file, 1000, 2000)
+    expect(await read()).to.equal(2)
+  })
+})

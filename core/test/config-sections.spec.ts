@@ -1,0 +1,144 @@
+import { defineConfig, definePlugin, type Plugin, schema, startHost } from '@svc/core'
+import { expect } from 'chai'
+import { entry, problemOf } from './support/kernel.ts'
+
+const any = (section: string, more: Partial<Plugin> = {}) =>
+  entry(section, definePlugin({ section, config: schema({ type: 'object' }), setup() {}, ...(more as object) }))
+
+describe('sections', () => {
+  it('nest: the longest owner wins', async () => {
+    const seen: Record<string, unknown> = {}
+    const owner = (section: string) =>
+      entry(
+        section,
+        definePlugin({ section, config: schema({ type: 'object' }), setup: scope => void (seen[section] = scope.config) })
+      )
+    const config = { server: { port: 1, auth: { enabled: true, oidc: { issuer: 'x' } } } }
+    await using _host = await startHost({ plugins: [owner('server'), owner('server.auth.oidc'), owner('server.auth')], config })
+    expect(seen).to.deep.equal({ server: { port: 1 }, 'server.auth': { enabled: true }, 'server.auth.oidc': { issuer: 'x' } })
+  })
+
+  it('may have an owner deep down and none above', async () => {
+    const plugins = [any('tools.files')]
+    await using _host = await startHost({ plugins, config: { tools: { files: { roots: [] } } } })
+    const error = await problemOf({ plugins, config: { tools: { file: {} } } })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is no known key', mend: 'did you mean "files"?' })
+    expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
+  })
+
+  it('may be set to nothing', async () => {
+    await using _host = await startHost({ plugins: [any('server')], config: { server: null } })
+  })
+
+  it('that nobody owns yet are known and checked, and refused only where they ask for something', async () => {
+    const reserved = [
+      {
+        section: 'server.auth',
+        json: {
+          type: 'object',
+          additionalProperties: false,
+          properties: { enabled: { type: 'boolean' }, header: { type: 'string' } },
+        },
+        asks: [
+          {
+            key: 'enabled',
+            when: (value: unknown) => value === true,
+            what: 'authentication',
+            mend: 'add "@svc/plugin-auth" to "plugins"',
+          },
+        ],
+      },
+    ]
+    const start = (auth: object) => ({ plugins: [any('server')], reserved, config: { server: { auth } } })
+    await using _host = await startHost(start({ enabled: false, header: 'x' }))
+    const asked = await problemOf(start({ enabled: true }))
+    expect(asked).to.include({ code: 'CONFIG_UNOWNED', where: 'given', mend: 'add "@svc/plugin-auth" to "plugins"' })
+    expect(asked.message).to.equal('server.auth.enabled asks for authentication, which no loaded plugin does')
+    expect(await problemOf(start({ hedaer: 'x' }))).to.include({ code: 'CONFIG_UNKNOWN_KEY', mend: 'did you mean "header"?' })
+    await using _owned = await startHost({ ...start({ enabled: true }), plugins: [any('server'), any('server.auth')] })
+  })
+})
+
+describe('instances', () => {
+  const seen: unknown[] = []
+  const kind = (type: string) =>
+    entry(
+      type,
+      definePlugin({
+        instances: 'providers',
+        type,
+        config: schema<{ url?: string }>({
+          type: 'object',
+          additionalProperties: false,
+          properties: { url: { type: 'string' } },
+        }),
+        setup: scope => void seen.push([type, scope.instance, scope.config]),
+      })
+    )
+  beforeEach(() => void seen.splice(0))
+
+  it('are set up once per entry of the type, in the order of the file', async () => {
+    const providers = {
+      work: { type: 'openai', url: 'b' },
+      local: {},
+      openai: { url: 'a' },
+      off: { type: 'openai', enabled: false },
+    }
+    await using host = await startHost({ plugins: [kind('local'), kind('openai')], config: { providers } })
+    expect(seen).to.deep.equal([
+      ['openai', 'work', { url: 'b' }],
+      ['local', 'local', {}],
+      ['openai', 'openai', { url: 'a' }],
+    ])
+    expect(host.report().plugins.map(one => [one.name, one.instance])).to.deep.equal([
+      ['openai', 'work'],
+      ['local', 'local'],
+      ['openai', 'openai'],
+    ])
+  })
+
+  it('are none where no entry asks for one', async () => {
+    await using _host = await startHost({ plugins: [kind('local')] })
+    expect(seen).to.deep.equal([])
+  })
+
+  it('of a type that nobody brings are an error with the known types', async () => {
+    const error = await problemOf({
+      plugins: [kind('openai'), kind('local')],
+      config: { providers: { work: { type: 'opnai' } } },
+    })
+    expect(error).to.include({
+      code: 'CONFIG_INVALID',
+      message: 'providers.work is of type "opnai", which no loaded plugin knows',
+    })
+    expect(error.mend).to.equal('known types: local, openai; or add the plugin that brings "opnai"')
+  })
+
+  it('have their faults told under their own path', async () => {
+    const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
+    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', mend: 'did you mean "url"?' })
+  })
+
+  it('that fail are told apart in the report', async () => {
+    const weak = definePlugin({
+      instances: 'providers',
+      type: 'weak',
+      setup: scope => {
+        if (scope.instance === 'b') throw new Error('no')
+      },
+    })
+    const providers = { a: { type: 'weak' }, b: { type: 'weak' } }
+    await using host = await startHost({ plugins: [entry('weak', weak, { optional: true })], config: { providers } })
+    expect(host.report().plugins.map(one => [one.instance, one.state])).to.deep.equal([
+      ['a', 'running'],
+      ['b', 'failed'],
+    ])
+  })
+})
+
+describe('defineConfig', () => {
+  it('returns what it is given', () => {
+    const config = { log: { level: 'debug' as const } }
+    expect(defineConfig(config)).to.equal(config)
+  })
+})

@@ -1,0 +1,186 @@
+import { definePlugin, Host, type Plugin, type Scope, startHost, svcError } from '@svc/core'
+import { expect } from 'chai'
+import { failureOf } from './support/failure.ts'
+import { entry, Greeter, greeter, use } from './support/kernel.ts'
+
+const taps = (name: string, setup: (scope: Scope) => void, more: Partial<Plugin> = {}) =>
+  entry(name, definePlugin({ ...(more as object), setup }))
+const never = new Promise<never>(() => {})
+const { before, refuse, greeted } = Greeter.hooks
+const greet = (host: { service(token: typeof Greeter): Greeter }) => host.service(Greeter).greet('you', use)
+const logTo = (lines: string[]) => ({ log: { destination: { write: (line: string) => void lines.push(line) } } })
+/** Taps a hook whose failures rise. */
+const TAPS = {
+  bail: (scope: Scope, run: () => Promise<never>, options = {}) => scope.tap(refuse, run, options),
+  waterfall: (scope: Scope, run: () => Promise<never>, options = {}) => scope.tap(before, run, options),
+}
+const RISING = [
+  ['bail', refuse],
+  ['waterfall', before],
+] as const
+const LIMIT = { host: { tap_timeout_ms: 60 } }
+
+describe('a hook', () => {
+  it('of kind waterfall hands each tap what the one before returned', async () => {
+    const plugins = [
+      taps('a', scope => scope.tap(before, async name => `${name}1`)),
+      greeter(),
+      taps('b', scope => scope.tap(before, name => `${name}2`)),
+    ]
+    await using host = await startHost({ plugins })
+    expect(await greet(host)).to.equal('hello you12')
+  })
+
+  it('of kind bail takes the first answer, and asks nobody after it', async () => {
+    const asked: string[] = []
+    const answer = (name: string, text: string | undefined) =>
+      taps(name, scope => void scope.tap(refuse, () => (asked.push(name), text)))
+    await using host = await startHost({
+      plugins: [greeter(), answer('a', undefined), answer('b', 'no'), answer('c', 'never asked')],
+    })
+    expect(await greet(host)).to.equal('no')
+    expect(asked).to.deep.equal(['a', 'b'])
+  })
+
+  it('of kind series tells everybody, one after the other', async () => {
+    const told: string[] = []
+    const look = (name: string) =>
+      taps(name, scope => {
+        scope.tap(greeted, async text => {
+          told.push(`${name} begins`)
+          await Promise.resolve()
+          told.push(`${name} saw ${text}`)
+        })
+      })
+    await using host = await startHost({ plugins: [look('a'), look('b'), greeter()] })
+    await greet(host)
+    expect(told).to.deep.equal(['a begins', 'a saw hello you', 'b begins', 'b saw hello you'])
+  })
+
+  it('passes on what it was given where nobody taps', async () => {
+    await using host = await startHost({ plugins: [greeter()] })
+    expect(await greet(host)).to.equal('hello you')
+  })
+
+  it('runs its taps in start order, with the stage as exception', async () => {
+    const say = (name: string, stage?: number) =>
+      taps(name, scope => void scope.tap(before, text => `${text} ${name}`, stage === undefined ? {} : { stage }))
+    await using host = await startHost({ plugins: [say('late', 1), say('a'), greeter(), say('early', -1), say('b')] })
+    expect(await greet(host)).to.equal('hello you early a b late')
+  })
+
+  it('is not tapped any more after the removal, also by who asked for it twice', async () => {
+    let remove = () => {}
+    const plugins = [greeter(), taps('a', scope => void (remove = scope.tap(before, text => `${text}!`)))]
+    await using host = await startHost({ plugins })
+    expect(await greet(host)).to.equal('hello you!')
+    remove()
+    remove()
+    expect(await greet(host)).to.equal('hello you')
+  })
+
+  it('counts calls, errors and time for each plugin, whatever its name', async () => {
+    const plugins = [
+      greeter(),
+      taps('my plugin', scope => {
+        scope.tap(before, text => text)
+        scope.tap(greeted, () => Promise.reject(new Error('no')))
+      }),
+      taps('b', scope => void scope.tap(before, async text => text)),
+    ]
+    await using host = await startHost({ plugins })
+    await greet(host)
+    await greet(host)
+    const figures = host.report().hooks
+    expect(figures.map(({ ms: _ms, ...one }) => one)).to.deep.equal([
+      { plugin: 'my plugin', hook: 'greeter.before', calls: 2, errors: 0 },
+      { plugin: 'my plugin', hook: 'greeter.greeted', calls: 2, errors: 2 },
+      { plugin: 'b', hook: 'greeter.before', calls: 2, errors: 0 },
+    ])
+    for (const { ms } of figures) expect(ms).to.be.greaterThan(0)
+  })
+})
+
+describe('a tap that fails', () => {
+  it('in a series is counted and logged, and breaks nothing, also when it hangs', async () => {
+    const lines: string[] = []
+    let told = 0
+    const plugins = [
+      taps(
+        'throws',
+        scope =>
+          void scope.tap(greeted, () => {
+            throw new Error('no luck')
+          })
+      ),
+      taps('hangs', scope => void scope.tap(greeted, () => never)),
+      taps('looks', scope => void scope.tap(greeted, () => void told++)),
+      greeter(),
+    ]
+    await using host = await startHost({ plugins, config: LIMIT, ...logTo(lines) })
+    expect(await greet(host)).to.equal('hello you')
+    expect(told).to.equal(1)
+    expect(host.report().hooks.map(one => [one.plugin, one.errors])).to.deep.equal([
+      ['throws', 1],
+      ['hangs', 1],
+      ['looks', 0],
+    ])
+    const logged = lines.map(line => JSON.parse(line) as { plugin: string; hook: string; err: { code: string } })
+    expect(logged.map(one => [one.plugin, one.hook, one.err.code])).to.deep.equal([
+      ['throws', 'greeter.greeted', 'TAP_FAILED'],
+      ['hangs', 'greeter.greeted', 'TAP_TIMEOUT'],
+    ])
+  })
+
+  for (const [kind, hook] of RISING)
+    it(`in a ${kind} rises with its plugin and hook, its code and its mend`, async () => {
+      const fails = (cause: Error) => ({
+        plugins: [greeter(), taps('bad', scope => void TAPS[kind](scope, () => Promise.reject(cause)))],
+      })
+      await using host = await startHost(fails(new Error('no luck')))
+      const error = await failureOf(greet(host))
+      expect(error).to.include({ code: 'TAP_FAILED', plugin: 'bad', where: hook.id, message: 'no luck' })
+      expect(error.mend).to.include('disable bad')
+      await using coded = await startHost(fails(svcError('DENIED', 'not you', { mend: 'ask nicely', details: { who: 'you' } })))
+      const denied = await failureOf(greet(coded))
+      expect(denied).to.include({ code: 'DENIED', plugin: 'bad', where: hook.id, mend: 'ask nicely' })
+      expect(denied.details).to.deep.equal({ who: 'you', hook: hook.id })
+    })
+
+  for (const [kind, hook] of RISING)
+    it(`by hanging in a ${kind} is ended at its limit`, async () => {
+      await using host = await startHost({
+        plugins: [greeter(), taps('slow', scope => void TAPS[kind](scope, () => never))],
+        config: LIMIT,
+      })
+      const error = await failureOf(greet(host))
+      expect(error).to.include({ code: 'TAP_TIMEOUT', plugin: 'slow', where: hook.id })
+      expect(error.message).to.equal(`its tap of ${hook.id} did not answer within 60 ms`)
+      expect(error.mend).to.include('limitMs').and.include('host.tap_timeout_ms')
+    })
+
+  it('is held to its own limit where it has one', async () => {
+    const slow = taps('slow', scope => void scope.tap(before, () => never, { limitMs: 20 }))
+    await using host = await startHost({ plugins: [greeter(), slow] })
+    expect((await failureOf(greet(host))).message).to.include('within 20 ms')
+  })
+
+  it('of ready fails the start, and of closing does not keep a host from closing', async () => {
+    const closed: string[] = []
+    const plugin = (fails: boolean) =>
+      taps('a', scope => {
+        scope.defer(() => closed.push('undone'))
+        scope.tap(Host.hooks.closing, () => {
+          throw new Error('no')
+        })
+        if (fails)
+          scope.tap(Host.hooks.ready, () => {
+            throw new Error('port taken')
+          })
+      })
+    const error = (await failureOf(startHost({ plugins: [plugin(true)] }))) as unknown as { problems: object[] }
+    expect(error.problems[0]).to.include({ code: 'TAP_FAILED', plugin: 'a', where: 'host.ready', message: 'port taken' })
+    await (await startHost({ plugins: [plugin(false)] })).close()
+    expect(closed).to.deep.equal(['undone', 'undone'])
+  })
+})

@@ -1,0 +1,36 @@
+import type { SvcError } from '@svc/core'
+import { Checks, type Space, Store } from '@svc/core/contracts'
+import { testHost, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+
+const PLUGIN = new URL('..', import.meta.url)
+const SPACE: Space = { name: 'notes', version: 1, collections: { notes: {} } }
+
+describe('the plugin store-memory', () => {
+  it('provides a store and says in the health that it does not last', async () => {
+    await using host = await testHost([PLUGIN])
+    const store = host.service(Store)
+    await store.open(SPACE, testUse())
+    await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 1 }], {}, testUse())
+    expect((await store.get('notes', 'a', testUse()))?.value).to.equal(1)
+    const report = await host.slot(Checks).get('database')!.probe(testUse())
+    expect(report).to.deep.equal({ status: 'healthy', detail: { kind: 'memory', durable: false } })
+  })
+
+  it('keeps to the bounds of its section', async () => {
+    await using host = await testHost([PLUGIN], { config: { store: { max_bytes: 1000, evict: false } } })
+    const store = host.service(Store)
+    await store.open(SPACE, testUse())
+    const big = store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 'x'.repeat(2000) }], {}, testUse())
+    expect(await big.catch((error: SvcError) => error.code)).to.equal('STORE_TOO_LARGE')
+  })
+
+  it('refuses the keys of the other store', async () => {
+    const start = testHost([PLUGIN], { config: { store: { path: 'svc.db' } } })
+    const error = await start.then(
+      host => host.close(),
+      (failed: SvcError) => failed
+    )
+    expect(error).to.have.property('message').that.includes('store.path')
+  })
+})

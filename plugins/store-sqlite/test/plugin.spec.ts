@@ -1,0 +1,49 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Checks, Store } from '@svc/core/contracts'
+import { testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { SPACE, temporaryFolder, use } from './support.ts'
+
+const PLUGIN = new URL('..', import.meta.url)
+
+describe('the plugin store-sqlite', () => {
+  it('provides the store on store.path and says in the health that it is there', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'deep', 'my.db')
+    {
+      await using host = await testHost([PLUGIN], { config: { store: { path } } })
+      const store = host.service(Store)
+      expect(await store.open(SPACE, use)).to.deep.equal({ version: 0 })
+      await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: { n: 1 } }], {}, use)
+      const check = host.slot(Checks).get('database')!
+      expect(await check.probe(use)).to.deep.equal({ status: 'healthy', detail: { kind: 'sqlite', durable: true } })
+    }
+    await using host = await testHost([PLUGIN], { config: { store: { path } } })
+    const store = host.service(Store)
+    expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
+    expect(await store.get('notes', 'a', use)).to.deep.equal({ key: 'a', version: 1, value: { n: 1 } })
+  })
+
+  it('keeps the file in the svc home unless told otherwise', async () => {
+    await using folder = await temporaryFolder()
+    const before = process.env.SVC_HOME
+    process.env.SVC_HOME = join(folder.path, 'home')
+    try {
+      await using host = await testHost([PLUGIN])
+      await host.service(Store).open(SPACE, use)
+      expect(existsSync(join(folder.path, 'home', 'svc.db'))).to.equal(true)
+    } finally {
+      if (before === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = before
+    }
+  })
+
+  it('says in the health why it does not work, without any path', async () => {
+    await using folder = await temporaryFolder()
+    await using host = await testHost([PLUGIN], { config: { store: { path: folder.path } } })
+    const report = await host.slot(Checks).get('database')!.probe(use)
+    expect(report.status).to.equal('unhealthy')
+    expect(report.reason).to.be.a('string').and.not.include(folder.path)
+  })
+})

@@ -1,0 +1,213 @@
+import { existsSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { dirname, join } from 'node:path'
+import { expect } from 'chai'
+import {
+  blanked,
+  filesBelow,
+  functionsOf,
+  type ImportFound,
+  importsOf,
+  linesOfCode,
+  median,
+  ROOT,
+  textOf,
+} from './support/source.ts'
+
+interface Package {
+  readonly name: string
+  readonly svc?: { readonly api?: number; readonly kind?: string }
+  readonly dependencies?: object
+  readonly peerDependencies?: object
+  readonly optionalDependencies?: object
+}
+const packageOf = (folder: string) => JSON.parse(textOf(`${folder}/package.json`)) as Package
+const folders = (group: string) => [...new Set(filesBelow(group).map(file => file.split('/').slice(0, 2).join('/')))]
+const PLUGINS = folders('plugins')
+const LIBS = folders('libs')
+const TS = /\.m?ts$/
+const source = (folder: string) => (existsSync(join(ROOT, folder, 'src')) ? filesBelow(`${folder}/src`, TS) : [])
+const CORE = ['src', 'contracts', 'processes', 'testing'].map(part => `core/${part}`)
+const SHIPPED = [...CORE.flatMap(part => filesBelow(part, TS)), ...[...LIBS, ...PLUGINS, 'cli'].flatMap(source)]
+
+/** Every import of these files that breaks a rule, as `file:line imports …`. */
+const imports = (files: readonly string[], isBad: (one: ImportFound, file: string) => boolean) =>
+  files.flatMap(file =>
+    importsOf(file)
+      .filter(one => isBad(one, file))
+      .map(one => `${file}:${one.line} imports ${one.from}`)
+  )
+
+/** Every line of these files whose code (no comment, no text) matches. */
+const places = (files: readonly string[], pattern: RegExp, keep: 'strings' | 'nothing' = 'nothing') =>
+  files.flatMap(file =>
+    blanked(textOf(file), keep)
+      .split('\n')
+      .flatMap((line, at) => (pattern.test(line) ? [`${file}:${at + 1} ${line.trim()}`] : []))
+  )
+
+/** A code next to its status. */
+const STATUS_TABLE = /\b[A-Z]+(_[A-Z]+)+['"]?\]?\s*[:,]\s*\[?\s*[45]\d\d\b/
+
+const isRelative = (from: string) => from.startsWith('.')
+const leaves = (from: string, file: string, folder: string) =>
+  isRelative(from) && !join(dirname(file), from).startsWith(`${folder}/`)
+const packageIn = (from: string) =>
+  from
+    .split('/')
+    .slice(0, from.startsWith('@') ? 2 : 1)
+    .join('/')
+const declared = (folder: string) => {
+  const { dependencies, peerDependencies, optionalDependencies } = packageOf(folder)
+  return new Set(Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies }))
+}
+const undeclared = (folder: string) => {
+  const known = declared(folder)
+  const { name } = packageOf(folder)
+  return imports(
+    source(folder),
+    ({ from }) => !isRelative(from) && !from.startsWith('node:') && packageIn(from) !== name && !known.has(packageIn(from))
+  )
+}
+
+describe('the house', () => {
+  it('has a kernel that knows no domain', () => {
+    const files = filesBelow('core/src', TS)
+    expect(imports(files, ({ from }, file) => leaves(from, file, 'core/src') || /^@svc\/|koa|oclif/.test(from))).to.deep.equal([])
+    expect(undeclared('core')).to.deep.equal([])
+  })
+
+  it('has a kernel that writes no console and ends no process', () => {
+    const pattern = /\bconsole\b|\bprocess\s*\.\s*(exit|abort|kill|stdout|stderr|argv)\b/
+    expect(places(filesBelow('core/src', TS), pattern)).to.deep.equal([])
+  })
+
+  it('has contracts without behaviour', () => {
+    const ALLOWED = /^(import\b.*|export \* from.*|export const [A-Z]\w* = define(Service|Slot)\b.*|)$/
+    const behaviour = filesBelow('core/contracts', TS).flatMap(file => {
+      const code = stripTypeScriptTypes(textOf(file), { mode: 'strip' })
+      return statements(blanked(code))
+        .filter(one => !ALLOWED.test(one))
+        .map(one => `${file} ${one}`)
+    })
+    expect(behaviour).to.deep.equal([])
+    expect(
+      imports(
+        filesBelow('core/contracts', TS),
+        ({ from }, file) => leaves(from, file, 'core/contracts') || !/^(\.|node:|@svc\/core$)/.test(from)
+      )
+    ).to.deep.equal([])
+  })
+
+  for (const folder of PLUGINS)
+    describe(folder, () => {
+      it('imports the core, libs and its own dependencies only, never another plugin', () => {
+        expect(
+          imports(
+            source(folder),
+            ({ from }, file) => leaves(from, file, folder) || /^@svc\/(plugin-|cli|core\/testing)/.test(from)
+          )
+        ).to.deep.equal([])
+        expect(
+          imports(filesBelow(folder, TS), ({ from }, file) => leaves(from, file, folder) || /^@svc\/(plugin-|cli)/.test(from))
+        ).to.deep.equal([])
+        expect(undeclared(folder)).to.deep.equal([])
+      })
+
+      it('has noun files that do not know the host', () => {
+        const HOST =
+          /^(definePlugin|startHost|planHost|RunningHost|HostOptions|Plan|Plugin|Scope|findConfig|mergeConfig|defineConfig|importFrom|readManifest|\*)$/
+        const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts`)
+        expect(imports(nouns, ({ from, names }) => from === '@svc/core' && names.some(name => HOST.test(name)))).to.deep.equal([])
+      })
+
+      it('has a manifest, a README, tests, and an index of at most 40 lines', () => {
+        expect(packageOf(folder).svc).to.deep.include({ api: 1 })
+        const lacks = ['README.md', 'src/index.ts'].filter(file => !existsSync(join(ROOT, folder, file)))
+        expect(lacks).to.deep.equal([])
+        expect(filesBelow(folder, /\/test\/.*\.spec\.ts$/)).to.not.deep.equal([])
+        expect(textOf(`${folder}/src/index.ts`).trimEnd().split('\n').length).to.be.at.most(40)
+      })
+    })
+
+  it('has packages that declare what they import', () => {
+    expect([...LIBS, 'cli'].flatMap(undeclared)).to.deep.equal([])
+  })
+
+  it('has koa and the table from code to status in plugins/http alone', () => {
+    const others = SHIPPED.filter(file => !file.startsWith('plugins/http/'))
+    expect(imports(others, ({ from }) => /^(@koa\/|koa($|\/|-))/.test(from))).to.deep.equal([])
+    expect(places(others, STATUS_TABLE, 'strings')).to.deep.equal([])
+  })
+
+  it('has argv and the exit of the process in cli alone', () => {
+    const others = SHIPPED.filter(file => !file.startsWith('cli/'))
+    expect(places(others, /\bprocess\s*\.\s*(argv|exit)\b|\bconsole\s*\./)).to.deep.equal([])
+    expect(imports(others, ({ from }) => from.startsWith('@oclif/'))).to.deep.equal([])
+  })
+
+  it('has files of at most 250 lines and functions of at most 60', () => {
+    const long = SHIPPED.map(file => `${file} ${textOf(file).trimEnd().split('\n').length}`).filter(
+      one => Number(one.split(' ')[1]) > 250
+    )
+    expect(long).to.deep.equal([])
+    const functions = SHIPPED.flatMap(functionsOf)
+    expect(functions.filter(one => one.length > 60).map(one => `${one.file}:${one.line} ${one.length}`)).to.deep.equal([])
+    expect(median(functions.map(one => one.length))).to.be.at.most(8)
+  })
+
+  for (const [folder, most] of [
+    ['core/src', 1300],
+    ['core/processes', 900],
+  ] as const)
+    it(`has at most ${most} lines of code in ${folder}`, () => {
+      const lines = filesBelow(folder, TS).map(linesOfCode)
+      expect(lines.reduce((sum, one) => sum + one, 0)).to.be.at.most(most)
+    })
+
+  it('names no path of a machine and no registry', () => {
+    const files = filesBelow('.', /\.(m?[jt]s|json|md|ya?ml|sh|html)$|(^|\/)\.[a-z]+rc$|\.ci\//)
+    const MACHINE = /(^|[^\w.])\/(work|root|home\/\w+|Users\/\w+)\/|"resolved":\s*"https?:|\bregistry\.[a-z0-9.-]+\.[a-z]{2,}/
+    expect(
+      files.flatMap(file =>
+        textOf(file)
+          .split('\n')
+          .flatMap((line, at) => (MACHINE.test(line) ? [`${file}:${at + 1}`] : []))
+      )
+    ).to.deep.equal([])
+  })
+})
+
+describe('the scanner of the house test', () => {
+  it('sees the imports, words and tables where they are allowed', () => {
+    expect(imports(source('plugins/http'), ({ from }) => from === 'koa')).to.not.deep.equal([])
+    expect(places(source('plugins/http'), STATUS_TABLE, 'strings')).to.not.deep.equal([])
+    expect(places(source('cli'), /\bprocess\s*\.\s*argv\b/)).to.not.deep.equal([])
+    expect(importsOf('test/house.spec.ts').map(one => one.from)).to.include.members(['node:fs', 'chai', './support/source.ts'])
+    expect(importsOf('core/src/find.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
+    expect(importsOf('core/src/plugin.ts').find(one => one.from === './token.ts')?.names).to.include.members([
+      'AnyService',
+      'SlotView',
+    ])
+  })
+
+  it('measures functions as a person counts them', () => {
+    const found = functionsOf('test/support/source.ts')
+    const lengthAt = (start: string) => found.find(one => textOf(one.file).split('\n')[one.line - 1]?.startsWith(start))?.length
+    expect(lengthAt('function nameBefore')).to.equal(5)
+    expect(lengthAt('function regexLength')).to.equal(10)
+    expect(lengthAt('export const median')).to.equal(1)
+    expect(lengthAt('export function blanked')).to.equal(11)
+  })
+})
+
+/** The statements of a file at its outermost level, each as one line. */
+function statements(code: string): string[] {
+  const found: string[] = []
+  let depth = 0
+  for (const line of code.split('\n')) {
+    if (depth === 0 && !/^\s*[)\]}]/.test(line)) found.push(line.trim())
+    for (const char of line) depth += '([{'.includes(char) ? 1 : ')]}'.includes(char) ? -1 : 0
+  }
+  return found.filter(Boolean)
+}

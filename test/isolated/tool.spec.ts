@@ -1,0 +1,18 @@
+import type { RunningHost } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+import { isolated, testHost, toolKit } from '@svc/core/testing'
+
+describe('tools-time in a process of its own, by the tool kit', () => {
+  let host: RunningHost
+  before(async () => {
+    host = await testHost([await isolated(new URL('../../plugins/tools-time/', import.meta.url))], { strict: false })
+  })
+  after(() => host.close())
+
+  const open = () => ({ name: 'current_time', tool: host.slot(Tools).get('current_time')! })
+  const cases = toolKit(open, {
+    good: [{ args: {} }, { args: { time_zone: 'Asia/Kathmandu' } }],
+    bad: [{ args: { time_zone: 'Europe/Berln' }, message: /Europe\/Berlin/ }, { args: { zone: 'UTC' } }],
+  })
+  for (const one of cases) it(one.title, one.run)
+})
