@@ -1,5 +1,6 @@
 import { svcError, type Use } from '@svc/core'
 import type { Chat, Json, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import { createClock } from './clock.ts'
 import { told, turnTimeout } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { Round } from './round.ts'
@@ -9,16 +10,25 @@ import { type ToolOutcome, textOf, useTool } from './use-tool.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
-  const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes) }
+  const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
-    stream: (request, use) => runTurn(room, request, room.config.start_after_ms, use),
-    reply: (request, use) => gather(runTurn(room, request, Number.POSITIVE_INFINITY, use)),
+    stream: (request, use) => runTurn(room, request, { tokens: true, startAfterMs: room.config.start_after_ms }, use),
+    reply: (request, use) => gather(runTurn(room, request, GATHERED, use)),
   }
 }
 
-async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: number, outer: Use): AsyncGenerator<TurnEvent> {
-  const turn = await beginTurn(room, request, outer)
-  const { use, release } = limited(turn, room.config.timeout_ms, outer)
+/** What of a turn its reader wants to see as it happens. */
+interface Sight {
+  readonly tokens: boolean
+  /** Milliseconds after which `start` is told although the model has not begun. */
+  readonly startAfterMs: number
+}
+
+// A token that nobody sees is not handed from generator to generator: the turn has the text anyway.
+const GATHERED: Sight = { tokens: false, startAfterMs: Number.POSITIVE_INFINITY }
+
+async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
+  const turn = await beginTurn(room, request, use)
   let started = false
   let round: Round | undefined
   let status: TurnStatus = 'cancelled'
@@ -28,7 +38,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: numb
       round = new Round(room, turn, number, mayUseTools(room, turn, number), use)
       for (;;) {
         const pending = round.next()
-        if (!started && (await isSlow(pending, startAfterMs))) {
+        if (!started && (await isSlow(pending, sight.startAfterMs))) {
           started = true
           yield startEvent(turn, use)
         }
@@ -39,7 +49,9 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: numb
         }
         if (!event) break
         const text = round.answer.take(event)
-        if (text !== undefined) yield { type: 'token', content: text, index: turn.tokens++ }
+        if (text === undefined) continue
+        turn.said += text
+        if (sight.tokens) yield { type: 'token', content: text, index: turn.tokens++ }
       }
       closeRound(turn, round)
       const { calls } = round.answer
@@ -51,33 +63,20 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, startAfterMs: numb
     await keepTurn(room, turn, 'completed', use)
     end = endEvent(turn, 'completed', use)
     yield end
+    return replyOf(turn, end)
   } catch (error) {
-    if (!outer.signal.aborted) status = 'failed'
+    if (!use.signal.aborted) status = 'failed'
     if (!started) throw error
     end = await broken(room, turn, round, status, use)
     if (status === 'failed') yield { type: 'error', error: told(error) }
     yield end
+    return replyOf(turn, end)
   } finally {
     round?.close()
     end ??= await broken(room, turn, round, status, use)
-    release()
     await room.conversations.end(turn.open.ticket, room.lasting)
-    void room.hooks.end({ end, kept: turn.kept ? turn.made : [] }, outer)
+    void room.hooks.end({ end, kept: turn.kept ? turn.made : [] }, use)
   }
-}
-
-/** The signal of a turn: the caller's, and the limit of its time. */
-function limited(turn: Turn, limitMs: number, outer: Use): { use: Use; release: () => void } {
-  const ending = new AbortController()
-  const onAbort = () => ending.abort(outer.signal.reason)
-  if (outer.signal.aborted) onAbort()
-  else outer.signal.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(() => ending.abort(turnTimeout(turn.who.provider, limitMs)), limitMs)
-  const release = () => {
-    clearTimeout(timer)
-    outer.signal.removeEventListener('abort', onAbort)
-  }
-  return { use: { ...outer, signal: ending.signal }, release }
 }
 
 /** Whether the first event is later than the start may be. */
@@ -109,6 +108,7 @@ function closeRound(turn: Turn, { answer }: Round) {
 /** Runs the calls of a round at once; their results come in the order of the calls. */
 async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart[], use: Use): Promise<ToolOutcome[]> {
   const { tool_timeout_ms: timeoutMs, tool_result_limit: resultLimit } = room.config
+  const leftMs = turn.until - performance.now()
   const left = budgetOf(room, turn) - turn.toolsUsed.length
   const outcomes = await Promise.all(
     calls.map((part, at) =>
@@ -119,7 +119,7 @@ async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart
           conversationId: turn.open.conversationId,
           mode: turn.selected.mode,
           granted: at < left,
-          limits: { timeoutMs, resultLimit },
+          limits: { timeoutMs, leftMs, resultLimit },
           ask: room.hooks.toolCall,
           now: () => performance.now(),
         },
@@ -127,6 +127,7 @@ async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart
       )
     )
   )
+  if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, room.config.timeout_ms)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
   return outcomes
@@ -156,18 +157,21 @@ async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, stat
   return endEvent(turn, status, use)
 }
 
-async function gather(events: AsyncIterable<TurnEvent>): Promise<TurnReply> {
-  let response = ''
+async function gather(events: AsyncGenerator<TurnEvent, TurnReply>): Promise<TurnReply> {
   let failed: (TurnEvent & { type: 'error' }) | undefined
-  for await (const event of events) {
-    if (event.type === 'token') response += event.content
-    else if (event.type === 'error') failed = event
-    else if (event.type === 'end' && !failed) return replyOf(event, response)
+  for (;;) {
+    const step = await events.next()
+    if (step.done) {
+      if (failed) throw thrown(failed)
+      return step.value
+    }
+    if (step.value.type === 'error') failed = step.value
   }
-  throw failed ? thrown(failed) : new Error('the turn ended without its end')
 }
 
-const replyOf = ({ type: _type, ...end }: TurnEnd, response: string): TurnReply => ({ response, ...end })
+function replyOf({ said }: Turn, { type: _type, ...end }: TurnEnd): TurnReply {
+  return { response: said, ...end }
+}
 
 function thrown({ error }: TurnEvent & { type: 'error' }): Error {
   return svcError(error.code, error.message, { details: { ...error.details } })

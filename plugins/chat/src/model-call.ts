@@ -1,66 +1,107 @@
 import type { Use } from '@svc/core'
 import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
-import { modelSilent } from './errors.ts'
+import type { Clock, Timed } from './clock.ts'
+import { modelSilent, turnTimeout } from './errors.ts'
 
-/** Reads the events of one model call; every wait has a limit and ends with the turn. */
-export interface EventReader {
-  next(): Promise<IteratorResult<ModelEvent>>
-  /** Stops the call: the provider closes its upstream. */
-  close(): void
-}
-
-export interface SilenceLimits {
+/** How long a model may take. */
+export interface CallLimits {
+  /** Milliseconds to its first event. */
   readonly firstMs: number
+  /** Milliseconds between events. */
   readonly betweenMs: number
+  /** `performance.now()` when the turn must have ended, and how long that is. */
+  readonly until: number
+  readonly turnMs: number
 }
 
-/** Begins a model call. A provider that neither answers nor heeds the abort is left behind, not waited for. */
-export function readEvents(
-  provider: Provider,
-  name: string,
-  request: ModelRequest,
-  limits: SilenceLimits,
-  use: Use
-): EventReader {
-  const ending = new AbortController()
-  const source = provider.chat(request, { ...use, signal: ending.signal })[Symbol.asyncIterator]()
-  let waiting: ((reason: unknown) => void) | undefined
-  let first = true
-  let ended = false
-  const stop = (reason: unknown) => {
-    ending.abort(reason)
-    waiting?.(reason)
-  }
-  const silent = () => stop(modelSilent(name, first ? limits.firstMs : limits.betweenMs, first))
-  const onAbort = () => stop(use.signal.reason)
-  use.signal.addEventListener('abort', onAbort, { once: true })
-  let timer = setTimeout(silent, limits.firstMs)
+type Step = IteratorResult<ModelEvent>
+type Took = (step: Step) => void
+type Failed = (error: unknown) => void
 
-  const heard = () => {
-    if (!first) return void timer.refresh()
-    first = false
-    clearTimeout(timer)
-    timer = setTimeout(silent, limits.betweenMs)
+/** Reads the events of one model call. A provider that neither answers nor heeds the abort is left behind, not waited for. */
+export class ModelReading implements Timed {
+  readonly #name: string
+  readonly #limits: CallLimits
+  readonly #clock: Clock
+  readonly #outer: AbortSignal
+  readonly #ending = new AbortController()
+  readonly #source: AsyncIterator<ModelEvent>
+  #took: Took | undefined
+  #failed: Failed | undefined
+  #heard = 0
+  #seen = 0
+  #since = performance.now()
+  #over = false
+
+  constructor(provider: Provider, name: string, request: ModelRequest, limits: CallLimits, clock: Clock, use: Use) {
+    this.#name = name
+    this.#limits = limits
+    this.#clock = clock
+    this.#outer = use.signal
+    this.#source = provider.chat(request, { ...use, signal: this.#ending.signal })[Symbol.asyncIterator]()
+    use.signal.addEventListener('abort', this.#onAbort, { once: true })
+    clock.watch(this)
   }
-  return {
-    next: () =>
-      new Promise((resolve, reject) => {
-        if (ending.signal.aborted) return reject(ending.signal.reason)
-        waiting = reject
-        source.next().then(step => {
-          ended = step.done === true
-          heard()
-          resolve(step)
-        }, reject)
-      }),
-    close() {
-      clearTimeout(timer)
-      use.signal.removeEventListener('abort', onAbort)
-      waiting = undefined
-      if (ended) return
-      ending.abort(new Error('the model call has ended'))
-      // a provider that hangs in its own finally must not hold up the turn
-      void source.return?.().catch(() => {})
-    },
+
+  /** Asks for the next event: one of the two is called, once. */
+  next(took: Took, failed: Failed): void {
+    if (this.#ending.signal.aborted) return failed(this.#ending.signal.reason)
+    this.#took = took
+    this.#failed = failed
+    this.#source.next().then(this.#onStep, this.#onFail)
   }
+
+  /** Lets go of the provider: a call that has not ended is aborted. */
+  close(): void {
+    this.#clock.forget(this)
+    this.#outer.removeEventListener('abort', this.#onAbort)
+    this.#took = this.#failed = undefined
+    if (this.#over) return
+    this.#over = true
+    this.#ending.abort(new Error('the model call has ended'))
+    // a provider that hangs in its own finally must not hold up the turn
+    void this.#source.return?.().catch(() => {})
+  }
+
+  look(now: number): void {
+    const { firstMs, betweenMs, until, turnMs } = this.#limits
+    const first = this.#heard === 0
+    if (now >= until) return this.#stop(turnTimeout(this.#name, turnMs))
+    if (this.#heard !== this.#seen) {
+      this.#seen = this.#heard
+      this.#since = now
+    } else if (this.#failed && now - this.#since >= (first ? firstMs : betweenMs)) {
+      this.#stop(modelSilent(this.#name, first ? firstMs : betweenMs, first))
+    }
+  }
+
+  readonly #onAbort = () => this.#stop(this.#outer.reason)
+
+  readonly #onStep: Took = step => {
+    this.#heard++
+    if (step.done) this.#over = true
+    const took = this.#took
+    this.#took = this.#failed = undefined
+    took?.(step)
+  }
+
+  readonly #onFail: Failed = error => {
+    this.#over = true
+    const failed = this.#failed
+    this.#took = this.#failed = undefined
+    failed?.(error)
+  }
+
+  #stop(reason: unknown) {
+    const failed = this.#failed
+    this.#took = this.#failed = undefined
+    this.#ending.abort(reason)
+    failed?.(reason)
+  }
+}
+
+/** Reads events that are there already. */
+export function readReady(events: readonly ModelEvent[]): Pick<ModelReading, 'next' | 'close'> {
+  const source = events[Symbol.iterator]()
+  return { next: took => took(source.next() as Step), close: () => undefined }
 }

@@ -1,5 +1,6 @@
 import type { HookCallers, Log, SlotView, Use } from '@svc/core'
 import type { ChatHooks, Conversations, Mode, Provider, Selection, Tool } from '@svc/core/contracts'
+import type { Clock } from './clock.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import type { ChatConfig } from './settings.ts'
 import type { createToolLists } from './tool-list.ts'
@@ -20,5 +21,6 @@ export interface ChatParts {
 }
 
 export interface ChatRoom extends ChatParts {
+  readonly clock: Clock
   readonly toolsFor: ReturnType<typeof createToolLists>
 }

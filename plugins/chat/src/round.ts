@@ -3,9 +3,11 @@ import type { ModelCall, ModelEvent, ModelFailure, ModelInfo, ModelRequest, Prov
 import { type Answer, createAnswer } from './answer.ts'
 import { failureOf, invalid, modelBroke, modelFailed } from './errors.ts'
 import { fitHistory } from './messages.ts'
-import { type EventReader, readEvents } from './model-call.ts'
+import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
 import { requestOf, type Turn } from './turn.ts'
+
+type Next = ModelEvent | undefined
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
 export class Round {
@@ -15,12 +17,14 @@ export class Round {
   readonly #number: number
   readonly #withTools: boolean
   readonly #use: Use
-  #reader: EventReader | undefined
+  #reading: Pick<ModelReading, 'next' | 'close'> | undefined
   /** The call that is under way: what fails while it is there is the model's failure. */
   #call: ModelCall | undefined
   #attempt = 1
   #asked = 0
   #firstMs = -1
+  #resolve!: (event: Next) => void
+  #reject!: (error: unknown) => void
 
   /** Begins a round; nothing is asked before the first `next`. */
   constructor(room: ChatRoom, turn: Turn, number: number, withTools: boolean, use: Use) {
@@ -32,38 +36,63 @@ export class Round {
   }
 
   /** The next event; `undefined` at the end. Throws MODEL_FAILED. */
-  async next(): Promise<ModelEvent | undefined> {
-    for (;;) {
-      try {
-        this.#reader ??= await this.#begin()
-        const step = await this.#reader.next()
-        if (this.#firstMs < 0) this.#firstMs = performance.now() - this.#asked
-        if (!step.done) return step.value
-        if (this.answer.finish === undefined) throw modelBroke(this.#turn.who.provider, 'ended its answer without a finish')
-        this.close()
-        return undefined
-      } catch (error) {
-        await this.#failed(error)
-      }
-    }
+  next(): Promise<Next> {
+    return new Promise(this.#wait)
   }
 
   /** Lets go of the model: its call is aborted if it has not ended. */
   close(): void {
-    this.#reader?.close()
+    this.#reading?.close()
     this.#done()
   }
 
-  async #begin(): Promise<EventReader> {
-    const { provider, name, info } = await target(this.#room, this.#turn, this.#use)
-    const planned = await this.#plan({ provider, name, info })
+  // One promise an event and no more: the steps below are made once a round, not once a token.
+  readonly #wait = (resolve: (event: Next) => void, reject: (error: unknown) => void) => {
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#read()
+  }
+
+  #read() {
+    if (this.#reading) return this.#reading.next(this.#onStep, this.#onFail)
+    this.#begin().then(reading => {
+      this.#reading = reading
+      reading.next(this.#onStep, this.#onFail)
+    }, this.#onFail)
+  }
+
+  readonly #onStep = (step: IteratorResult<ModelEvent>) => {
+    if (this.#firstMs < 0) this.#firstMs = performance.now() - this.#asked
+    if (!step.done) return this.#resolve(step.value)
+    if (this.answer.finish === undefined)
+      return this.#onFail(modelBroke(this.#turn.who.provider, 'ended its answer without a finish'))
+    this.close()
+    this.#resolve(undefined)
+  }
+
+  readonly #onFail = (error: unknown) => {
+    this.#mend(error).then(() => this.#read(), this.#reject)
+  }
+
+  async #begin(): Promise<Pick<ModelReading, 'next' | 'close'>> {
+    const at = await target(this.#room, this.#turn, this.#use)
+    const planned = await this.#plan(at)
     const ready = await this.#room.hooks.modelCall(planned, this.#use)
     this.#call = planned
     this.#asked = performance.now()
-    if (ready) return readReady(ready)
-    this.#room.counts.asked(name)
-    const { first_token_timeout_ms: firstMs, token_timeout_ms: betweenMs } = this.#room.config
-    return readEvents(provider, name, planned.request, { firstMs, betweenMs }, this.#use)
+    return ready ? readReady(ready) : this.#ask(at, planned.request)
+  }
+
+  #ask({ provider, name }: Target, request: ModelRequest): ModelReading {
+    const { config, counts, clock } = this.#room
+    counts.asked(name)
+    const limits = {
+      firstMs: config.first_token_timeout_ms,
+      betweenMs: config.token_timeout_ms,
+      until: this.#turn.until,
+      turnMs: config.timeout_ms,
+    }
+    return new ModelReading(provider, name, request, limits, clock, this.#use)
   }
 
   async #plan(at: Target): Promise<ModelCall> {
@@ -74,9 +103,9 @@ export class Round {
   }
 
   /** What a failed call means: another try (then it returns), or the end of the turn. */
-  async #failed(error: unknown): Promise<void> {
-    this.#reader?.close()
-    this.#reader = undefined
+  async #mend(error: unknown): Promise<void> {
+    this.#reading?.close()
+    this.#reading = undefined
     if (this.#use.signal.aborted) throw this.#use.signal.reason
     if (!this.#call) throw error
     const { provider } = this.#turn.who
@@ -84,8 +113,9 @@ export class Round {
     const message = this.#wordsOf(error)
     const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
     this.#done(failure)
-    if (!mend) throw modelFailed(provider, failure, message, error)
-    if (mend.waitMs) await pause(mend.waitMs, this.#use.signal)
+    const waitMs = mend?.waitMs ?? 0
+    if (!mend || performance.now() + waitMs >= this.#turn.until) throw modelFailed(provider, failure, message, error)
+    if (waitMs > 0) await pause(waitMs, this.#use.signal)
     if ('provider' in mend) this.#turn.who = { provider: mend.provider, model: mend.model }
     this.#attempt++
   }
@@ -125,11 +155,6 @@ async function target(room: ChatRoom, turn: Turn, use: Use): Promise<Target> {
 function checkLimits({ maxTokens }: ModelRequest, info: ModelInfo | undefined, asked: boolean) {
   if (!asked || maxTokens === undefined || info?.output === undefined || maxTokens <= info.output) return
   throw invalid('max_tokens', `must be at most ${info.output} for the model ${info.id}`, { value: maxTokens, limit: info.output })
-}
-
-function readReady(events: readonly ModelEvent[]): EventReader {
-  const source = events[Symbol.iterator]()
-  return { next: async () => source.next() as IteratorResult<ModelEvent>, close: () => undefined }
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -28,7 +28,11 @@ export interface Turn {
   readonly made: StoredMessage[]
   readonly usage: { input: number; output: number }
   readonly toolsUsed: ToolUse[]
+  /** `performance.now()` when it began, and when it must have ended. */
   readonly begun: number
+  readonly until: number
+  /** What the assistant has said so far. */
+  said: string
   tokens: number
   kept: boolean
 }
@@ -56,6 +60,8 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use):
     usage: { input: 0, output: 0 },
     toolsUsed: [],
     begun,
+    until: performance.now() + room.config.timeout_ms,
+    said: '',
     tokens: 0,
     kept: false,
   }

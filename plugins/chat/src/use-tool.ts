@@ -24,7 +24,8 @@ export interface ToolUseParts {
   readonly mode: string
   /** False when the turn's budget of tool calls is spent. */
   readonly granted: boolean
-  readonly limits: { readonly timeoutMs: number; readonly resultLimit: number }
+  /** `timeoutMs` unless the tool has a limit of its own; `leftMs` of the turn in any case. */
+  readonly limits: { readonly timeoutMs: number; readonly leftMs: number; readonly resultLimit: number }
   ask(call: ToolCall, use: Use): Promise<ToolVerdict | undefined>
   readonly now: () => number
 }
@@ -69,7 +70,7 @@ async function answer(parts: ToolUseParts, use: Use): Promise<{ result: ToolResu
       args: final,
       result: failure(`The arguments do not fit: ${faults.map(words).join('; ')}. Mend them and call again.`),
     }
-  return { args: final, result: await run(tool, final, parts.limits.timeoutMs, use) }
+  return { args: final, result: await run(tool, final, parts.limits, use) }
 }
 
 const callOf = ({ part, conversationId, mode }: ToolUseParts) => ({
@@ -91,9 +92,9 @@ function checkArguments(tool: Tool, args: Arguments): Fault[] {
   return known.check(structuredClone(args))
 }
 
-async function run(tool: Tool, args: Arguments, limitMs: number, use: Use): Promise<ToolResult> {
+async function run(tool: Tool, args: Arguments, { timeoutMs, leftMs }: ToolUseParts['limits'], use: Use): Promise<ToolResult> {
   const ending = new AbortController()
-  const limit = tool.timeoutMs ?? limitMs
+  const limit = Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, leftMs))
   const left = Promise.withResolvers<never>()
   const stop = (reason: unknown) => {
     ending.abort(reason)
