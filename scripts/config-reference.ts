@@ -1,8 +1,8 @@
 // Writes docs/configuration.md from the schemas that check the configuration: `npm run docs`.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { JsonSchema, Plugin } from '@svc/core'
-import { KERNEL_SCHEMA } from '../core/src/sections.ts'
-import { CURATED } from '../cli/src/curated.ts'
+import { KERNEL_SCHEMA } from '../core/config/sections.ts'
+import { DEFAULTS } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 
 interface Property {
@@ -84,7 +84,7 @@ const reservedRows = (path: string, json: JsonSchema): string[] => {
 export async function configReference(): Promise<string> {
   const kernel = Object.entries((KERNEL_SCHEMA.json as Property).properties ?? {})
   const own = kernel.map(([section, schema]) => table(`\`${section}\` (kernel)`, rows(section, schema)))
-  const plugins = await Promise.all(CURATED.map(pluginTable))
+  const plugins = await Promise.all((DEFAULTS.plugins as string[]).map(pluginTable))
   const reserved = RESERVED.flatMap(({ section, json }) => reservedRows(section, json))
   return INTRO + own.join('') + plugins.join('') + OUTRO + reserved.join('\n') + '\n'
 }

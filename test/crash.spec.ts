@@ -2,11 +2,9 @@ import { rm } from 'node:fs/promises'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
-import { auditLedger, newLedger, startLoad } from './support/crash-loop.ts'
+import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from './support/crash-loop.ts'
 import { newHome, startService } from './support/service.ts'
 
-// What a dead server held runs out after a second, not after half a minute: else the turns of the next round wait for it.
-const env = { SVC_CONVERSATIONS__LEASE_MS: '1000' }
 const ROUNDS = 8
 
 const workerOf = async (home: string): Promise<number> => {

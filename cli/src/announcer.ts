@@ -6,10 +6,10 @@ import type { WorkerReport } from './work.ts'
 
 /** Tells whoever started `svc serve` what happens: sentences on the standard error stream, or JSON lines on the standard output. */
 export interface Announcer {
-  ready(report: WorkerReport, home: string): void
-  event(event: SupervisorEvent<WorkerReport>): void
-  draining(): void
-  failed(error: unknown): Promise<void>
+  readonly ready: (report: WorkerReport, home: string) => void
+  readonly event: (event: SupervisorEvent<WorkerReport>) => void
+  readonly draining: () => void
+  readonly failed: (error: unknown) => Promise<void>
 }
 
 export function createAnnouncer(json: boolean): Announcer {

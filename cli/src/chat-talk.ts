@@ -12,7 +12,7 @@ interface Outcome {
 }
 
 /** One turn, shown. What fails is shown as well. */
-export async function turn(partner: Partner, ask: Ask, screen: Screen, signal: AbortSignal, json: boolean): Promise<Outcome> {
+async function turn(partner: Partner, ask: Ask, screen: Screen, signal: AbortSignal, json: boolean): Promise<Outcome> {
   let conversationId = ask.conversation_id
   let status = ''
   try {
@@ -57,7 +57,7 @@ export async function converse(partner: Partner, ask: Omit<Ask, 'message'>, scre
       interrupts.end()
       conversationId = done.conversationId
     }
-    lines.prompt()
+    if (!interrupts.closed) lines.prompt()
   }
   process.stdout.write('\n')
   return interrupts.ended ? INTERRUPTED : 0
@@ -67,6 +67,10 @@ export async function converse(partner: Partner, ask: Omit<Ask, 'message'>, scre
 function interruptsOf(lines: Interface) {
   let running: AbortController | undefined
   let ended = false
+  let closed = false
+  lines.once('close', () => {
+    closed = true
+  })
   lines.on('SIGINT', () => {
     if (running?.signal.aborted) process.exit(INTERRUPTED)
     if (running) return running.abort(svcError('INTERRUPTED', 'interrupted'))
@@ -74,6 +78,9 @@ function interruptsOf(lines: Interface) {
     lines.close()
   })
   return {
+    get closed() {
+      return closed
+    },
     get ended() {
       return ended
     },

@@ -11,7 +11,7 @@ export interface ConfigRow {
   readonly unused?: boolean
 }
 
-export const MASK = '(secret)'
+const MASK = '(secret)'
 
 /** Every value in force with its source, by key; secrets are masked. */
 export function configRows(plan: Plan): ConfigRow[] {
@@ -71,11 +71,16 @@ function masked(keys: readonly string[], value: unknown): unknown {
 /** The plugins that are loaded, and which layer listed each last. */
 export function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {
   return config.plugins.map(entry => {
-    const name = entry.name ?? String(entry.use)
+    const name = nameOf(entry)
     const layer = config.layers.findLast(one => listOf(get(one.value, ['plugins'])).includes(name))
     return { name, source: layer === undefined || layer.name === 'defaults' ? 'default' : layer.name }
   })
 }
 
+const nameOf = ({ name, use }: { readonly name?: unknown; readonly use: unknown }) =>
+  typeof name === 'string' ? name : typeof use === 'string' || use instanceof URL ? String(use) : 'inline'
+
 const listOf = (plugins: unknown): string[] =>
-  Array.isArray(plugins) ? plugins.map(ref => (isTree(ref) && 'use' in ref ? String(ref.name ?? ref.use) : String(ref))) : []
+  Array.isArray(plugins)
+    ? plugins.map((ref: unknown) => (isTree(ref) && 'use' in ref ? nameOf({ name: ref.name, use: ref.use }) : String(ref)))
+    : []

@@ -1,7 +1,7 @@
 import type { ConfigTree } from '@svc/core'
 
 /** The plugins that `svc` brings with it. A configuration adds to them by name, and takes one out with `{ use, enabled: false }`. */
-export const CURATED = [
+const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
   '@svc/plugin-metrics',

@@ -1,8 +1,6 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-
-/** The variable that tells a worker which ones died before it. Not of the form SVC_A__B, so no configuration. */
-export const DEAD_WORKERS = 'SVC_DEAD_WORKERS'
+import { DEAD_WORKERS } from './serve-flags.ts'
 
 const RELEASE_MS = 10_000
 

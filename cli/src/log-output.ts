@@ -6,9 +6,9 @@ import { codeOf } from '@svc/core'
 export interface LogOutput {
   readonly destination: { write(line: string): void }
   /** Writes what is still in memory; resolves when it is written, or when nobody reads it. */
-  end(): Promise<void>
+  readonly end: () => Promise<void>
   /** The same at once, for the very end of the process. */
-  endNow(): void
+  readonly endNow: () => void
 }
 
 /** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. */
@@ -28,7 +28,7 @@ const END_TRIES = 50
  * Collects lines and writes them in pieces, off the event loop. Our own, because pino's destination never ends a process whose reader has gone: its
  * flush at exit tries for ever.
  */
-export function bufferedOutput(fd: number): LogOutput {
+function bufferedOutput(fd: number): LogOutput {
   let waiting = ''
   let writing: Buffer | undefined
   let isGone = false
@@ -111,7 +111,7 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
   const head = [
     paint('gray', String(time).slice(11, 23)),
     paint(colour, word),
-    ...(plugin ? [paint('gray', shortName(String(plugin)))] : []),
+    ...(typeof plugin === 'string' ? [paint('gray', shortName(plugin))] : []),
   ]
   const rest = Object.entries(facts).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
   const stack = err?.stack ? `\n${err.stack}` : ''

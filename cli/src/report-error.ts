@@ -10,7 +10,7 @@ export interface ErrorFacts {
 }
 
 /** The problems in an error that reports several, else the error itself. */
-export function problemsOf(error: unknown): SvcError[] {
+function problemsOf(error: unknown): SvcError[] {
   const { problems } = Object(error) as { problems?: unknown }
   return (Array.isArray(problems) ? problems : [error]).map(one => asSvcError(one, 'FAILED'))
 }

@@ -28,7 +28,7 @@ export interface DocumentedConfig {
   recommend?: { approval?: boolean }
 }
 
-export interface McpClientConfig {
+interface McpClientConfig {
   name: string
   url?: string
   command?: string

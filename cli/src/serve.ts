@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { type ControlSocket, createSupervisor, listenControl, type Supervisor, type SupervisorEvent } from '@svc/core/processes'
 import { ensureHome } from './home.ts'
 import { createAnnouncer } from './announcer.ts'
-import { DEAD_WORKERS } from './dead-workers.ts'
-import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
+import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The other half of this program; the same way up from `src` and from `dist`. */
@@ -19,7 +17,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   // Whoever reads what this process says may go before it does.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const home = ensureHome()
-  const task: WorkerTask = { serverId: randomUUID(), home, options }
+  const task: WorkerTask = { serverId: makeServerId(), home, options }
   const announcer = createAnnouncer(options.json === true)
   const dead = new Set<number>()
   const supervisor = createSupervisor<WorkerReport>({
@@ -47,6 +45,9 @@ export async function serve(options: ServeOptions): Promise<number> {
     ending.forget()
   }
 }
+
+/** A name, no secret: node:crypto would cost a tenth of the time until the worker is forked. */
+const makeServerId = () => [Date.now(), process.pid, Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')
 
 /** What happens to workers is news only once the server runs. */
 function announceLater(

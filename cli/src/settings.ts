@@ -36,7 +36,7 @@ export const hostOptions = (config: Config, home: string): HostOptions => ({
 })
 
 /** The version of this package. */
-export function version(): string {
+function version(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../src/schema.ts'
+import type { JsonSchema } from '../config/schema.ts'
 import { type AnyHook, type AnyService, type AnySlot, defineService, type Use } from '../src/token.ts'
 
 /** What a plugin declares, without its code: tokens are plain data. */

@@ -1,7 +1,7 @@
 import { contractMismatch, messageOf } from '../src/errors.ts'
 import { differenceOf } from '../src/order.ts'
 import type { Plugin, Scope } from '../src/plugin.ts'
-import { schema } from '../src/schema.ts'
+import { schema } from '../config/schema.ts'
 import {
   type AnyService,
   type AnySlot,

@@ -1,4 +1,4 @@
-import { nearest } from './nearest.ts'
+import { nearest } from '../config/nearest.ts'
 
 /** What every failure of svc carries besides its message: told by `code`, never by class. */
 export interface ErrorParts {

@@ -33,16 +33,16 @@ export {
   type Use,
   type Waterfall,
 } from './token.ts'
-export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from './schema.ts'
+export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
-export { nearest } from './nearest.ts'
+export { nearest } from '../config/nearest.ts'
 export type { Log, LogLevel } from './log.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
 // For embedders
 export { type RunningHost, startHost } from './host.ts'
 export { type HostOptions, type Plan, planHost } from './plan.ts'
-export { type ConfigFor, defineConfig } from './define-config.ts'
+export { type ConfigFor, defineConfig } from '../config/define-config.ts'
 export {
   type Config,
   type ConfigTree,
@@ -53,12 +53,12 @@ export {
   mergeConfig,
   type PluginEntry,
   type PluginRef,
-} from './config.ts'
-export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from './find.ts'
+} from '../config/config.ts'
+export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
 export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 export { importFrom } from './load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
 export type { HookFigures } from './hooks.ts'
 export type { Crossing } from './scope.ts'
-export type { ReservedSection } from './sections.ts'
+export type { ReservedSection } from '../config/sections.ts'

@@ -1,8 +1,8 @@
-import { existsSync, statSync } from 'node:fs'
-import { findPackageJSON, registerHooks } from 'node:module'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { createRequire, findPackageJSON, registerHooks } from 'node:module'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { nameOf, type PluginEntry } from './config.ts'
+import { nameOf, type PluginEntry } from '../config/config.ts'
 import { importFailed, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from './plugin.ts'
@@ -110,10 +110,32 @@ async function exported(name: string, load: () => Promise<unknown>): Promise<Plu
   }
 }
 
+/**
+ * Where `import(name)` at `place` leads, if `require` leads to the same: its exports make no difference between the two. A resolve hook would slow down
+ * every import of the plugin's own modules, so it is kept for packages that do.
+ */
+function entryOfPackage(name: string, place: string): string | undefined {
+  try {
+    const file = findPackageJSON(name, place)
+    const { exports, main } = JSON.parse(readFileSync(file ?? '', 'utf8')) as PackageEntry
+    if (/"(import|require|module-sync)":/.test(JSON.stringify(exports ?? main ?? ''))) return undefined
+    return pathToFileURL(createRequire(place).resolve(name)).href
+  } catch {
+    return undefined
+  }
+}
+
+interface PackageEntry {
+  readonly exports?: unknown
+  readonly main?: string
+}
+
 const SCHEME = 'svc-from:'
 
 /** Imports `name` as a module at `place` would: Node offers no parent for `import()`, a resolve hook does. */
 export async function importFrom(name: string, place: string): Promise<unknown> {
+  const entry = entryOfPackage(name, place)
+  if (entry !== undefined) return import(entry)
   // the place is part of the specifier, or the loader's cache would answer with another place's package
   const asked = `${SCHEME}${encodeURIComponent(place)}#${name}`
   const hooks = registerHooks({

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { manifestInvalid, manifestNewer, messageOf } from './errors.ts'
-import { type Fault, schema } from './schema.ts'
+import { type Fault, schema } from '../config/schema.ts'
 
 /** The plugin api that this host speaks. */
 export const API = 1
@@ -104,7 +104,7 @@ function parse(text: string, file: string): PackageJson {
 }
 
 async function placeOf(file: string, text: string, keys: readonly string[]): Promise<string> {
-  const { lineOf } = await import('./lines.ts')
+  const { lineOf } = await import('../config/lines.ts')
   return `${basename(file)}:${lineOf(text, keys) ?? 1}`
 }
 

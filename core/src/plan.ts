@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url'
-import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from './config.ts'
+import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { asSvcError, pluginTwice, type SvcError } from './errors.ts'
 import { type Found, findPlugin } from './load.ts'
 import type { LogOptions } from './log.ts'
@@ -7,7 +7,7 @@ import { type Order, orderPlugins } from './order.ts'
 import type { Plugin } from './plugin.ts'
 import { failedReport, Host, type PluginReport } from './report.ts'
 import type { Crossing } from './scope.ts'
-import { cutSections, type KernelConfig, type ReservedSection, type Seat, type Sections } from './sections.ts'
+import { cutSections, type KernelConfig, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
 
 /** What a host is started with. */
 export interface HostOptions {

@@ -1,5 +1,5 @@
 import type { Log } from './log.ts'
-import type { Schema } from './schema.ts'
+import type { Schema } from '../config/schema.ts'
 import type { AnyService, AnySlot, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
 
 /** What a tap may ask for. */

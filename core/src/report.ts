@@ -2,7 +2,7 @@ import type { SvcError } from './errors.ts'
 import type { HookFigures } from './hooks.ts'
 import type { Found } from './load.ts'
 import type { OwnedScope } from './scope.ts'
-import type { Seat } from './sections.ts'
+import type { Seat } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type Use } from './token.ts'
 
 /** One plugin of a host, as it stands. */

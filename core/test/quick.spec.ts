@@ -1,8 +1,8 @@
 import { schema } from '@svc/core'
 import { Ajv } from 'ajv'
 import { expect } from 'chai'
-import { KERNEL_SCHEMA } from '../src/sections.ts'
-import { surelyFits } from '../src/quick.ts'
+import { KERNEL_SCHEMA } from '../config/sections.ts'
+import { surelyFits } from '../config/quick.ts'
 
 const closed = (properties: object, required: string[] = []) => ({
   type: 'object',

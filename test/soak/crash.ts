@@ -1,10 +1,9 @@
 import { rm } from 'node:fs/promises'
-import { auditLedger, newLedger, startLoad } from '../support/crash-loop.ts'
+import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from '../support/crash-loop.ts'
 import { newHome, startService } from '../support/service.ts'
 
 // npm run soak:crash [-- <rounds>]: the crash test for as long as you like; every fault is printed, any of them is exit code 1.
 const rounds = Number(process.argv[2] ?? 200)
-const env = { SVC_CONVERSATIONS__LEASE_MS: '1000' }
 const home = await newHome()
 const ledger = newLedger()
 const faults: string[] = []
@@ -19,6 +18,11 @@ for (let seed = 1; seed <= rounds && faults.length === 0; seed++) {
   faults.push(...(await auditLedger(audited.url, ledger)))
   process.stdout.write(`${seed} of ${rounds} rounds, ${ledger.acknowledged} turns acknowledged, ${faults.length} faults\n`)
 }
-process.stdout.write(faults.map(fault => `${fault}\n`).join(''))
+process.stdout.write(
+  faults
+    .slice(0, 50)
+    .map(fault => `${fault}\n`)
+    .join('')
+)
 await rm(home, { recursive: true, force: true })
 process.exitCode = faults.length === 0 ? 0 : 1

@@ -2,6 +2,12 @@ import type { Answer, Client } from './client.ts'
 import { createClient } from './client.ts'
 import { type History, historyFaults, saidIn } from './history.ts'
 
+/**
+ * What a dead server held runs out after a second, not after half a minute: else the turns of the next round wait for it. And the model is given all
+ * turns, so that each reply tells its place.
+ */
+export const CRASH_ENV = { SVC_CONVERSATIONS__LEASE_MS: '1000', SVC_CHAT__HISTORY_TURNS: '1000000' }
+
 /** One conversation as its clients know it. */
 interface Known {
   readonly id: string

@@ -92,6 +92,6 @@ const isMatcher = (value: unknown): value is Matcher => typeof value === 'object
 
 /** A value in few words. */
 export function shown(value: unknown, most = 300): string {
-  const text = value === undefined ? 'undefined' : (JSON.stringify(value) ?? String(value))
+  const text = JSON.stringify(value) ?? typeof value
   return text.length > most ? `${text.slice(0, most)}…` : text
 }

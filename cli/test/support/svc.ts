@@ -21,19 +21,19 @@ export interface Place extends AsyncDisposable {
   start(args: readonly string[], options?: RunOptions): ChildProcess
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
 }
 
-export interface Outcome {
+interface Outcome {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly out: string
   readonly err: string
 }
 
-export interface Server {
+interface Server {
   readonly process: ChildProcess
   readonly url: string
   /** What it has written so far. */

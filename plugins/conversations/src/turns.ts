@@ -80,7 +80,8 @@ export class Turns {
     try {
       const found = await readRecord(store, id, use)
       checkSize(found.value, limits)
-      const past = wish.history > 0 ? await store.read(LOG, id, { reverse: true, limit: wish.history }, use) : []
+      const limit = Math.min(wish.history, found.value.turns)
+      const past = limit > 0 ? await store.read(LOG, id, { reverse: true, limit }, use) : []
       const ticket = this.#hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
       return { ticket, conversationId: id, exists: true, turns: past.map(entry => turnOf(entry.value)).reverse() }
     } catch (error) {

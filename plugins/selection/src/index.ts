@@ -8,11 +8,8 @@ import { createSelection } from './selection.ts'
 import { openSession } from './state.ts'
 
 export interface SelectionConfig {
-  /** Profile at start. */
   profile?: string
-  /** Mode at start. */
   mode?: string
-  /** File of the profiles. Default `<svc home>/profiles.yaml`. */
   profiles_file?: string
 }
 

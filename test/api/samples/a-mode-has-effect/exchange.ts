@@ -1,6 +1,6 @@
 import { type Answer, any, chat, exchange, from, list, ok, post } from '../../exchange.ts'
 
-const inputOf = (answer: Answer | undefined) => (answer?.body as { tokens_used: { input: number } }).tokens_used.input
+const inputOf = (answer: Answer | undefined) => (answer!.body as { tokens_used: { input: number } }).tokens_used.input
 const calls = (count: number) => Array.from({ length: count }, () => '/tool current_time {}').join('\n')
 
 export default exchange({

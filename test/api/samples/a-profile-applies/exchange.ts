@@ -32,4 +32,4 @@ export default exchange({
   ],
 })
 
-const inputOf = (answer: Answer | undefined) => (answer?.body as { tokens_used: { input: number } }).tokens_used.input
+const inputOf = (answer: Answer | undefined) => (answer!.body as { tokens_used: { input: number } }).tokens_used.input

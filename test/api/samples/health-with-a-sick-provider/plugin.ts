@@ -8,7 +8,7 @@ export default definePlugin({
       models: async () => ({ models: [{ id: 'none' }], open: false }),
       countTokens: async () => 1,
       async *chat() {
-        throw new Error('never asked')
+        yield await Promise.reject<never>(new Error('never asked'))
       },
       async probe() {
         throw new Error('cannot be reached')

@@ -21,6 +21,9 @@ export default exchange({
       /^process_resident_memory_bytes/m,
       /^nodejs_eventloop_lag/m,
       /^svc_tokens_total\{/m,
+      /^svc_hook_calls_total\{[^}]*plugin="@svc\/plugin-metrics"[^}]*\} [1-9]/m,
+      /^svc_hook_errors_total\{[^}]*\} 0/m,
+      /^svc_hook_seconds_total\{/m,
     ].map(line => ({ request: get('/metrics'), expect: { status: 200, text: matching(line) } })),
   ],
 })

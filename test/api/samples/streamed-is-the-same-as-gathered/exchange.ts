@@ -1,7 +1,7 @@
 import { type Answer, chat, exchange, field, ok, reply, stream } from '../../exchange.ts'
 
 const body = { message: '/tool current_time {"time_zone":"Moon/Base"}\nand so on' }
-const numbers = (answer: Answer | undefined) => (answer?.body as { tokens_used: object }).tokens_used
+const numbers = (answer: Answer | undefined) => (answer!.body as { tokens_used: object }).tokens_used
 
 export default exchange({
   rule: 'makes the same reply with the same tokens, whether gathered or streamed',

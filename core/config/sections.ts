@@ -1,6 +1,6 @@
 import { type Config, type ConfigTree, get, isTree } from './config.ts'
-import { configInvalid, configUnknownKey, reservedAsked, type SvcError } from './errors.ts'
-import type { Plugin } from './plugin.ts'
+import { configInvalid, configUnknownKey, reservedAsked, type SvcError } from '../src/errors.ts'
+import type { Plugin } from '../src/plugin.ts'
 import { type Fault, type JsonSchema, pathOf, schema, type Schema, show } from './schema.ts'
 
 /** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
@@ -41,7 +41,7 @@ export interface KernelConfig {
   host: { setup_timeout_ms: number; tap_timeout_ms: number; close_timeout_ms: number }
   log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }
-const ms = (value: number) => ({ type: 'integer', minimum: 1, default: value })
+const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
 export const KERNEL_SCHEMA = schema<KernelConfig>({
   type: 'object',
   properties: {
@@ -49,13 +49,23 @@ export const KERNEL_SCHEMA = schema<KernelConfig>({
       type: 'object',
       default: {},
       additionalProperties: false,
-      properties: { setup_timeout_ms: ms(10_000), tap_timeout_ms: ms(5_000), close_timeout_ms: ms(10_000) },
+      properties: {
+        setup_timeout_ms: ms(10_000, 'Milliseconds that the setup of a plugin may take.'),
+        tap_timeout_ms: ms(5_000, 'Milliseconds that a tap of a hook may take, unless it asked for a limit of its own.'),
+        close_timeout_ms: ms(10_000, 'Milliseconds that each undo of a plugin may take at close.'),
+      },
     },
     log: {
       type: 'object',
       default: {},
       additionalProperties: false,
-      properties: { level: { enum: ['debug', 'info', 'warn', 'error', 'silent'], default: 'info' } },
+      properties: {
+        level: {
+          enum: ['debug', 'info', 'warn', 'error', 'silent'],
+          default: 'info',
+          description: 'The least level that is written to the log.',
+        },
+      },
     },
   },
 })

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
-import { codeOf, configUnreadable, messageOf } from './errors.ts'
+import { codeOf, configUnreadable, messageOf } from '../src/errors.ts'
 
 /** The places a folder may keep its configuration in, first come, first taken. */
 export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']

@@ -1,5 +1,5 @@
 import type { ConfigTree, PluginRef } from './config.ts'
-import type { Plugin } from './plugin.ts'
+import type { Plugin } from '../src/plugin.ts'
 import type { KernelConfig } from './sections.ts'
 
 type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T

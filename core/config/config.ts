@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
-import { configUnknownKey, configUnreadable } from './errors.ts'
-import type { Plugin } from './plugin.ts'
-import type { Manifest } from './manifest.ts'
+import { configUnknownKey, configUnreadable } from '../src/errors.ts'
+import type { Plugin } from '../src/plugin.ts'
+import type { Manifest } from '../src/manifest.ts'
 
 /** A tree of configuration values, as files hold it. */
 export type ConfigTree = { [key: string]: unknown }
