@@ -40,7 +40,7 @@ export interface Plan {
 }
 
 /** A plugin that was imported but not set up. */
-export interface Loaded {
+interface Loaded {
   readonly name: string
   readonly found: Found
   readonly plugin: Plugin

@@ -12,7 +12,7 @@ const HOPELESS = 16
 /** The gate of the body: at most so many bytes of JSON, an object. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE. */
 export function createBody(limit: number): Gate {
   return x => {
-    if (x.route!.checks.body === undefined) return
+    if (x.route?.checks.body === undefined) return
     const { headers } = x.req
     const declared = headers['content-length']
     if (declared === '0' || (declared === undefined && headers['transfer-encoding'] === undefined)) return void (x.body = {})

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal, Use } from '@svc/core'
-import type { Json, RouteReply } from '@svc/core/contracts'
+import type { Json, Mount, RouteReply } from '@svc/core/contracts'
 import type { Bound } from './routing.ts'
 
 /** What a server knows of its own life. */
@@ -32,6 +32,8 @@ export interface Exchange {
   use: Use
   /** The route that answers; `undefined` where none does. */
   route: Bound | undefined
+  /** What takes the raw request where no route answers. */
+  mount: Mount | undefined
   params: Readonly<Record<string, string>>
   /** Methods of the path, where the method of the request is none of them. */
   allowed: readonly string[]
@@ -66,6 +68,7 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
     principal: NOBODY,
     use: { signal: ending.signal, principal: NOBODY, requestId: '' },
     route: undefined,
+    mount: undefined,
     params: NOTHING,
     allowed: [],
     query: NOTHING,

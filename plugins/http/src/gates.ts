@@ -43,8 +43,9 @@ function requestId(x: Exchange) {
 /** Looks where the path leads, without judging: log, metrics and authentication need to know. */
 function route(routing: Routing): Gate {
   return x => {
-    const { bound, params, allowed } = routing.find(x.method, x.path)
+    const { bound, mount, params, allowed } = routing.find(x.method, x.path)
     x.route = bound
+    x.mount = mount
     x.params = params
     x.allowed = allowed
   }
@@ -78,7 +79,7 @@ const addressOf = (address: string) => (address.startsWith('::ffff:') ? address.
 
 /** Refuses what no route answers. */
 function known(x: Exchange): void | RouteReply {
-  if (x.route) return
+  if (x.route || x.mount) return
   if (x.allowed.length === 0) throw routeUnknown(x.method, x.path)
   x.headers.push('Allow', x.allowed.join(', '))
   if (x.method === 'OPTIONS') return { status: 204 }

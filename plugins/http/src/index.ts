@@ -1,5 +1,5 @@
 import { definePlugin, Host } from '@svc/core'
-import { AuthSchemes, Http, Routes } from '@svc/core/contracts'
+import { AuthSchemes, Http, Mounts, Routes } from '@svc/core/contracts'
 import { serverConfig } from './config.ts'
 import { TIDY_MS } from './listener.ts'
 import { createServer } from './server.ts'
@@ -10,11 +10,11 @@ const LAST = 1_000
 export default definePlugin({
   section: 'server',
   config: serverConfig,
-  requires: { routes: Routes, schemes: AuthSchemes },
+  requires: { routes: Routes, mounts: Mounts, schemes: AuthSchemes },
   provides: Http,
-  setup(scope, { routes, schemes }) {
+  setup(scope, given) {
     const { config, hooks, log } = scope
-    const server = createServer({ config, hooks, log, routes, schemes })
+    const server = createServer({ config, hooks, log, ...given })
     scope.tap(
       Host.hooks.ready,
       async () => {

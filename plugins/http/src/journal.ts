@@ -23,7 +23,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal 
     }
     const status = x.gone && !x.res.headersSent ? CLIENT_LEFT : x.res.statusCode
     const ms = performance.now() - x.began
-    const route = x.route?.route.path ?? ''
+    const route = x.route?.route.path ?? x.mount?.path ?? ''
     log.info(lineOf(x, route, status, ms), 'request')
     void hooks.done({ method: x.method, route, status, seconds: ms / 1000 }, x.use)
   }

@@ -1,6 +1,6 @@
 import { Router } from '@koa/router'
 import type { Log, SlotView } from '@svc/core'
-import type { Route } from '@svc/core/contracts'
+import type { Mount, Route } from '@svc/core/contracts'
 import { type Checks, createChecks } from './validation.ts'
 
 /** A route with what is made once for it. */
@@ -13,6 +13,8 @@ export interface Bound {
 /** What a path leads to. */
 interface Found {
   readonly bound?: Bound
+  /** What takes the raw request, where no route has the path. */
+  readonly mount?: Mount
   readonly params: Readonly<Record<string, string>>
   /** Methods that the path has; empty: there is no such path. */
   readonly allowed: readonly string[]
@@ -26,7 +28,7 @@ const NOWHERE: Found = { params: {}, allowed: [] }
 const nobody = () => {}
 
 /** Finds routes by method and path. Routes come and go: the router is made again when the slot has changed. */
-export function createRouting(routes: SlotView<Route>, log: Log): Routing {
+export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, log: Log): Routing {
   const known = new WeakMap<Route, Bound>()
   let table = new Map<string, Bound>()
   let router = new Router()
@@ -54,9 +56,18 @@ export function createRouting(routes: SlotView<Route>, log: Log): Routing {
           params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params,
           allowed: [],
         }
-      return layers.length > 0 ? { params: NOWHERE.params, allowed: methodsOf(layers) } : NOWHERE
+      if (layers.length > 0) return { params: NOWHERE.params, allowed: methodsOf(layers) }
+      const mount = mountOf(mounts, path)
+      return mount ? { ...NOWHERE, mount } : NOWHERE
     },
   }
+}
+
+/** The mount with the longest path that the request's path lies below. */
+function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
+  if (mounts.size === 0) return undefined
+  const above = mounts.entries().filter(([, mount]) => path === mount.path || path.startsWith(`${mount.path}/`))
+  return above.toSorted(([, a], [, b]) => b.path.length - a.path.length)[0]?.[1]
 }
 
 const methodsOf = (layers: readonly { methods: string[] }[]) => [

@@ -1,7 +1,7 @@
 import { createServer as createNodeServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HookCallers, Log, SlotView } from '@svc/core'
-import type { AuthScheme, Http, HttpHooks, Route } from '@svc/core/contracts'
+import type { AuthScheme, Http, HttpHooks, Mount, Route } from '@svc/core/contracts'
 import Koa from 'koa'
 import { createRefusal, writeMalformed } from './refusal.ts'
 import { requestOf, sendReply } from './answer.ts'
@@ -18,6 +18,7 @@ import { sendStream } from './stream.ts'
 export interface ServerParts {
   readonly config: ServerConfig
   readonly routes: SlotView<Route>
+  readonly mounts: SlotView<Mount>
   readonly schemes: SlotView<AuthScheme>
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
@@ -33,7 +34,7 @@ export function createServer(parts: ServerParts): Server {
   const { config, log } = parts
   const life: Life = { draining: false, stallMs: config.stall_timeout_ms }
   const journal = createJournal(log, parts.hooks)
-  const gates = createGates({ config, journal, routing: createRouting(parts.routes, log) })
+  const gates = createGates({ config, journal, routing: createRouting(parts.routes, parts.mounts, log) })
   const refuse = createRefusal(log)
   const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
 
@@ -44,6 +45,7 @@ export function createServer(parts: ServerParts): Server {
         const reply = passed instanceof Promise ? await passed : passed
         if (reply) return sendReply(x, reply)
       }
+      if (x.mount) return await handOver(x, x.mount)
       const { route } = x.route!
       if (!route.stream) return sendReply(x, await route.handle!(requestOf(x), x.use))
       if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
@@ -70,6 +72,13 @@ export function createServer(parts: ServerParts): Server {
     codes: async () => errorCodes,
   }
   return { ...listener, service }
+}
+
+/** Gives the raw request away: body and answer are the mount's. */
+async function handOver({ req, res, headers, life, use }: Exchange, mount: Mount): Promise<void> {
+  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
+  if (life.draining) res.setHeader('Connection', 'close')
+  await mount.handle(req, res, use)
 }
 
 const optionsOf = (config: ServerConfig) => ({

@@ -1,0 +1,51 @@
+import { type Mount, Mounts, Routes } from '@svc/core/contracts'
+import { item, testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { call, urlOf } from './support/client.ts'
+
+const says = (word: string, path: string): Mount => ({
+  path,
+  async handle(request, response) {
+    let size = 0
+    for await (const chunk of request) size += (chunk as Buffer).length
+    response.end(`${word} ${request.method} ${request.url} ${size}`)
+  },
+})
+
+async function house(mounts: Record<string, Mount>) {
+  const route = { method: 'GET' as const, path: '/raw/route', summary: 'A route', handle: async () => ({ text: 'route' }) }
+  const give = [...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)), item(Routes, 'route', route)]
+  const host = await testHost([new URL('..', import.meta.url)], { give, config: { server: { port: 0 } } })
+  return { url: await urlOf(host), [Symbol.asyncDispose]: () => host.close() }
+}
+
+describe('mounts', () => {
+  it('take raw requests below their path, bodies of any kind, the longest path first', async () => {
+    await using one = await house({ a: says('a', '/raw'), b: says('b', '/raw/deep') })
+    const { text, headers } = await call(`${one.url}/raw/x?y=1`, { method: 'PUT', body: 'no json at all' })
+    expect(text).to.equal('a PUT /raw/x?y=1 14')
+    expect(headers.get('x-request-id')).to.be.a('string')
+    expect((await call(`${one.url}/raw/deep/er`)).text).to.equal('b GET /raw/deep/er 0')
+    expect((await call(`${one.url}/rawest`)).status).to.equal(404)
+  })
+
+  it('leave a path to its route', async () => {
+    await using one = await house({ a: says('a', '/raw') })
+    expect((await call(`${one.url}/raw/route`)).text).to.equal('route')
+  })
+
+  it('that fail are told as an internal error, and the server goes on', async () => {
+    await using one = await house({
+      bad: {
+        path: '/bad',
+        handle: async () => {
+          throw new Error('secret')
+        },
+      },
+    })
+    const { status, text } = await call(`${one.url}/bad`)
+    expect(status).to.equal(500)
+    expect(text).to.contain('INTERNAL_ERROR').and.not.contain('secret')
+    expect((await call(`${one.url}/raw/route`)).status).to.equal(200)
+  })
+})
