@@ -37,5 +37,6 @@ if (!pinLoad()) say('bench: no second core or no taskset here: load and measured
 const options = { svc: svcEntry(values.source), rounds: Number(values.rounds), ms: Number(values.ms) }
 for (const name of names) {
   const benchmark = await BENCHMARKS[name]!()
-  for await (const figure of benchmark(options)) process.stdout.write(`${values.json ? JSON.stringify(figure) : lineOf(figure)}\n`)
+  for await (const figure of benchmark(options))
+    process.stdout.write(`${values.json ? JSON.stringify(figure) : lineOf(figure)}\n`)
 }

@@ -27,7 +27,8 @@ export function serve(port, answer) {
   router.get('/health', ctx => void (ctx.body = { status: 'healthy' }))
   router.post('/api/v1/chat', async ctx => {
     const { body } = ctx.request
-    if (!validate(body)) return void Object.assign(ctx, { status: 400, body: { success: false, error: validate.errors[0].message } })
+    if (!validate(body))
+      return void Object.assign(ctx, { status: 400, body: { success: false, error: validate.errors[0].message } })
     ctx.body = await answer(body.message)
   })
   const app = new Koa()

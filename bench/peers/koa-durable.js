@@ -27,7 +27,14 @@ function flush() {
 serve(Number(port), async message => {
   const reply = replyTo(message)
   const now = new Date().toISOString()
-  const record = { owner: 'anonymous', created: now, updated: now, count: 2, turns: 1, bytes: message.length + reply.response.length }
+  const record = {
+    owner: 'anonymous',
+    created: now,
+    updated: now,
+    count: 2,
+    turns: 1,
+    bytes: message.length + reply.response.length,
+  }
   const turn = [
     { role: 'user', parts: [{ type: 'text', text: message }] },
     { role: 'assistant', parts: [{ type: 'text', text: reply.response }], provider: reply.provider },

@@ -17,7 +17,15 @@ export async function* chat({ svc, rounds, ms }: Options): AsyncGenerator<Figure
   await using koa = await start(peer('koa-chat', two), two)
   await using bare = await start(peer('bare-chat', three), three)
   const { rates, costs } = await measure({ ours, koa, bare }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)
-  yield { bench: 'chat', ...compared(WHAT, rates, 'ours', 'koa'), unit: 'req/s', anchor: 'plain koa', better: 'more', must: 0.75, aim: 1.1 }
+  yield {
+    bench: 'chat',
+    ...compared(WHAT, rates, 'ours', 'koa'),
+    unit: 'req/s',
+    anchor: 'plain koa',
+    better: 'more',
+    must: 0.75,
+    aim: 1.1,
+  }
   yield { bench: 'chat', ...compared(WHAT, rates, 'ours', 'bare'), unit: 'req/s', anchor: 'bare node:http', better: 'more' }
   const cpu = `${WHAT}, processor time`
   yield { bench: 'chat', ...compared(cpu, costs, 'ours', 'koa'), unit: 'µs a request', anchor: 'plain koa', better: 'less' }

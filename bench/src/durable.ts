@@ -18,12 +18,41 @@ export async function* durable({ svc, rounds, ms }: Options): AsyncGenerator<Fig
   await using each = await start(peer('koa-durable', three, `${folder.path}/each.db`, 'commit-each'), three)
   const many = await measure({ ours, group }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)
   const bench = 'durable'
-  yield { bench, ...compared(WHAT, many.rates, 'ours', 'group'), unit: 'turns/s', anchor: 'plain koa with group commit', better: 'more', must: 0.8, aim: 1.15 }
+  yield {
+    bench,
+    ...compared(WHAT, many.rates, 'ours', 'group'),
+    unit: 'turns/s',
+    anchor: 'plain koa with group commit',
+    better: 'more',
+    must: 0.8,
+    aim: 1.15,
+  }
   const cost = `${WHAT}, processor time`
-  yield { bench, ...compared(cost, many.costs, 'ours', 'group'), unit: 'µs a turn', anchor: 'plain koa with group commit', better: 'less' }
+  yield {
+    bench,
+    ...compared(cost, many.costs, 'ours', 'group'),
+    unit: 'µs a turn',
+    anchor: 'plain koa with group commit',
+    better: 'less',
+  }
   const slow = await measure({ ours, each }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds, 1_000)
-  yield { bench, ...compared(WHAT, slow.rates, 'ours', 'each'), unit: 'turns/s', anchor: 'plain koa with a commit a turn', better: 'more', must: 3.5 }
+  yield {
+    bench,
+    ...compared(WHAT, slow.rates, 'ours', 'each'),
+    unit: 'turns/s',
+    anchor: 'plain koa with a commit a turn',
+    better: 'more',
+    must: 3.5,
+  }
   const single = await measure({ ours, group }, ({ port }) => chatLoad(port, 1, ms), rounds, 500)
   const p50 = 'durable turns, one connection, p50'
-  yield { bench, ...compared(p50, single.p50, 'ours', 'group'), unit: 'ms', anchor: 'plain koa with group commit', better: 'less', must: 1.25, aim: 1 }
+  yield {
+    bench,
+    ...compared(p50, single.p50, 'ours', 'group'),
+    unit: 'ms',
+    anchor: 'plain koa with group commit',
+    better: 'less',
+    must: 1.25,
+    aim: 1,
+  }
 }

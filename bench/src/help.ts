@@ -1,11 +1,10 @@
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { middle } from './load.ts'
 import type { Options } from './options.ts'
 import { launch, type Program } from './processes.ts'
 import type { Figure } from './report.ts'
 import { interleave, ratioOf } from './rounds.ts'
-import { scratch } from './svc.ts'
+import { peer, scratch } from './svc.ts'
 
 const TIMES = 15
 
@@ -13,7 +12,7 @@ const TIMES = 15
 export async function* help({ svc, rounds }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
   const ours: Program = { args: [...svc, '--help'], cwd: folder.path, env: { SVC_HOME: `${folder.path}/home` } }
-  const oclif: Program = { args: [fileURLToPath(new URL('../peers/oclif-hello/run.js', import.meta.url)), '--help'], cwd: folder.path }
+  const oclif: Program = { ...peer('oclif-hello/run', '--help'), cwd: folder.path }
   const subjects = { ours: () => runOnce(ours), oclif: () => runOnce(oclif) }
   await interleave(subjects, 3)
   const figures = await interleave(subjects, Math.max(rounds, TIMES))

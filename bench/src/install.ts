@@ -8,7 +8,9 @@ const stamp = `${folder}/node_modules/.svc-ready`
 
 /** Installs the peers when they are not there as the lock has them. */
 export function installPeers(say: (text: string) => void): void {
-  const want = createHash('sha256').update(readFileSync(`${folder}/package-lock.json`)).digest('hex')
+  const want = createHash('sha256')
+    .update(readFileSync(`${folder}/package-lock.json`))
+    .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === want) return
   say('bench: installing the peers that the figures are compared with …')
   const { status } = spawnSync('npm', ['ci', '--ignore-scripts', '--loglevel=error'], { cwd: folder, stdio: ['ignore', 2, 2] })

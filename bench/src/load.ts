@@ -49,7 +49,8 @@ async function askUntil(connection: Connection, until: number, load: Load, times
 }
 
 function check({ status, body }: Answered, fault: string | undefined) {
-  if (status !== 200 || fault !== undefined) throw new Error(`a wrong answer: ${fault ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
+  if (status !== 200 || fault !== undefined)
+    throw new Error(`a wrong answer: ${fault ?? 'not 200'} (${status}) ${body.slice(0, 500)}`)
 }
 
 /** The middle of some numbers. */

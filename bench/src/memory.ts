@@ -28,7 +28,12 @@ export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> 
   const base = { bench: 'memory', unit: 'MiB', anchor: 'koa hello world, idle', anchorValue: koaMiB, better: 'less' } as const
   const what = 'memory of an idle worker'
   yield { ...base, what, value: middle(figures.ours), ratio: ratioOf(figures.ours, figures.koa), must: 1.4, aim: 1.2 }
-  yield { ...base, what: `memory of a worker after ${CHATS.toLocaleString('en')} chats`, value: middle(after), ratio: middle(after) / koaMiB }
+  yield {
+    ...base,
+    what: `memory of a worker after ${CHATS.toLocaleString('en')} chats`,
+    value: middle(after),
+    ratio: middle(after) / koaMiB,
+  }
   yield await growth(svc)
 }
 
@@ -67,5 +72,15 @@ async function growth(svc: readonly string[]): Promise<Figure> {
   const anchorValue = await until(WARM)
   const value = await until(MANY, WARM)
   const what = `memory after ${MANY.toLocaleString('en')} chats`
-  return { bench: 'memory', what, value, unit: 'MiB', anchor: `after ${WARM.toLocaleString('en')}`, anchorValue, ratio: value / anchorValue, better: 'less', must: 1.1 }
+  return {
+    bench: 'memory',
+    what,
+    value,
+    unit: 'MiB',
+    anchor: `after ${WARM.toLocaleString('en')}`,
+    anchorValue,
+    ratio: value / anchorValue,
+    better: 'less',
+    must: 1.1,
+  }
 }

@@ -71,7 +71,8 @@ export function cpuOf(pids: readonly number[]): number {
 }
 
 /** Resident memory in MiB. */
-export const residentOf = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? Number.NaN) / 1024
+export const residentOf = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? Number.NaN) / 1024
 
 function read(file: string): string {
   try {

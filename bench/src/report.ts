@@ -16,12 +16,16 @@ export interface Figure {
 }
 
 /** Whether a figure reaches what it must. */
-export const holds = ({ ratio, better, must }: Figure): boolean => must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
+const holds = ({ ratio, better, must }: Figure): boolean =>
+  must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
 
 /** `local chat, 64 connections: 14,200 req/s = 0.81 × plain koa (must ≥ 0.75, aim 1.1)` */
 export function lineOf(figure: Figure): string {
   const { what, value, unit, ratio, anchor, anchorValue, better, must, aim, note } = figure
-  const targets = [must === undefined ? '' : `must ${better === 'more' ? '≥' : '≤'} ${must}`, aim === undefined ? '' : `aim ${aim}`]
+  const targets = [
+    must === undefined ? '' : `must ${better === 'more' ? '≥' : '≤'} ${must}`,
+    aim === undefined ? '' : `aim ${aim}`,
+  ]
   const shown = targets.filter(Boolean).join(', ')
   const ending = `${shown === '' ? '' : ` (${shown})`}${holds(figure) ? '' : ' MISSED'}${note ? ` – ${note}` : ''}`
   return `${what}: ${number(value)} ${unit} = ${ratio.toFixed(2)} × ${anchor} (${number(anchorValue)})${ending}`

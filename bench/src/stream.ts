@@ -11,9 +11,16 @@ import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
 const TOKENS = 200
 const PACE_MS = 10
 /** Words that are one token each, as `You said:` and a colon are. */
-const WORDS = Array.from({ length: TOKENS - 3 }, (_, at) => ['time', 'house', 'water', 'people', 'world', 'year', 'light'][at % 7]).join(' ')
+const WORDS = Array.from(
+  { length: TOKENS - 3 },
+  (_, at) => ['time', 'house', 'water', 'people', 'world', 'year', 'light'][at % 7]
+).join(' ')
 
-const WAYS = { turns: 'a writer with a write a frame', corked: 'a writer that Node lets gather', joined: 'a writer of one text' } as const
+const WAYS = {
+  turns: 'a writer with a write a frame',
+  corked: 'a writer that Node lets gather',
+  joined: 'a writer of one text',
+} as const
 
 /** Processor time a token of streams at full speed, then paced. */
 export async function* stream({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
@@ -30,8 +37,18 @@ export async function* stream({ svc, rounds, ms }: Options): AsyncGenerator<Figu
     yield figure(what, costs, 'joined', WAYS.joined)
   }
   const pace = Math.max(ms, 2 * TOKENS * PACE_MS)
-  const { costs } = await measure({ ours, paced: bare }, (server, way) => streamLoad(server, way, 64, pace, true), Math.min(rounds, 5), 100)
-  yield figure(`local streams, 64 at ${PACE_MS} ms a token`, costs, 'paced', 'a writer at the same pace: a write a token on both sides')
+  const { costs } = await measure(
+    { ours, paced: bare },
+    (server, way) => streamLoad(server, way, 64, pace, true),
+    Math.min(rounds, 5),
+    100
+  )
+  yield figure(
+    `local streams, 64 at ${PACE_MS} ms a token`,
+    costs,
+    'paced',
+    'a writer at the same pace: a write a token on both sides'
+  )
 }
 
 const figure = <N extends string>(what: string, costs: Rounds<N | 'ours'>, way: N, anchor: string): Figure => ({
@@ -43,7 +60,9 @@ const figure = <N extends string>(what: string, costs: Rounds<N | 'ours'>, way: 
 })
 
 const perToken = <N extends string>(costs: Rounds<N>): Rounds<N> =>
-  Object.fromEntries(Object.entries<readonly number[]>(costs).map(([name, all]) => [name, all.map(cost => cost / TOKENS)])) as Record<N, number[]>
+  Object.fromEntries(
+    Object.entries<readonly number[]>(costs).map(([name, all]) => [name, all.map(cost => cost / TOKENS)])
+  ) as Record<N, number[]>
 
 type Way = 'ours' | 'paced' | keyof typeof WAYS
 

@@ -7,7 +7,7 @@ import { remotePartner } from './chat-remote.ts'
 import { createScreen } from './chat-screen.ts'
 import { converse, oneShot } from './chat-talk.ts'
 import { nothingToSay } from './errors.ts'
-import { svcHome } from './home.ts'
+import { svcHome } from '@svc/core/config'
 
 /** What `svc chat` was asked. */
 export interface ChatOptions {

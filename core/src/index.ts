@@ -55,6 +55,7 @@ export {
   type PluginRef,
 } from '../config/config.ts'
 export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
+export { svcHome } from '../config/home.ts'
 export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 export { importFrom } from './load.ts'
 export { StartFailed } from './errors.ts'

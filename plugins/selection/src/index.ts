@@ -1,6 +1,5 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { definePlugin, Host, schema, systemUse } from '@svc/core'
+import { definePlugin, Host, schema, svcHome, systemUse } from '@svc/core'
 import { Modes, Providers, Selection, Store } from '@svc/core/contracts'
 import { checkBegin } from './begin.ts'
 import { readProfiles } from './profiles.ts'
@@ -28,8 +27,7 @@ export default definePlugin({
   provides: Selection,
   async setup(scope, { store, host, providers, modes }) {
     const { profiles_file, ...begin } = scope.config
-    const home = process.env.SVC_HOME ?? join(homedir(), '.svc')
-    const profiles = await readProfiles(profiles_file ?? join(home, 'profiles.yaml'))
+    const profiles = await readProfiles(profiles_file ?? join(svcHome(), 'profiles.yaml'))
     const lasting = systemUse(scope.signal, 'selection')
     const session = await openSession(store, (await host.report(lasting)).serverId, scope.log, lasting)
     scope.tap(Host.hooks.ready, () => checkBegin(begin, profiles, modes))

@@ -1,6 +1,5 @@
-import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { definePlugin, schema } from '@svc/core'
+import { definePlugin, schema, svcHome } from '@svc/core'
 import { Checks, Store } from '@svc/core/contracts'
 import { createCheck } from './check.ts'
 import { createSqliteStore } from './store.ts'
@@ -11,8 +10,6 @@ interface SqliteConfig {
   /** Milliseconds to wait for a file that another program has locked. */
   busy_timeout_ms: number
 }
-
-const home = () => process.env.SVC_HOME || join(homedir(), '.svc')
 
 /** The embedded store: one file, durable, shared by the processes of one machine. */
 export default definePlugin({
@@ -27,7 +24,7 @@ export default definePlugin({
   }),
   provides: Store,
   setup(scope) {
-    const path = resolve(scope.config.path ?? join(home(), 'svc.db'))
+    const path = resolve(scope.config.path ?? join(svcHome(), 'svc.db'))
     const store = scope.use(createSqliteStore({ path, busyMs: scope.config.busy_timeout_ms }))
     scope.add(Checks, 'database', createCheck(store))
     return store
