@@ -57,7 +57,7 @@ function typeOf({ type, enum: words, minimum, maximum, items }: Property): strin
     .filter(Boolean)
     .join(' ')
   const kind =
-    type === 'array' && items?.type ? `list of ${items.type}` : (Array.isArray(type) ? type : [type ?? 'any']).join(' or ')
+    type === 'array' && items?.type ? `list of ${[items.type].flat().join(' or ')}` : [type ?? 'any'].flat().join(' or ')
   return range ? `${kind}, ${range}` : kind
 }
 

@@ -166,7 +166,7 @@ function flags(set) {
 }
 
 async function npm(args, { begun, turn }) {
-  const [command, first] = npmCommand()
+  const { command, first } = npmCommand()
   const child = spawn(command, [...first, ...args], {
     stdio: ['ignore', 2, 'pipe'],
     shell: process.platform === 'win32' && first.length === 0,
@@ -201,8 +201,8 @@ async function npm(args, { begun, turn }) {
 function npmCommand() {
   const { npm_execpath: cli, npm_node_execpath: node } = process.env
   if (cli && basename(cli).startsWith('npm') && /\.[cm]?js$/.test(cli) && existsSync(cli))
-    return [node && existsSync(node) ? node : process.execPath, [cli]]
-  return ['npm', []]
+    return { command: node && existsSync(node) ? node : process.execPath, first: [cli] }
+  return { command: 'npm', first: [] }
 }
 
 function mendFor(complaint) {

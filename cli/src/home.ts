@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, statSync } from 'node:fs'
-import { svcHome } from '@svc/core/config'
+import { svcHome } from '@svc/core/processes'
 
 /** Makes the svc home where it is missing, for its owner alone; returns it. */
 export function ensureHome(home: string = svcHome()): string {

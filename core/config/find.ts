@@ -111,7 +111,7 @@ function whereInStack(error: unknown, file: string): string {
 }
 
 /** `SVC_SERVER__PORT=9000` is `server.port`; only names with `__` count. The value is JSON if it parses, else text. */
-export function envLayer(env: Readonly<Record<string, string | undefined>>): Layer {
+function envLayer(env: Readonly<Record<string, string | undefined>>): Layer {
   const value: ConfigTree = {}
   const variables = new Map<string, string>()
   for (const [name, text] of Object.entries(env)) {

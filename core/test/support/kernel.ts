@@ -26,7 +26,7 @@ import { failureOf } from './failure.ts'
 export interface Greeter {
   greet(name: string, use: Use): Promise<string>
 }
-export interface GreeterHooks {
+interface GreeterHooks {
   before: Waterfall<string>
   refuse: Bail<string, string>
   greeted: Series<string>

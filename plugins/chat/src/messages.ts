@@ -10,7 +10,7 @@ export function systemMessages(selected: Selected, modePrompt: string | undefine
 }
 
 /** A past message as the provider `name` may see it: opaque data goes back only to whom it came from. */
-export function forProvider(message: StoredMessage, name: string): ModelMessage {
+function forProvider(message: StoredMessage, name: string): ModelMessage {
   const { status: _status, ...seen } = message
   if (message.role !== 'assistant' || message.provider === name) return seen
   const { providerData: _data, parts, ...rest } = seen

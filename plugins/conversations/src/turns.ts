@@ -3,7 +3,7 @@ import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWi
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
 import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf, turnOf } from './record.ts'
 
-export interface TurnLimits {
+interface TurnLimits {
   readonly maxMessages: number
   readonly maxBytes: number
   readonly leaseMs: number
@@ -28,7 +28,7 @@ interface Held {
 }
 
 /** Whether this principal may see what belongs to `owner`. */
-export const maySee = (owner: string, { principal }: Use) =>
+const maySee = (owner: string, { principal }: Use) =>
   principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
 /** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */

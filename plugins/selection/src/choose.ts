@@ -34,7 +34,7 @@ function defaultProvider(providers: SlotView<Provider>): string {
 }
 
 /** The models of a provider. Throws PROVIDER_NOT_FOUND. */
-export async function modelsOf(name: string, providers: SlotView<Provider>, use: Use): Promise<ModelList> {
+async function modelsOf(name: string, providers: SlotView<Provider>, use: Use): Promise<ModelList> {
   const provider = providers.get(name)
   if (!provider) throw providerNotFound(name, providers.names())
   return provider.models(use)

@@ -46,7 +46,7 @@ const profile = closed({
   fallback: { type: 'array', items: candidate },
 })
 /** What `profiles.yaml` may say. */
-export const PROFILES_SCHEMA = schema<ProfilesFile>(
+const PROFILES_SCHEMA = schema<ProfilesFile>(
   closed({
     default: { type: 'string', default: 'default' },
     profiles: { type: 'object', additionalProperties: profile, default: { default: {} } },
@@ -54,7 +54,7 @@ export const PROFILES_SCHEMA = schema<ProfilesFile>(
 )
 
 /** What is written at the first run. */
-export const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
+const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
 # Every key is optional; what a profile leaves out is decided by the request, the override or the first configured provider.
 default: default
 

@@ -2,7 +2,7 @@ import { codeOf, type Log, type Use } from '@svc/core'
 import type { Json, Space, Store } from '@svc/core/contracts'
 
 /** What was switched in this server; `null` where nothing was. */
-export interface SessionState {
+interface SessionState {
   readonly profile: string | null
   readonly override: { readonly provider: string; readonly model: string } | null
   readonly mode: string | null

@@ -6,7 +6,7 @@ import type { Room } from './room.ts'
 import type { Table } from './table.ts'
 
 /** The entries of one stream. */
-export interface Stream {
+interface Stream {
   readonly values: Json[]
   bytes: number
 }

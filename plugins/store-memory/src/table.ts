@@ -3,7 +3,7 @@ import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
 import { createSorted, type Place, type Sorted } from './sorted.ts'
 
 /** A record and about how many bytes it takes. */
-export interface Row {
+interface Row {
   readonly record: StoreRecord
   readonly bytes: number
 }

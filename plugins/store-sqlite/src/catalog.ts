@@ -4,7 +4,7 @@ import { sortKey } from '@svc/space/sort-key'
 import { Refusal } from './trouble.ts'
 
 /** An index as the file keeps it: by its paths, so that processes of two releases can differ about it. */
-export interface StoredIndex {
+interface StoredIndex {
   readonly id: number
   readonly paths: IndexPaths
 }

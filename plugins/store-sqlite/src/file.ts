@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { Refusal } from './trouble.ts'
 
 /** The version of the tables below; a file with a higher one is refused. */
-export const FORMAT = 1
+const FORMAT = 1
 /** Marks the file as svc's ("svc1"), so that no other program's database is taken for ours. */
 const APPLICATION = 0x73766331
 

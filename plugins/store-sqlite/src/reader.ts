@@ -26,7 +26,7 @@ export interface FeedRow {
 }
 
 /** What can be read. */
-export interface Reads {
+interface Reads {
   get(collection: string, key: string): StoreRecord | undefined
   range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
   read(log: string, id: string, query: LogQuery): LogEntry[]

@@ -32,7 +32,7 @@ const REASONS: Record<number, readonly [reason: string, mend: string]> = {
 }
 
 /** The primary code of an error of SQLite, 0 of any other. */
-export function primaryCode(error: unknown): number {
+function primaryCode(error: unknown): number {
   const code = (error as { errcode?: unknown } | null)?.errcode
   return typeof code === 'number' ? code & 0xff : 0
 }

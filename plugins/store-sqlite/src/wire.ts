@@ -59,7 +59,7 @@ export interface WriterData {
   readonly spaces: readonly Space[]
 }
 
-export const isRefused = (answer: Answered): answer is Refused => 'code' in answer
+const isRefused = (answer: Answered): answer is Refused => 'code' in answer
 
 /** How many words each kind takes; a batch and an append say at their end how many follow. */
 const LENGTHS = {
