@@ -119,7 +119,9 @@ describe('the control socket', () => {
 
   it('does without a server that does not speak the words', async () => {
     await mkdir(join(home, 'run'))
-    const other = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(join(home, 'run', '13.sock'))
+    const other = createServer(socket => socket.resume().end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(
+      join(home, 'run', '13.sock')
+    )
     expect(await failureOf(reachServer(home))).to.include({ code: 'SERVER_NONE' })
     other.close()
   })
