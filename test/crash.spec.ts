@@ -70,6 +70,21 @@ describe('a service that is killed', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
+  it('frees the conversation of a turn that died with its whole server, long before its lease runs out', async () => {
+    const shared = { home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } }
+    const killed = await startService(shared)
+    const client = createClient(killed.url, { keepAlive: false })
+    const first = await client.post('/api/v1/chat', { message: 'one' })
+    const { conversation_id } = first.body as { conversation_id: string }
+    const body = { message: '/delay 60000\ntwo', conversation_id }
+    const broken = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', body })
+    await broken.until('start')
+    await killed.kill()
+    await using service = await startService(shared)
+    const next = await createClient(service.url, { keepAlive: false }).post('/api/v1/chat', { message: 'three', conversation_id })
+    expect(next.body).to.include({ response: 'You said: three (turn 2)' })
+  })
+
   it('keeps the profile, override and mode that were switched, but a new server begins anew', async () => {
     const post = async (url: string, path: string, body: unknown) => {
       const client = createClient(url, { keepAlive: false })

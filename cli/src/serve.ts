@@ -47,7 +47,8 @@ export async function serve(options: ServeOptions): Promise<number> {
 }
 
 /** A name, no secret: node:crypto would cost a tenth of the time until the worker is forked. */
-const makeServerId = () => [Date.now(), process.pid, Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')
+const makeServerId = () =>
+  `${process.pid}-${[Date.now(), Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')}`
 
 /** What happens to workers is news only once the server runs. */
 function announceLater(

@@ -37,7 +37,7 @@ export async function work(task: string): Promise<void> {
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
-    await releaseDead(host, serverId)
+    await releaseDead(host, serverId, home)
     await serveUntilDrained(link, host, config, log)
   } catch (error) {
     await link.failed(error)

@@ -103,13 +103,24 @@ async function remove({ path, note }: Place): Promise<void> {
 }
 
 async function removeDead(run: string): Promise<void> {
-  for (const place of await placesIn(run)) {
-    const answer = await connect(place.path)
-    if (typeof answer === 'string') {
-      if (DEAD.has(answer)) await remove(place)
-    } else answer.destroy()
-  }
+  for (const place of await placesIn(run)) if (await isDead(place)) await remove(place)
 }
+
+async function isDead({ path }: Place): Promise<boolean> {
+  const answer = await connect(path)
+  if (typeof answer === 'string') return DEAD.has(answer)
+  answer.destroy()
+  return false
+}
+
+/** The process ids of servers of this home that ended without a word, as far as their sockets still tell. */
+export async function deadServers(home: string): Promise<number[]> {
+  const places = await placesIn(join(home, 'run'))
+  const dead = await Promise.all(places.map(async place => ((await isDead(place)) ? [pidOf(place)] : [])))
+  return dead.flat()
+}
+
+const pidOf = ({ path, note = path }: Place) => Number.parseInt(basename(note), 10)
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 

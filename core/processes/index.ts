@@ -11,6 +11,7 @@ export { freePort, type WorkerLink, workerLink } from './worker-link.ts'
 export {
   Control,
   type ControlSocket,
+  deadServers,
   findServers,
   type FoundServer,
   listenControl,

@@ -30,7 +30,13 @@ export interface RunningHost extends AsyncDisposable {
   slot<T>(token: SlotToken<T>): SlotView<T>
   report(): HostReport
   /** Drains and undoes everything; a second call waits for the first. Throws CLOSE_FAILED when an undo failed. */
-  close(): Promise<void>
+  close(options?: CloseOptions): Promise<void>
+}
+
+/** How a host ends. */
+export interface CloseOptions {
+  /** Another process takes the new work meanwhile: open connections are left to their own end. */
+  readonly successor?: boolean
 }
 
 /** Starts a host: plan, set up one by one, `ready`. A failing start undoes what it built and throws START_FAILED with every problem. */
@@ -71,6 +77,7 @@ class House implements RunningHost {
   #state: HostState = 'starting'
   #startedAt = Date.now()
   #closing: Promise<void> | undefined
+  #successor = false
 
   constructor(options: HostOptions, plan: Plan) {
     this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
@@ -120,7 +127,8 @@ class House implements RunningHost {
     return { serverId, version, state: this.#state, startedAt: this.#startedAt, plugins, hooks: this.#hooks.figures() }
   }
 
-  close(): Promise<void> {
+  close({ successor = false }: CloseOptions = {}): Promise<void> {
+    this.#successor ||= successor
     this.#closing ??= this.#closeOnce()
     return this.#closing
   }
@@ -199,7 +207,7 @@ class House implements RunningHost {
   async #closeOnce(): Promise<void> {
     const served = this.#state === 'running'
     this.#state = 'closing'
-    if (served) await this.#hooks.caller(Host.hooks.closing)({}, this.#use)
+    if (served) await this.#hooks.caller(Host.hooks.closing)({ successor: this.#successor }, this.#use)
     const problems: SvcError[] = []
     for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
     this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))

@@ -40,7 +40,7 @@ export type { Log, LogLevel } from './log.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
 // For embedders
-export { type RunningHost, startHost } from './host.ts'
+export { type CloseOptions, type RunningHost, startHost } from './host.ts'
 export { type HostOptions, type Plan, planHost } from './plan.ts'
 export { type ConfigFor, defineConfig } from '../config/define-config.ts'
 export {

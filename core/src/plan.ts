@@ -79,16 +79,19 @@ function orderRest(
   return orderRest(rest, [...out, failedReport(dropped.found, faults.get(dropped.name)!)])
 }
 
-/** Instances come last, in the order of the configuration: they provide no service, so nobody waits for them. */
+/**
+ * Instances in the order of the configuration, so that "the first configured" means what a person wrote: before all others where they need no service, else
+ * last. They provide none, so nobody waits for them.
+ */
 function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
-  const single = order.flatMap(one =>
-    seats.filter(seat => seat.name === one.name && seat.instance === undefined).map(seat => ({ ...seat, found: one.found }))
-  )
-  const many = seats.flatMap(seat =>
-    seat.instance === undefined ? [] : order.filter(one => one.name === seat.name).map(one => ({ ...seat, found: one.found }))
-  )
-  return [...single, ...many.sort((a, b) => a.place - b.place)]
+  const planned = order.flatMap(one => seats.filter(seat => seat.name === one.name).map(seat => ({ ...seat, found: one.found })))
+  const single = planned.filter(seat => seat.instance === undefined)
+  const many = planned.filter(seat => seat.instance !== undefined).sort((a, b) => a.place - b.place)
+  return [...many.filter(seat => !needsService(seat)), ...single, ...many.filter(needsService)]
 }
+
+const needsService = ({ plugin }: Seat) =>
+  Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
 
 /** An optional plugin whose configuration is wrong stays out; the others keep their faults. */
 function dropOptional(loaded: readonly Loaded[], sections: Sections) {

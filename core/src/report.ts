@@ -39,8 +39,8 @@ export interface HostReport {
 export interface HostHooks {
   /** Everything is set up: now serve. A tap that throws fails the start. */
   ready: Bail<object, never>
-  /** The host is about to close: stop taking work and let what runs end. */
-  closing: Series<object>
+  /** The host is about to close: stop taking work and let what runs end. `successor`: another process takes the new work meanwhile. */
+  closing: Series<{ readonly successor: boolean }>
 }
 
 /** The host itself, as plugins see it. */

@@ -1,4 +1,5 @@
 import {
+  type CloseOptions,
   type ConfigTree,
   type Crossing,
   definePlugin,
@@ -62,16 +63,16 @@ const createDirect = (run: Watch['run']): Crossing => ({
 /** The host, whose close also tells what its plugins left open. */
 function watched(host: RunningHost, watch: Watch): RunningHost {
   let closing: Promise<void> | undefined
-  const closeOnce = async () => {
-    await host.close().finally(() => watch.end())
+  const closeOnce = async (options?: CloseOptions) => {
+    await host.close(options).finally(() => watch.end())
   }
-  const close = () => (closing ??= closeOnce())
+  const close = (options?: CloseOptions) => (closing ??= closeOnce(options))
   return {
     log: host.log,
     service: token => host.service(token),
     slot: token => host.slot(token),
     report: () => host.report(),
     close,
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => close(),
   }
 }

@@ -23,8 +23,10 @@ export default definePlugin({
       },
       { stage: LAST, limitMs: 30_000 }
     )
-    scope.tap(Host.hooks.closing, () => server.drain(), { limitMs: config.shutdown_timeout * 1000 + 2 * TIDY_MS })
-    scope.defer(() => server.drain())
+    scope.tap(Host.hooks.closing, ({ successor }) => server.drain(successor), {
+      limitMs: config.shutdown_timeout * 1000 + 2 * TIDY_MS,
+    })
+    scope.defer(() => server.drain(false))
     return server.service
   },
 })

@@ -1,4 +1,3 @@
-import cluster from 'node:cluster'
 import type { Server as NodeServer } from 'node:http'
 import type { Log, SlotView } from '@svc/core'
 import type { AuthScheme, Http } from '@svc/core/contracts'
@@ -13,7 +12,7 @@ export interface Listener {
   /** Opens the socket. Throws PORT_TAKEN, LISTEN_FAILED. */
   listen(): Promise<void>
   /** Takes no new connection, lets what runs end within `server.shutdown_timeout`, cuts the rest. */
-  drain(): Promise<void>
+  drain(successor: boolean): Promise<void>
   /** Counts work as running until it is settled. */
   running(work: Promise<void>): Promise<void>
 }
@@ -49,9 +48,9 @@ export function createListener({ server, config, life, log, schemes }: ListenerP
         log.warn({ host }, `everybody who reaches ${host} may use this server: ${MEND}`)
       log.info({ host, port: port() }, 'listening')
     },
-    async drain() {
+    async drain(successor) {
       life.draining = true
-      await closeServer(server, config.shutdown_timeout * 1000, log)
+      await closeServer(server, config.shutdown_timeout * 1000, successor, log)
       await works.settled(TIDY_MS)
     },
   }
@@ -79,12 +78,12 @@ function bind(server: NodeServer, host: string, port: number): Promise<void> {
 }
 
 /**
- * Closes the socket and waits for its connections. In a worker idle ones are left to their keep-alive time-out: a client may be writing on one just now,
- * and another worker is there for its next connection; a server that ends closes them.
+ * Closes the socket and waits for its connections. Where a successor takes the new ones, idle connections are left to their keep-alive time-out: a client may be
+ * writing on one just now (`worker.disconnect()` would cut them by the same method); a server that ends closes them.
  */
-async function closeServer(server: NodeServer, limitMs: number, log: Log): Promise<void> {
+async function closeServer(server: NodeServer, limitMs: number, successor: boolean, log: Log): Promise<void> {
   if (!server.listening) return
-  if (cluster.isWorker) server.closeIdleConnections = () => {}
+  if (successor) server.closeIdleConnections = () => {}
   const sweep = setInterval(() => server.closeIdleConnections(), 100)
   const cut = setTimeout(() => {
     log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
