@@ -34,15 +34,27 @@ function jsonAnnouncer(): Announcer {
     void process.stdout.write(`${JSON.stringify({ event, time: new Date().toISOString(), ...facts })}\n`)
   return {
     ready: (report, home) => say('ready', readyFacts(report, home)),
-    event({ event, worker, ...facts }: { event: string; worker?: { pid: number } }) {
-      const { report: _report, ...rest } = facts as { report?: unknown }
-      say(event === 'ready' ? 'worker_ready' : `worker_${event}`, { ...(worker ? { pid: worker.pid } : {}), ...rest })
-    },
+    event: event => void eventFacts(event).then(facts => say(`worker_${event.event}`, facts)),
     draining: () => say('draining', {}),
     async failed(error) {
       const { factsOf } = await import('./report-error.ts')
       say('failed', { problems: factsOf(error) })
     },
+  }
+}
+
+async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object> {
+  switch (event.event) {
+    case 'ready':
+      return { pid: event.worker.pid }
+    case 'failed': {
+      const { factsOf } = await import('./report-error.ts')
+      return { pid: event.worker.pid, problems: event.problems.flatMap(factsOf) }
+    }
+    case 'exited':
+      return { pid: event.worker.pid, how: event.how }
+    case 'replacing':
+      return { delay_ms: event.delayMs }
   }
 }
 

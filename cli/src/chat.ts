@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { codeOf } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
@@ -38,10 +39,19 @@ export async function chat(options: ChatOptions): Promise<number> {
   return await oneShot(partner, { message, ...askOf(options) }, screen, options.json)
 }
 
+/** What was said on the line, and below it what came through a pipe. */
 async function messageOf(given: string | undefined): Promise<string> {
-  const message = given ?? (await text(process.stdin)).trimEnd()
+  const piped = isPiped() ? (await text(process.stdin)).trimEnd() : ''
+  const message = [given, piped].filter(Boolean).join('\n\n')
   if (message.trim() === '') throw nothingToSay()
   return message
+}
+
+// A script, a test or a service manager may leave something open there that never ends: only a pipe or a file speaks.
+function isPiped(): boolean {
+  if (process.stdin.isTTY) return false
+  const stat = fstatSync(0)
+  return stat.isFIFO() || stat.isFile() || stat.isSocket()
 }
 
 /** A server that was named, else the one that runs, else a host of its own. What is a server's for all its clients (profile, mode) takes a host of its own. */

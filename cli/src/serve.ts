@@ -1,7 +1,13 @@
+import {
+  type ControlSocket,
+  createSupervisor,
+  listenControl,
+  type Supervisor,
+  type SupervisorEvent,
+  ensureHome,
+} from '@svc/core/processes'
 import { fileURLToPath } from 'node:url'
-import { type ControlSocket, createSupervisor, listenControl, type Supervisor, type SupervisorEvent } from '@svc/core/processes'
-import { ensureHome } from './home.ts'
-import { createAnnouncer } from './announcer.ts'
+import { type Announcer, createAnnouncer } from './announcer.ts'
 import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
@@ -16,9 +22,17 @@ const FORCED = 130
 export async function serve(options: ServeOptions): Promise<number> {
   // Whoever reads what this process says may go before it does.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const home = ensureHome()
-  const task: WorkerTask = { serverId: makeServerId(), home, options }
   const announcer = createAnnouncer(options.json === true)
+  try {
+    return await supervise(options, ensureHome(), announcer)
+  } catch (error) {
+    await announcer.failed(error)
+    return 1
+  }
+}
+
+async function supervise(options: ServeOptions, home: string, announcer: Announcer): Promise<number> {
+  const task: WorkerTask = { serverId: makeServerId(), home, options }
   const dead = new Set<number>()
   const supervisor = createSupervisor<WorkerReport>({
     exec: WORKER,
@@ -38,9 +52,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     return await ending.done
   } catch (error) {
     if (ending.asked()) return await ending.done
-    await announcer.failed(error)
     await supervisor.stop()
-    return 1
+    throw error
   } finally {
     ending.forget()
   }

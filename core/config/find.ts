@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { withHostPackages } from './host-packages.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
 import { codeOf, configUnreadable, messageOf } from '../src/errors.ts'
 
@@ -89,7 +90,8 @@ async function readText(file: string, content: string): Promise<Layer> {
 async function readModule(file: string): Promise<Layer> {
   try {
     // the module cache would answer with the first version for ever
-    const module = (await import(`${pathToFileURL(file).href}?v=${versionOf(file)}`)) as { default?: unknown }
+    const url = `${pathToFileURL(file).href}?v=${versionOf(file)}`
+    const module = (await withHostPackages(() => import(url))) as { default?: unknown }
     return layerOf(file, module.default)
   } catch (error) {
     if (codeOf(error)?.startsWith('CONFIG_')) throw error

@@ -60,6 +60,12 @@ export const workerSlow = (ms: number) =>
     mend: 'its log tells what it was waiting for',
   })
 
+export const homeUnusable = (home: string, cause: unknown) =>
+  svcError('HOME_UNUSABLE', `the svc home ${home} cannot be used: ${messageOf(cause)}`, {
+    cause,
+    mend: 'SVC_HOME must name a folder that this user may write',
+  })
+
 export const serverNone = (where: string, port?: number) =>
   svcError('SERVER_NONE', `no running server was found${port === undefined ? '' : ` on port ${port}`}`, {
     where,

@@ -4,7 +4,7 @@ export { copyPlain, findUnplain } from './plain.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
 
 // A running server
-export { svcHome } from '../config/home.ts'
+export { ensureHome } from './home.ts'
 export { type SupervisorEvent, type SupervisorOptions, type SupervisorSettings, type SupervisorState } from './supervisor.ts'
 export { createSupervisor, type Supervisor, type WorkerInfo } from './supervisor.ts'
 export { freePort, type WorkerLink, workerLink } from './worker-link.ts'

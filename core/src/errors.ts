@@ -1,92 +1,18 @@
 import { nearest } from '../config/nearest.ts'
+import { codeOf, messageOf, svcError, type SvcError } from './svc-error.ts'
 
-/** What every failure of svc carries besides its message: told by `code`, never by class. */
-export interface ErrorParts {
-  /** Facts for a program: plain data, no secrets. */
-  details?: Record<string, unknown>
-  /** The plugin it belongs to. */
-  plugin?: string
-  /** Where: a file and line, a path into a configuration, a hook. */
-  where?: string
-  /** What the reader does next, in his own terms. */
-  mend?: string
-  cause?: unknown
-}
-
-/** An error with a code. Compare `code`; another copy of this class may have made it. */
-export class SvcError extends Error {
-  override readonly name = 'SvcError'
-  readonly code: string
-  readonly details: Record<string, unknown>
-  plugin: string | undefined
-  readonly where: string | undefined
-  readonly mend: string | undefined
-
-  constructor(code: string, message: string, parts: ErrorParts = {}) {
-    super(message, parts.cause === undefined ? undefined : { cause: parts.cause })
-    this.code = code
-    this.details = parts.details ?? {}
-    this.plugin = parts.plugin
-    this.where = parts.where
-    this.mend = parts.mend
-  }
-}
-
-/** Makes an error with a code: `throw svcError('PROVIDER_ERROR', 'the upstream answered 503', { details: { retryable: true } })`. */
-export function svcError(code: string, message: string, parts?: ErrorParts): SvcError {
-  return new SvcError(code, message, parts)
-}
-
-/** The code of anything thrown, `undefined` when it has none. */
-export function codeOf(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null | undefined)?.code
-  return typeof code === 'string' ? code : undefined
-}
-
-/** The message of anything thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** Takes whatever was thrown as an `SvcError`; a foreign error becomes the cause of one with `code`. */
-export function asSvcError(error: unknown, code: string, parts: ErrorParts = {}): SvcError {
-  if (isSvcShaped(error)) return error
-  return new SvcError(code, messageOf(error), { ...parts, cause: error })
-}
-
-/** Whether an error is one of ours, whichever copy of this file made it. */
-export function isSvcShaped(error: unknown): error is SvcError {
-  return error instanceof Error && error.name === 'SvcError' && codeOf(error) !== undefined
-}
-
-/** The page a person reads: code and plugin, what and where, the mend; the problems of a report below each other. */
-export function formatError(error: unknown): string {
-  const problems = (error as { problems?: unknown })?.problems
-  if (Array.isArray(problems)) return problems.map(formatError).join('\n\n')
-  if (!isSvcShaped(error)) return messageOf(error)
-  const head = error.plugin ? `${error.code}  ${error.plugin}` : error.code
-  const where = error.where ? `   (${error.where})` : ''
-  const body = error.message.split('\n').map(line => `  ${line}`)
-  return [head, body.join('\n') + where, ...(error.mend ? [`  ${error.mend}`] : [])].join('\n')
-}
-
-/** A start that failed: every problem that could be found, together. */
-export class StartFailed extends SvcError {
-  readonly problems: readonly SvcError[]
-
-  constructor(problems: readonly SvcError[]) {
-    super('START_FAILED', problems.map(p => (p.plugin ? `${p.plugin}: ${p.message}` : p.message)).join('\n'), {
-      mend: 'mend what is listed and start again',
-      details: { codes: problems.map(p => p.code) },
-    })
-    this.problems = problems
-  }
-}
+export * from './svc-error.ts'
 
 const didYouMean = (name: string, known: Iterable<string>) => {
   const near = nearest(name, known)
   return near ? `did you mean "${near}"?` : undefined
 }
+
+export const noSuchPath = (name: string, path: string) =>
+  svcError('PLUGIN_UNKNOWN', `there is no file or folder ${path}`, {
+    plugin: name,
+    mend: 'mend the path: it starts at the file that names it',
+  })
 
 export const unknownPlugin = (name: string, from: readonly string[], cause?: unknown) =>
   svcError('PLUGIN_UNKNOWN', `no package "${name}" can be found from ${from.join(', ') || 'here'}`, {
@@ -110,8 +36,26 @@ export const importFailed = (plugin: string, cause: unknown) =>
   svcError('PLUGIN_IMPORT_FAILED', `could not be imported: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: 'its module must load and export default definePlugin({ … })',
+    mend: importMend(cause),
   })
+
+export const noPlugin = (plugin: string) =>
+  svcError('PLUGIN_IMPORT_FAILED', 'its module loads, but exports no plugin as default', {
+    plugin,
+    mend: 'export default definePlugin({ … })',
+  })
+
+function importMend(cause: unknown): string {
+  const message = messageOf(cause)
+  if (/import statement outside a module/.test(message))
+    return 'set "type": "module" in the package.json beside it, or name the file .mts'
+  if (codeOf(cause) === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
+    return 'Node strips types and nothing more: no enum, no namespace, no parameter property'
+  if (codeOf(cause) === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING')
+    return 'a package in node_modules must be JavaScript: build it, and let "exports" name the build'
+  if (codeOf(cause) === 'ERR_MODULE_NOT_FOUND') return 'install what it imports, or build it, or mend the path'
+  return 'its module must load: the message says what stopped it'
+}
 
 export const pluginTwice = (plugin: string) =>
   svcError('PLUGIN_TWICE', 'is listed twice', { plugin, mend: 'keep one entry of it in "plugins"' })
@@ -177,12 +121,24 @@ export const configUnknownKey = (path: string, known: Iterable<string>, where: s
 export const configUnreadable = (message: string, where: string) =>
   svcError('CONFIG_UNREADABLE', message, { where, mend: 'mend the file; svc starts with none rather than a broken one' })
 
+/** Where it went wrong, in its own words or as the first line of its stack that is no package's and no part of Node. */
+function whereOf(cause: unknown): { where?: string } {
+  const { where, stack = '' } = (cause ?? {}) as { where?: string; stack?: string }
+  if (where) return { where }
+  const line = stack
+    .split('\n')
+    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules|[\\/]core[\\/](src|config|dist)[\\/]/.test(one))
+  const place = line && /([^/\\]+:\d+):\d+\)?$/.exec(line)?.[1]
+  return place ? { where: place } : {}
+}
+
 export const setupFailed = (plugin: string, cause: unknown) =>
   svcError('SETUP_FAILED', `its setup failed: ${messageOf(cause)}`, {
     plugin,
     cause,
     details: { cause: codeOf(cause) ?? null },
-    mend: (cause as SvcError)?.mend ?? 'the log has the stack; disable the plugin to start without it',
+    ...whereOf(cause),
+    mend: (cause as SvcError)?.mend ?? 'mend the plugin, or take it out of "plugins" to start without it',
   })
 
 export const setupTimeout = (plugin: string, ms: number, waited: string) =>

@@ -3,7 +3,8 @@ import { createRequire, findPackageJSON, registerHooks } from 'node:module'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from '../config/config.ts'
-import { importFailed, unknownPlugin } from './errors.ts'
+import { withHostPackages } from '../config/host-packages.ts'
+import { importFailed, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from './plugin.ts'
 
@@ -28,7 +29,7 @@ export async function findPlugin(entry: PluginEntry, from: readonly string[]): P
   const places = [...(entry.from ? [asUrl(entry.from)] : []), ...from]
   const path = pathOf(use, places)
   if (path === undefined) return findPackage(entry, String(use), places)
-  if (!existsSync(path)) throw unknownPlugin(String(use), places.map(folderName))
+  if (!existsSync(path)) throw noSuchPath(nameOf(entry), path)
   return statSync(path).isDirectory() ? fromFolder(entry, path) : fromFile(entry, path)
 }
 
@@ -101,13 +102,14 @@ const found = (entry: PluginEntry, info: PackageInfo, load: () => Promise<unknow
 const importPlugin = (name: string, url: string) => exported(name, () => import(url))
 
 async function exported(name: string, load: () => Promise<unknown>): Promise<Plugin> {
+  let module: { default?: Plugin }
   try {
-    const plugin = ((await load()) as { default?: Plugin }).default
-    if (typeof plugin?.setup !== 'function') throw new TypeError('it exports no plugin as default')
-    return plugin
+    module = (await withHostPackages(load)) as { default?: Plugin }
   } catch (error) {
     throw importFailed(name, error)
   }
+  if (typeof module.default?.setup !== 'function') throw noPlugin(name)
+  return module.default
 }
 
 /**

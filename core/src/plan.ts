@@ -135,7 +135,11 @@ async function loadOne(entry: PluginEntry, from: readonly string[]): Promise<Out
     found = await findPlugin(entry, from)
     return { loaded: { name: found.name, found, plugin: await found.load() } }
   } catch (error) {
-    const problem = asSvcError(error, 'PLUGIN_IMPORT_FAILED', { plugin: found?.name ?? nameOf(entry) })
-    return entry.optional ? { failed: failedReport(found ?? { name: nameOf(entry), version: '' }, problem) } : { problem }
+    const name = found?.name ?? shortName(entry)
+    const problem = asSvcError(error, 'PLUGIN_IMPORT_FAILED', { plugin: name })
+    return entry.optional ? { failed: failedReport(found ?? { name, version: '' }, problem) } : { problem }
   }
 }
+
+/** What a plugin that was not found is called where others may read it: the end of its path, never the whole. */
+const shortName = (entry: PluginEntry) => nameOf(entry).replace(/^(file:|\.{0,2}[\\/]|[A-Za-z]:).*?([^\\/]+)[\\/]*$/, '$2')

@@ -18,7 +18,7 @@ describe('a setup that fails', () => {
     const cause = new Error('no luck')
     const error = await problemOf({ plugins: [entry('a', definePlugin({ setup: () => Promise.reject(cause) }))] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', message: 'its setup failed: no luck', cause })
-    expect(error.mend).to.equal('the log has the stack; disable the plugin to start without it')
+    expect(error.mend).to.equal('mend the plugin, or take it out of "plugins" to start without it')
   })
 
   it('hands on the code and the mend of what went wrong', async () => {

@@ -77,8 +77,8 @@ describe('a start that fails before anything is set up', () => {
       await using dir = await folder(packageFiles(`svc-plugin-${name}`, svc, text))
       const error = await problemOf({ plugins: [`svc-plugin-${name}`], from: [dir.url] })
       expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: `svc-plugin-${name}` })
-      expect(error.mend).to.include('export default definePlugin')
-      expect(error.cause).to.be.instanceOf(Error)
+      expect(error.mend).to.include(name === 'empty' ? 'export default definePlugin' : 'its module must load')
+      if (name !== 'empty') expect(error.cause).to.be.instanceOf(Error)
     }
   })
 

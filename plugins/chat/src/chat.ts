@@ -68,7 +68,9 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
     if (!use.signal.aborted) status = 'failed'
     if (!started) throw error
     end = await broken(room, turn, round, status, use)
-    if (status === 'failed') yield { type: 'error', error: told(error) }
+    const failure = told(error)
+    if (failure.code === 'INTERNAL_ERROR') room.log.error({ err: error, request_id: use.requestId }, 'a turn failed')
+    if (status === 'failed') yield { type: 'error', error: failure }
     yield end
     return replyOf(turn, end)
   } finally {

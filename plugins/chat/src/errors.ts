@@ -1,4 +1,4 @@
-import { codeOf, SvcError, svcError } from '@svc/core'
+import { codeOf, type SvcError, svcError } from '@svc/core'
 import type { ErrorTold, ModelFailure } from '@svc/core/contracts'
 
 const clip = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
@@ -9,7 +9,7 @@ export const invalid = (field: string, reason: string, more: Record<string, unkn
 export const toolUnknown = (tool: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no tool "${clip(tool)}"`, {
     details: { field: 'tools', value: clip(tool), allowed, reason: 'unknown tool' },
-    mend: 'GET /api/v1/tools lists them',
+    mend: allowed.length > 0 ? `known: ${allowed.slice(0, 20).join(', ')}` : 'this mode allows no tool',
   })
 
 export const toolForbidden = (tool: string, mode: string, allowed: readonly string[]) =>
@@ -45,6 +45,6 @@ export const modelBroke = (provider: string, what: string) =>
 
 /** An error as events tell it; what has no code of ours is an internal one and keeps its words to the log. */
 export function told(error: unknown): ErrorTold {
-  if (error instanceof SvcError) return { code: error.code, message: error.message, details: error.details }
-  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: 'internal error', details: {} }
+  const { name, code = '', message = '', details = {} } = error as Partial<SvcError>
+  return name === 'SvcError' ? { code, message, details } : { code: 'INTERNAL_ERROR', message: 'internal error', details: {} }
 }

@@ -124,7 +124,7 @@ export class Round {
   #wordsOf(error: unknown): string {
     if (codeOf(error) === 'MODEL_FAILED') return messageOf(error)
     const { provider } = this.#turn.who
-    this.#room.log.error({ err: error, provider }, 'a provider broke its contract')
+    this.#room.log.error({ err: error, provider, request_id: this.#use.requestId }, 'a provider broke its contract')
     return `provider "${provider}" failed`
   }
 

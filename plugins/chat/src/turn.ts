@@ -34,6 +34,8 @@ export interface Turn {
   /** What the assistant has said so far. */
   said: string
   tokens: number
+  /** Whether the store was asked to keep it, and whether it has. */
+  tried: boolean
   kept: boolean
 }
 
@@ -63,6 +65,7 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use):
     until: performance.now() + room.config.timeout_ms,
     said: '',
     tokens: 0,
+    tried: false,
     kept: false,
   }
 }
@@ -119,10 +122,11 @@ export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
 export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, use: Use): Promise<void> {
-  if (turn.kept || turn.made.length < 2) return
-  turn.kept = true
+  if (turn.tried || turn.made.length < 2) return
+  turn.tried = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
   await room.conversations.append(turn.open.ticket, messages, { ...use, signal: room.lasting.signal })
+  turn.kept = true
 }
 
 function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'completed'>): StoredMessage[] {

@@ -105,7 +105,7 @@ async function run(tool: Tool, args: Arguments, { timeoutMs, leftMs }: ToolUsePa
   use.signal.addEventListener('abort', onAbort, { once: true })
   try {
     if (use.signal.aborted) throw use.signal.reason
-    return await Promise.race([tool.call(args, { ...use, signal: ending.signal }), left.promise])
+    return asResult(await Promise.race([tool.call(args, { ...use, signal: ending.signal }), left.promise]))
   } catch (error) {
     if (use.signal.aborted) throw use.signal.reason
     return failure(messageOf(error))
@@ -113,6 +113,17 @@ async function run(tool: Tool, args: Arguments, { timeoutMs, leftMs }: ToolUsePa
     clearTimeout(timer)
     use.signal.removeEventListener('abort', onAbort)
   }
+}
+
+/** A tool is somebody's code: what it answers is looked at before anybody relies on it. */
+function asResult(answer: ToolResult | undefined): ToolResult {
+  const { content } = (answer ?? {}) as Partial<ToolResult>
+  const good =
+    Array.isArray(content) &&
+    content.every(part => typeof part?.type === 'string' && (part.type !== 'text' || typeof part.text === 'string'))
+  if (!answer || !good) throw new TypeError('the tool did not answer { content: [{ type: "text", text }] }')
+  JSON.stringify(answer.structured)
+  return answer
 }
 
 const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
@@ -35,6 +36,8 @@ const maySee = (owner: string, { principal }: Use) =>
 export class Turns {
   readonly #parts: TurnsParts
   readonly #held = new Map<string, Held>()
+  /** Conversations that a turn of this process is making: their id is told before they are kept. */
+  readonly #young = new Map<string, PromiseWithResolvers<void>>()
   #tickets = 0
   #renewal: NodeJS.Timeout | undefined
 
@@ -57,6 +60,8 @@ export class Turns {
   async end(ticket: string): Promise<void> {
     const turn = this.#held.get(ticket)
     this.#held.delete(ticket)
+    this.#young.get(turn?.id ?? '')?.resolve()
+    this.#young.delete(turn?.id ?? '')
     if (this.#held.size === 0) this.stop()
     if (turn?.lease) await this.#parts.store.release(turn.lease, this.#parts.lasting)
   }
@@ -70,11 +75,13 @@ export class Turns {
   #beginNew(use: Use): OpenTurn {
     const id = `conv_${crypto.randomUUID().replaceAll('-', '')}`
     const ticket = this.#hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
+    this.#young.set(id, Promise.withResolvers())
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
 
   async #beginOld(id: string, wish: TurnWish, use: Use): Promise<OpenTurn> {
     const { store, holder, limits, lasting } = this.#parts
+    await this.#grown(id, wish.waitMs, use)
     await readRecord(store, id, use)
     const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, use)
     try {
@@ -87,6 +94,21 @@ export class Turns {
     } catch (error) {
       await store.release(lease, lasting)
       throw error
+    }
+  }
+
+  /** Waits for the turn that makes this conversation. */
+  async #grown(id: string, waitMs: number, { signal }: Use): Promise<void> {
+    const young = this.#young.get(id)
+    if (!young) return
+    const ending = new AbortController()
+    const late = sleep(waitMs, undefined, { signal: AbortSignal.any([signal, ending.signal]) }).then(() =>
+      Promise.reject(conversationBusy(id, waitMs))
+    )
+    try {
+      await Promise.race([young.promise, late])
+    } finally {
+      ending.abort()
     }
   }
 

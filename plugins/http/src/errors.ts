@@ -125,10 +125,9 @@ export function explainThrown(error: unknown, requestId: string): Answer {
 
 /** How a request that is no HTTP is answered; `code` is Node's. */
 export function explainMalformed(code: string | undefined): Answer {
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' }, { status: 431 })
+  if (code === 'HPE_HEADER_OVERFLOW') return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' })
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' }, { status: 408 })
+    return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' })
   return answer('INVALID_VALUE', 'the request is not valid HTTP', { field: 'request', reason: 'not valid HTTP' })
 }
 

@@ -3,10 +3,10 @@ import type { Socket } from 'node:net'
 import type { HookCallers, Log, SlotView } from '@svc/core'
 import type { AuthScheme, Http, HttpHooks, Mount, Route } from '@svc/core/contracts'
 import Koa from 'koa'
-import { createRefusal, writeMalformed } from './refusal.ts'
+import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
 import { requestOf, sendReply } from './answer.ts'
 import type { ServerConfig } from './config.ts'
-import { errorCodes, explain } from './errors.ts'
+import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
 import { createExchange, type Exchange, type Life } from './exchange.ts'
 import { createGates } from './gates.ts'
 import { createJournal } from './journal.ts'
@@ -64,7 +64,12 @@ export function createServer(parts: ServerParts): Server {
   })
   const handle = koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log)
   listener.server.on('request', handle).on('checkExpectation', handle)
-  listener.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => writeMalformed(error, socket))
+  const malformed = createMalformed(log)
+  listener.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy()
+    else if (!answersFirst(socket)) malformed(explainMalformed(error.code), socket)
+  })
+  listener.server.on('connect', (_req, socket: Socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket))
   const service: Http = {
     address: async () => listener.address(),
     figures: async () => journal.figures(),

@@ -86,7 +86,7 @@ describe('bad input', () => {
     malformed(
       'refuses headers of 64 KiB',
       `GET /things/a HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(65_536)}\r\n\r\n`,
-      431,
+      413,
       'PAYLOAD_TOO_LARGE'
     )
     malformed(

@@ -78,8 +78,8 @@ profiles:
 export async function readProfiles(file: string): Promise<Profiles> {
   const layer = await read(file)
   const value = structuredClone(layer.value)
-  const [fault] = PROFILES_SCHEMA.check(value)
-  if (fault) throw faultError(file, layer, fault)
+  const faults = PROFILES_SCHEMA.check(value)
+  if (faults.length > 0) throw faultsError(file, layer, faults)
   const { default: first, profiles } = value as unknown as ProfilesFile
   const byName = new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)]))
   if (!byName.has(first))
@@ -113,16 +113,20 @@ async function writeFirst(file: string): Promise<string> {
 
 const place = (file: string, layer: Layer, keys: readonly string[]) => `${basename(file)}:${layer.line?.(keys) ?? 1}`
 
-function faultError(file: string, layer: Layer, fault: Fault) {
-  const near =
-    fault.nearest ??
-    (fault.keyword === 'unknown' ? nearest(fault.keys.at(-1) ?? '', (fault.allowed ?? []) as string[]) : undefined)
-  const known = fault.keyword === 'unknown' ? `known here: ${(fault.allowed ?? []).join(', ')}` : 'mend the value'
-  return profilesInvalid(
-    `${fault.path} ${fault.message}`,
-    place(file, layer, fault.keys),
-    near ? `did you mean "${near}"?` : known
-  )
+function faultsError(file: string, layer: Layer, faults: readonly Fault[]) {
+  const [first, ...others] = faults as [Fault, ...Fault[]]
+  const lines = [
+    `${first.path} ${first.message}`,
+    ...others.map(one => `${one.path} ${one.message}   (${place(file, layer, one.keys)})`),
+  ]
+  return profilesInvalid(lines.join('\n'), place(file, layer, first.keys), mendOf(first))
+}
+
+function mendOf(fault: Fault): string {
+  if (fault.keyword !== 'unknown') return 'mend the value'
+  const known = (fault.allowed ?? []) as string[]
+  const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
+  return near ? `did you mean "${near}"?` : `known here: ${known.join(', ')}`
 }
 
 function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {

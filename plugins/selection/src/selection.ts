@@ -27,7 +27,7 @@ export function createSelection(parts: SelectionParts): Selection {
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   async function effective(use: Use): Promise<Effective> {
-    const choice = await choose(standing(), providers, use).catch(() => named(session.now.override ?? profileNow()))
+    const choice = await choose(standing(), providers, use).catch(() => named(session.now.override, profileNow()))
     const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
     return { ...choice, ...names, override: session.now.override }
   }
@@ -65,6 +65,8 @@ export function createSelection(parts: SelectionParts): Selection {
 }
 
 /** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to mend. */
-function named({ provider = '', model = '' }: { provider?: string; model?: string }): ModelChoice {
-  return { provider, model, source: { provider: 'profile', model: 'profile' } }
+function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {
+  const source = override ? 'override' : 'profile'
+  const { provider = '', model = '' } = override ?? profile
+  return { provider, model, source: { provider: source, model: source } }
 }

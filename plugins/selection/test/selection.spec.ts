@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ConfigTree, PluginRef } from '@svc/core'
+import { type ConfigTree, formatError, type PluginRef } from '@svc/core'
 import { type Provider, Providers, Selection } from '@svc/core/contracts'
 import { item, testHost, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -173,10 +173,9 @@ describe('profiles.yaml', () => {
   ]
   for (const [title, text, where, mend] of broken) {
     it(`stops the start with line and mend: ${title}`, async () => {
-      const error = (await thrown(house(text))) as unknown as { problems: { cause: { where: string; mend: string } }[] }
-      const { cause } = error.problems[0]!
-      expect(cause.where).to.match(where)
-      expect(cause.mend).to.match(mend)
+      const page = formatError(await thrown(house(text)))
+      expect(page).to.match(where)
+      expect(page).to.match(mend)
     })
   }
 

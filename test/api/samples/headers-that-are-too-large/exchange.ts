@@ -6,7 +6,7 @@ export default exchange({
   steps: [
     {
       request: wire(['GET /health HTTP/1.1', 'Host: localhost', `X-Large: ${'a'.repeat(100_000)}`]),
-      expect: { status: 431, body: { success: false, error_code: 'PAYLOAD_TOO_LARGE' } },
+      expect: { status: 413, body: { success: false, error_code: 'PAYLOAD_TOO_LARGE' } },
     },
   ],
 })
