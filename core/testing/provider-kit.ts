@@ -16,6 +16,8 @@ export function providerKit(
   requests: ProviderRequests,
   options: ProviderKitOptions = {}
 ): KitCase[] {
+  if (!requests?.plain)
+    throw new TypeError('providerKit needs a request `plain`: providerKit(open, { plain: { model, messages } })')
   const given = frozen(withoutFunctions(requests))
   const make = caseMaker(open)
   return [

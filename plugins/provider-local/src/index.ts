@@ -16,7 +16,15 @@ export default definePlugin({
   type: 'local',
   config: schema<LocalConfig>({
     type: 'object',
-    properties: { models: { type: 'array', items: model, minItems: 1, default: MODELS } },
+    properties: {
+      models: {
+        type: 'array',
+        items: model,
+        minItems: 1,
+        default: MODELS,
+        description: 'Its models, with their limits in tokens; the first is the default.',
+      },
+    },
     additionalProperties: false,
   }),
   setup(scope) {

@@ -18,8 +18,14 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      path: { type: 'string', minLength: 1 },
-      busy_timeout_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 10_000 },
+      path: { type: 'string', minLength: 1, description: 'The database file; default <svc home>/svc.db.' },
+      busy_timeout_ms: {
+        type: 'integer',
+        minimum: 0,
+        maximum: 600_000,
+        default: 10_000,
+        description: 'Milliseconds to wait for a file that another program has locked.',
+      },
     },
   }),
   provides: Store,
