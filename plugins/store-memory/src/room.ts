@@ -43,12 +43,18 @@ export function createRoom(limits: RoomLimits): Room {
     return space
   }
   // Of the fullest space only: what is small and rarely written (a setting, a token) is not pushed out by what is plenty.
-  const oldest = (keep: ReadonlySet<string>): [string, string] | undefined => {
-    const fullest = [...spaces].sort(([, a], [, b]) => b.bytes - a.bytes)[0]
-    if (!fullest) return undefined
-    const [name, { things }] = fullest
-    for (const id of things.keys()) if (!keep.has(thingName(name, id))) return [name, id]
-    return undefined
+  const fullest = () => [...spaces].reduce((most, one) => (one[1].bytes > most[1].bytes ? one : most))
+  // A hundredth at once: looking for the oldest costs more than giving it up.
+  const isEnough = () =>
+    bytes <= limits.maxBytes * KEPT && count <= limits.maxRecords - Math.floor(limits.maxRecords * (1 - KEPT))
+  const giveUp = (kept: ReadonlySet<string>, evict: (space: string, id: string) => void): boolean => {
+    const before = count
+    const [name, { things }] = fullest()
+    for (const id of things.keys()) {
+      if (isEnough()) break
+      if (!kept.has(thingName(name, id))) evict(name, id)
+    }
+    return count < before
   }
   return {
     get bytes() {
@@ -72,14 +78,12 @@ export function createRoom(limits: RoomLimits): Room {
     fit(keep, evict) {
       if (!isOver()) return
       const kept = keep()
-      while (isOver()) {
-        const victim = limits.evict ? oldest(kept) : undefined
-        if (!victim) throw full(limits)
-        evict(...victim)
-      }
+      while (isOver()) if (!limits.evict || !giveUp(kept, evict)) throw full(limits)
     },
   }
 }
+
+const KEPT = 0.99
 
 const full = ({ maxRecords, maxBytes }: RoomLimits) =>
   storeTooLarge(
