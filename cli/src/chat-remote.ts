@@ -1,9 +1,10 @@
 import { readEvents } from '@svc/sse'
 import type { Ask, ChatEvent, Partner } from './chat-events.ts'
-import { serverRefused, serverUnreachable, streamBroken } from './errors.ts'
+import { serverRefused, serverUnreachable, streamBroken, urlInvalid } from './errors.ts'
 
 /** Chats with the server at `url` over its HTTP API. `SVC_API_KEY` goes along where it is set. */
 export function remotePartner(url: string, key: string | undefined = process.env.SVC_API_KEY): Partner {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
   const address = new URL('/api/v1/chat/stream', url).href
   const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...(key ? { 'x-api-key': key } : {}) }
   return {

@@ -26,6 +26,9 @@ export const streamBroken = (url: string): SvcError =>
     mend: 'what arrived is shown; ask again',
   })
 
+export const urlInvalid = (url: string): SvcError =>
+  svcError('URL_INVALID', `"${url}" is no address of a server`, { mend: 'write it like http://127.0.0.1:8080' })
+
 export const nothingToSay = (): SvcError =>
   svcError('MESSAGE_MISSING', 'there is no message: neither an argument nor anything on the standard input', {
     mend: 'write `svc chat "your question"`',

@@ -112,7 +112,7 @@ function openControl(
 /** npm sends its children the signal that the terminal has sent them already. */
 const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
 
-/** The first SIGINT or SIGTERM drains, the second ends at once. */
+/** The first SIGINT, SIGTERM or SIGHUP (its terminal has gone) drains, the second ends at once. */
 function endOnSignals(supervisor: Supervisor<WorkerReport>, tell: () => void) {
   const done = Promise.withResolvers<number>()
   let since: number | undefined
@@ -124,7 +124,7 @@ function endOnSignals(supervisor: Supervisor<WorkerReport>, tell: () => void) {
     void supervisor.stop().then(() => done.resolve(0))
     if (forced) done.resolve(FORCED)
   }
-  const signals = ['SIGINT', 'SIGTERM'] as const
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const signal of signals) process.on(signal, stop)
   return {
     stop,

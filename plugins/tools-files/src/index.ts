@@ -14,3 +14,5 @@ export default definePlugin({
     scope.add(Tools, 'list_directory', createListDirectory(roots, scope.config.max_entries))
   },
 })
+
+export type { FilesConfig } from './settings.ts'

@@ -1,7 +1,7 @@
 import { schema } from '@svc/core'
 
 /** The section `tools.files`. */
-interface FilesConfig {
+export interface FilesConfig {
   /** Folders the tools may look into; relative ones from the working directory. */
   roots: string[]
   /** The most bytes of a file that one call returns. */
