@@ -12,10 +12,9 @@ const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join
 /** A terminal of util-linux' `script`, and a person at it. */
 async function terminal(home: string, args: readonly string[]) {
   const command = quoted([process.execPath, '--conditions=svc-source', BIN, ...args])
-  const child = spawn('script', ['-qefc', command, '/dev/null'], {
-    cwd: home,
-    env: { ...process.env, SVC_HOME: home, TERM: 'xterm' },
-  })
+  // Node takes a terminal without colours for granted where CI is set
+  const { CI: _ci, ...env } = process.env
+  const child = spawn('script', ['-qefc', command, '/dev/null'], { cwd: home, env: { ...env, SVC_HOME: home, TERM: 'xterm' } })
   let seen = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (seen += chunk))
   const ended = once(child, 'close')
