@@ -41,17 +41,16 @@ export async function chat(options: ChatOptions): Promise<number> {
 
 /** What was said on the line, and below it what came through a pipe. */
 async function messageOf(given: string | undefined): Promise<string> {
-  const piped = isPiped() ? (await text(process.stdin)).trimEnd() : ''
+  const piped = given === undefined || isPiped() ? (await text(process.stdin)).trimEnd() : ''
   const message = [given, piped].filter(Boolean).join('\n\n')
   if (message.trim() === '') throw nothingToSay()
   return message
 }
 
-// A script, a test or a service manager may leave something open there that never ends: only a pipe or a file speaks.
+// A program that starts this one often leaves a socket open there that never ends: beside an argument only a shell's pipe or a file speaks.
 function isPiped(): boolean {
-  if (process.stdin.isTTY) return false
   const stat = fstatSync(0)
-  return stat.isFIFO() || stat.isFile() || stat.isSocket()
+  return stat.isFIFO() || stat.isFile()
 }
 
 /** A server that was named, else the one that runs, else a host of its own. What is a server's for all its clients (profile, mode) takes a host of its own. */

@@ -1,3 +1,6 @@
+import { exec } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { makePlace } from './support/svc.ts'
@@ -16,6 +19,8 @@ const eventsOf = (out: string) =>
     .map(line => JSON.parse(line) as Event)
 const replyOf = (events: readonly Event[]) => events.map(event => event.content ?? '').join('')
 
+const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
+
 describe('svc chat without a server', () => {
   it('answers one message', async () => {
     await using place = await makePlace()
@@ -25,6 +30,23 @@ describe('svc chat without a server', () => {
   it('takes the message from a pipe', async () => {
     await using place = await makePlace()
     expect(await place.svc(['chat'], { input: 'from a pipe\n' })).to.include({ code: 0, out: 'You said: from a pipe\n' })
+  })
+
+  it('puts what comes through the pipe of a shell below the message', async () => {
+    await using place = await makePlace()
+    const command = `echo 'a long text' | "${process.execPath}" --conditions=svc-source "${BIN}" chat 'Sum this up'`
+    const { stdout } = await promisify(exec)(command, {
+      env: { PATH: process.env.PATH, SVC_HOME: place.home },
+      cwd: place.folder,
+    })
+    expect(stdout).to.equal('You said: Sum this up\n\na long text\n')
+  })
+
+  it('waits for nothing beside its message where a program left its standard input open', async () => {
+    await using place = await makePlace()
+    const child = place.start(['chat', 'hello'])
+    const [code] = (await once(child, 'exit')) as [number]
+    expect(code).to.equal(0)
   })
 
   it('says so when there is no message', async () => {
