@@ -1,13 +1,14 @@
-import type { Json, StoreChange, StoreOp } from '@svc/core/contracts'
+import type { StoreChange, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkSize, storeConflict } from '@svc/space'
-import { type Kept, keep } from './copy.ts'
+import { type Kept, type KeptText, keep, keepText } from './copy.ts'
 import { createJournal, type Journal } from './journal.ts'
 import type { Room } from './room.ts'
 import type { Table } from './table.ts'
 
 /** The entries of one stream. */
 interface Stream {
-  readonly values: Json[]
+  /** As JSON text. */
+  readonly values: string[]
   bytes: number
 }
 
@@ -55,16 +56,16 @@ export function createBatches(held: Held, catalog: Catalog, room: Room): { run(o
   }
 }
 
-function one(work: Work, op: StoreOp, at: number, kept: readonly Kept[]): number {
+function one(work: Work, op: StoreOp, at: number, { value, entries }: KeptOp): number {
   const { held } = work
   if (op.op === 'put' || op.op === 'delete') {
     expect(at, op.ifVersion, held.tables.get(op.collection)!.get(op.key)?.record.version ?? 0)
-    return replace(work, op.collection, op.key, kept[0])
+    return replace(work, op.collection, op.key, value)
   }
   if (op.op === 'append') {
     const length = held.logs.get(op.log)!.get(op.id)?.values.length ?? 0
     expect(at, op.ifLength, length)
-    return kept.length === 0 ? length : append(work, op.log, op.id, kept)
+    return entries.length === 0 ? length : append(work, op.log, op.id, entries)
   }
   return op.op === 'drop' ? drop(work, op.log, op.id) : migrated(work, op.space, op.version)
 }
@@ -83,13 +84,13 @@ function replace({ held, journal }: Work, collection: string, key: string, kept:
   return version
 }
 
-function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly Kept[]): number {
+function append({ held, catalog, journal }: Work, log: string, id: string, items: readonly KeptText[]): number {
   const streams = held.logs.get(log)!
   const stream = streams.get(id) ?? { values: [], bytes: 0 }
   const [length, size] = [stream.values.length, stream.bytes]
   if (length === 0) streams.set(id, stream)
-  for (const { value, bytes } of items) {
-    stream.values.push(value)
+  for (const { text, bytes } of items) {
+    stream.values.push(text)
     stream.bytes += bytes + ENTRY
   }
   journal.undone(() => {
@@ -128,15 +129,22 @@ function expect(op: number, expected: number | undefined, actual: number): void 
   if (expected !== undefined && expected !== actual) throw storeConflict(op, expected, actual)
 }
 
-const NONE: readonly Kept[] = Object.freeze([])
+/** What an operation keeps: the value of a put, the entries of an append. */
+interface KeptOp {
+  readonly value?: Kept
+  readonly entries: readonly KeptText[]
+}
+const NOTHING: KeptOp = Object.freeze({ entries: [] })
 
 /** The values of all operations, copied before anything is done: a value that is no JSON spoils nothing. */
-function keepAll(ops: readonly StoreOp[]): (readonly Kept[])[] {
+function keepAll(ops: readonly StoreOp[]): KeptOp[] {
   let sum = 0
-  const sized = (value: Json) => {
-    const kept = keep(value)
+  const sized = <T extends { bytes: number }>(kept: T): T => {
     checkSize(kept.bytes, (sum += kept.bytes))
     return kept
   }
-  return ops.map(op => (op.op === 'put' ? [sized(op.value)] : op.op === 'append' ? op.values.map(sized) : NONE))
+  return ops.map(op => {
+    if (op.op === 'put') return { value: sized(keep(op.value)), entries: [] }
+    return op.op === 'append' ? { entries: op.values.map(value => sized(keepText(value))) } : NOTHING
+  })
 }

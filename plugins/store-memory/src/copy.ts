@@ -7,6 +7,27 @@ export interface Kept {
   readonly bytes: number
 }
 
+/** An entry of a log as its text: read seldom, and one string is all that the garbage collector has to follow. */
+export interface KeptText {
+  readonly text: string
+  readonly bytes: number
+}
+
+export function keepText(value: unknown): KeptText {
+  try {
+    const text = JSON.stringify(value) as string | undefined
+    if (text === undefined) throw notJson(value)
+    return { text, bytes: text.length }
+  } catch (error) {
+    if (error instanceof RangeError) throw tooDeep()
+    // a bigint somewhere, or a cycle
+    throw error instanceof TypeError ? notJson(value) : error
+  }
+}
+
+const notJson = (value: unknown) => storeInvalid(`a value must be JSON, was of type ${typeof value}`)
+const tooDeep = () => storeInvalid('the value is nested too deeply')
+
 const NODE = 16
 
 /** Copies a value as JSON would (absent properties left out, NaN null) and freezes it, so that reads can hand it out as it is. */
@@ -15,7 +36,7 @@ export function keep(value: unknown): Kept {
   try {
     return { value: copy(value, tally), bytes: tally.bytes }
   } catch (error) {
-    if (error instanceof RangeError) throw storeInvalid('the value is nested too deeply')
+    if (error instanceof RangeError) throw tooDeep()
     throw error
   }
 }
@@ -28,7 +49,7 @@ function copy(value: unknown, tally: { bytes: number }): Json {
   }
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
   if (typeof value === 'boolean' || value === null) return value
-  if (typeof value !== 'object') throw storeInvalid(`a value must be JSON, was of type ${typeof value}`)
+  if (typeof value !== 'object') throw notJson(value)
   return Array.isArray(value) ? copyList(value, tally) : copyObject(value, tally)
 }
 

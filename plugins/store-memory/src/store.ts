@@ -125,12 +125,9 @@ function range(collection: string, query: RangeQuery, catalog: Catalog, held: He
   return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
 }
 
-function read(values: readonly Json[], { from, reverse, limit }: LogQuery): LogEntry[] {
-  if (!reverse) return values.slice((from ?? 1) - 1, (from ?? 1) - 1 + limit).map((value, i) => ({ seq: (from ?? 1) + i, value }))
-  const end = Math.min(from ?? values.length, values.length)
-  const start = Math.max(0, end - limit)
-  return values
-    .slice(start, end)
-    .map((value, i) => ({ seq: start + i + 1, value }))
-    .reverse()
+function read(texts: readonly string[], { from, reverse, limit }: LogQuery): LogEntry[] {
+  const end = reverse ? Math.min(from ?? texts.length, texts.length) : Math.min((from ?? 1) - 1 + limit, texts.length)
+  const start = reverse ? Math.max(0, end - limit) : (from ?? 1) - 1
+  const entries = texts.slice(start, end).map((text, at): LogEntry => ({ seq: start + at + 1, value: JSON.parse(text) as Json }))
+  return reverse ? entries.reverse() : entries
 }
