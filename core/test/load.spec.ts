@@ -56,6 +56,22 @@ describe('a plugin is found', () => {
     expect(host.report().plugins[0]).to.include({ name: 'my-word', state: 'running' })
   })
 
+  it('in a folder where nothing is installed: it gets this very copy of the core', async () => {
+    const text = `import { definePlugin, Host } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+export default definePlugin({ requires: { host: Host, tools: Tools }, setup(scope) { scope.tap(Host.hooks.ready, () => undefined) } })`
+    await using dir = await folder({ 'bare.mts': text })
+    await using host = await startHost({ plugins: ['./bare.mts'], from: [dir.url] })
+    expect(host.report().plugins[0]).to.include({ name: 'bare', state: 'running' })
+  })
+
+  it('under the end of its path only, where it is told to others', async () => {
+    await using dir = await folder()
+    const use = dir.file('secret-place/gone.mjs')
+    await using host = await startHost({ plugins: [{ use, optional: true }], from: [dir.url] })
+    expect(host.report().plugins[0]).to.include({ name: 'gone.mjs', state: 'failed' })
+  })
+
   it('through its "exports", with all conditions', async () => {
     const exports = { '.': { 'svc-source': './source.js', default: './dist.js' } }
     const files = packageFiles('svc-plugin-word', SVC, 'throw 1', { exports, main: undefined })

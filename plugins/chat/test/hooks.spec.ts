@@ -135,6 +135,16 @@ describe('chat with bad plugins', () => {
     expect(await aborted.promise).to.equal(true)
   })
 
+  it('takes an answer of no known shape as a failed call, and the turn goes on', async () => {
+    for (const answer of [undefined, 'text', { content: 'text' }, { content: [{ type: 'text' }] }]) {
+      const odd = tool({ call: async () => answer as never })
+      await using house = await chatHouse({ give: [item(Tools, 'odd', odd)] })
+      const { status, toolsUsed } = await house.chat.reply({ message: '/tool odd {}' }, testUse())
+      expect([status, toolsUsed[0]?.success], JSON.stringify(answer)).to.deep.equal(['completed', false])
+      expect(toolsUsed[0]?.error).to.contain('did not answer { content')
+    }
+  })
+
   it('cuts a tool result that is too long, with a note', async () => {
     const long = tool({ call: async () => ({ content: [{ type: 'text', text: 'x'.repeat(5000) }] }) })
     await using house = await chatHouse({ give: [item(Tools, 'long', long)], config: { chat: { tool_result_limit: 100 } } })

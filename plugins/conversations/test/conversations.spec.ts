@@ -75,6 +75,29 @@ describe('conversations', () => {
     expect((await service.get(id, testUse())).messageCount).to.equal(42)
   })
 
+  it('waits for the turn that is making a conversation whose id was told already', async () => {
+    await using host = await house()
+    const service = host.service(Conversations)
+    const first = await service.begin({ waitMs: 0, history: 10 }, testUse())
+    const wish = { conversationId: first.conversationId, history: 10 }
+    expect(await codeOfThrown(service.begin({ ...wish, waitMs: 5 }, testUse()))).to.equal('CONVERSATION_BUSY')
+    const second = service.begin({ ...wish, waitMs: 5000 }, testUse())
+    await service.append(first.ticket, turn('one'), testUse())
+    await service.end(first.ticket, testUse())
+    const open = await second
+    expect(open.turns).to.have.length(1)
+    await service.end(open.ticket, testUse())
+  })
+
+  it('does not wait for ever for a conversation that was never kept', async () => {
+    await using host = await house()
+    const service = host.service(Conversations)
+    const first = await service.begin({ waitMs: 0, history: 10 }, testUse())
+    const second = service.begin({ conversationId: first.conversationId, waitMs: 5000, history: 10 }, testUse())
+    await service.end(first.ticket, testUse())
+    expect(await codeOfThrown(second)).to.equal('CONVERSATION_UNKNOWN')
+  })
+
   it('says busy when the turn before does not end in time', async () => {
     await using host = await house()
     const service = host.service(Conversations)

@@ -66,6 +66,18 @@ describe('bad input', () => {
   })
 
   describe('in the protocol', () => {
+    it('answers a whole request before it turns to the broken one behind it', async () => {
+      const request = `POST /say HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(GOOD)}\r\n\r\n${GOOD}`
+      const { status, head } = await raw(url, `${request}BROKEN\r\n\r\n`)
+      expect(status).to.equal(200)
+      expect(head.toLowerCase()).to.contain('connection: close')
+    })
+
+    it('answers CONNECT, which it does not do, with METHOD_NOT_ALLOWED', async () => {
+      const { status, body } = await raw(url, 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n')
+      expect([status, body.error_code]).to.deep.equal([405, 'METHOD_NOT_ALLOWED'])
+    })
+
     const malformed = (title: string, bytes: string, status = 400, code = 'INVALID_VALUE') =>
       it(title, async () => {
         const reply = await raw(url, bytes)
