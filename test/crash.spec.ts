@@ -1,4 +1,5 @@
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
@@ -91,9 +92,11 @@ describe('a service that is killed', () => {
       expect((await client.post(path, body)).status).to.equal(200)
     }
     const effective = async (url: string) => (await createClient(url, { keepAlive: false }).get('/api/v1/config/effective')).body
-    const switched = { mode: 'plan', override: { provider: 'local', model: 'local-small' } }
+    const switched = { profile: 'other', mode: 'plan', override: { provider: 'local', model: 'local-small' } }
+    await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
     {
       await using service = await startService({ home })
+      await post(service.url, '/api/v1/profile/switch', { profile: 'other' })
       await post(service.url, '/api/v1/mode/switch', { mode: 'plan' })
       await post(service.url, '/api/v1/model/switch', switched.override)
       const ready = service.seen(/"event":"worker_ready"/)
@@ -102,6 +105,6 @@ describe('a service that is killed', () => {
       expect(await effective(service.url)).to.deep.include(switched)
     }
     await using service = await startService({ home })
-    expect(await effective(service.url)).to.deep.include({ mode: 'build', override: null })
+    expect(await effective(service.url)).to.deep.include({ profile: 'default', mode: 'build', override: null })
   })
 })
