@@ -11,10 +11,14 @@ const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join
 
 /** A terminal of util-linux' `script`, and a person at it. */
 async function terminal(home: string, args: readonly string[]) {
-  const command = quoted([process.execPath, '--conditions=svc-source', BIN, ...args])
+  // `exec`, for a shell that stays takes Ctrl-C for itself as well and ends with 130
+  const command = `exec ${quoted([process.execPath, '--conditions=svc-source', BIN, ...args])}`
   // Node takes a terminal without colours for granted where CI is set
   const { CI: _ci, ...env } = process.env
-  const child = spawn('script', ['-qefc', command, '/dev/null'], { cwd: home, env: { ...env, SVC_HOME: home, TERM: 'xterm' } })
+  const child = spawn('script', ['-qefc', command, '/dev/null'], {
+    cwd: home,
+    env: { ...env, SHELL: '/bin/sh', SVC_HOME: home, TERM: 'xterm' },
+  })
   let seen = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (seen += chunk))
   const ended = once(child, 'close')
