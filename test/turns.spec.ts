@@ -45,10 +45,11 @@ describe('turns of one conversation', () => {
   const begin = async (client: Client) => idOf(await client.post('/api/v1/chat', { message: 'begin' }))
 
   it('run one after the other in the order in which they were asked', async () => {
-    const { client } = await start({ env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('hold.ts')] }))
+    const { client } = await start()
     const conversation_id = await begin(client)
-    const first = await client.stream({ ...STREAM, body: { message: '/delay 300\nheld', conversation_id } })
-    await first.until('start')
+    const first = await client.stream({ ...STREAM, body: { message: '/tool hold {}', conversation_id } })
+    await first.until('tool_call')
     const waiting = []
     for (const message of ['one', 'two', 'three', 'four']) {
       const before = await activeOf(client)
@@ -58,6 +59,7 @@ describe('turns of one conversation', () => {
         active => active > before
       )
     }
+    await client.send({ method: 'POST', path: '/release' })
     await first.rest()
     const replies = (await Promise.all(waiting)).map(answer => (answer.body as { response: string }).response)
     expect(replies).to.deep.equal(

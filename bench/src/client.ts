@@ -75,9 +75,13 @@ function newAnswer(keep: boolean) {
   }
 }
 
+/** Headers of a request besides those that it needs. */
+export type Headers = Readonly<Record<string, string>>
+
 /** The bytes of a request. */
-export function requestFor(method: 'GET' | 'POST', path: string, body?: object): Buffer {
+export function requestFor(method: 'GET' | 'POST', path: string, body?: object, headers: Headers = {}): Buffer {
   const text = body === undefined ? '' : JSON.stringify(body)
   const type = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${type}\r\n${text}`)
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${more.join('')}${type}\r\n${text}`)
 }

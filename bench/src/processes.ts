@@ -9,6 +9,8 @@ export interface Program {
   readonly args: readonly string[]
   readonly cwd?: string
   readonly env?: NodeJS.ProcessEnv
+  /** Runs on all cores, not on the measured one alone. */
+  readonly everywhere?: boolean
 }
 
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
@@ -21,9 +23,10 @@ export function pinLoad(): boolean {
   return canPin && spawnSync('taskset', ['-a', '-c', '-p', LOAD, String(process.pid)]).status === 0
 }
 
-/** Starts a program on the measured core; what it prints goes nowhere. */
-export function launch({ args, cwd, env = {} }: Program): ChildProcess {
-  const [command, ...first] = canPin ? ['taskset', '-c', MEASURED, process.execPath] : [process.execPath]
+/** Starts a program, on the measured core unless it says otherwise; what it prints goes nowhere. */
+export function launch({ args, cwd, env = {}, everywhere = false }: Program): ChildProcess {
+  const cores = everywhere ? `${MEASURED},${LOAD}` : MEASURED
+  const [command, ...first] = canPin ? ['taskset', '-c', cores, process.execPath] : [process.execPath]
   return spawn(command!, [...first, ...args], {
     ...(cwd === undefined ? {} : { cwd }),
     env: { ...process.env, NODE_ENV: 'production', ...env },

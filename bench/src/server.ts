@@ -6,7 +6,7 @@ import { cpuOf, end, family, launch, type Program } from './processes.ts'
 /** A server that runs on the measured core. */
 export interface Server extends AsyncDisposable {
   readonly port: number
-  /** Its processes: the first is the one that was started. */
+  /** Its processes now: the first is the one that was started. */
   readonly pids: readonly number[]
   /** Milliseconds from its start to its first good answer. */
   readonly startMs: number
@@ -24,8 +24,15 @@ export async function start(program: Program, port: number): Promise<Server> {
   try {
     await untilHealthy(port, child, began + PATIENCE_MS)
     const startMs = performance.now() - began
-    const pids = family(child.pid!)
-    return { port, pids, startMs, cpu: () => cpuOf(pids), [Symbol.asyncDispose]: () => end(child) }
+    return {
+      port,
+      get pids() {
+        return family(child.pid!)
+      },
+      startMs,
+      cpu: () => cpuOf(family(child.pid!)),
+      [Symbol.asyncDispose]: () => end(child),
+    }
   } catch (error) {
     await end(child)
     throw error

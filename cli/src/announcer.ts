@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { styleText } from 'node:util'
-import type { SupervisorEvent } from '@svc/core/processes'
+import type { ReloadResult, SupervisorEvent, WorkerInfo } from '@svc/core/processes'
 import { milliseconds, table } from './text.ts'
 import type { WorkerReport } from './work.ts'
 
@@ -9,6 +9,8 @@ export interface Announcer {
   readonly ready: (report: WorkerReport, home: string) => void
   readonly event: (event: SupervisorEvent<WorkerReport>) => void
   readonly draining: () => void
+  readonly reloading: (why: string) => void
+  readonly reloaded: (result: ReloadResult) => void
   readonly failed: (error: unknown) => Promise<void>
 }
 
@@ -25,6 +27,8 @@ function textAnnouncer(stream: NodeJS.WriteStream): Announcer {
       if (text) say(`svc: ${text}`)
     },
     draining: () => say('svc: draining; once more ends it at once'),
+    reloading: why => say(`svc: reloading (${why})`),
+    reloaded: result => void reloadedText(result).then(text => say(`svc: ${text}`)),
     failed: async error => say(await errorText(error)),
   }
 }
@@ -36,6 +40,8 @@ function jsonAnnouncer(): Announcer {
     ready: (report, home) => say('ready', readyFacts(report, home)),
     event: event => void eventFacts(event).then(facts => say(`worker_${event.event}`, facts)),
     draining: () => say('draining', {}),
+    reloading: why => say('reloading', { why }),
+    reloaded: result => say(result.problems.length === 0 ? 'reloaded' : 'reload_failed', reloadedFacts(result)),
     async failed(error) {
       const { factsOf } = await import('./report-error.ts')
       say('failed', { problems: factsOf(error) })
@@ -53,6 +59,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
     }
     case 'exited':
       return { pid: event.worker.pid, how: event.how }
+    case 'hung':
+      return { pid: event.worker.pid, limit_ms: event.limitMs }
     case 'replacing':
       return { delay_ms: event.delayMs }
   }
@@ -100,7 +108,33 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
       return `worker ${event.worker.pid} cannot start: ${event.problems.map(problem => problem.message).join('; ')}`
     case 'exited':
       return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
+    case 'hung':
+      return `worker ${event.worker.pid} hangs: no sign of life for ${milliseconds(event.limitMs)}; it is killed`
     case 'replacing':
       return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
   }
 }
+
+const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
+  workers.filter(one => one.state === state).map(one => one.pid)
+
+/** What came of a reload, as a person reads it. */
+export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
+  if (problems.length > 0) {
+    const { formatError } = await import('@svc/core')
+    const { fromWire } = await import('@svc/core/processes')
+    return `not reloaded, the old workers serve on:\n\n${problems.map(one => formatError(fromWire(one))).join('\n\n')}`
+  }
+  const [ready, draining] = [pidsIn(workers, 'ready'), pidsIn(workers, 'draining')]
+  const old =
+    draining.length === 0
+      ? ''
+      : `; ${draining.length} old (${draining.join(', ')}) end what they began, within ${milliseconds(drainLimitMs)}`
+  return `reloaded: ${ready.length === 1 ? 'a new worker serves' : `${ready.length} new workers serve`} ${url} (${ready.join(', ')})${old}`
+}
+
+/** What came of a reload, as a program reads it. */
+export const reloadedFacts = ({ problems, workers, url, drainLimitMs }: ReloadResult): object =>
+  problems.length > 0
+    ? { problems }
+    : { url, ready: pidsIn(workers, 'ready'), draining: pidsIn(workers, 'draining'), drain_limit_ms: drainLimitMs }

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type LogOptions, systemUse } from '@svc/core'
-import { Chat, type TurnRequest } from '@svc/core/contracts'
-import { type Ask, type ChatEvent, eventOf, type Partner } from './chat-events.ts'
+import { type LogOptions, messageOf, type SvcError, systemUse } from '@svc/core'
+import { Chat } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
+import { type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/wire'
+import type { Partner } from './chat-partner.ts'
+import { refused } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { readable } from './log-output.ts'
 import type { ServeOptions } from './serve-flags.ts'
@@ -15,8 +17,14 @@ export async function localPartner(options: ServeOptions): Promise<Partner> {
   const chat = inner.host.service(Chat)
   return {
     name: 'a host of its own',
-    async *ask(ask: Ask, signal: AbortSignal): AsyncGenerator<ChatEvent> {
-      for await (const event of chat.stream(turnOf(ask), systemUse(signal, randomUUID()))) yield eventOf(event)
+    async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+      const use = systemUse(signal, randomUUID())
+      try {
+        for await (const event of chat.stream(turnOf(ask), use))
+          yield event.type === 'error' ? errorEvent(explain(event.error, use.requestId).record) : eventOf(event)
+      } catch (error) {
+        throw signal.aborted ? error : refusal(error, use.requestId)
+      }
     },
     [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
   }
@@ -24,10 +32,9 @@ export async function localPartner(options: ServeOptions): Promise<Partner> {
 
 const LOG: LogOptions = { destination: { write: line => void process.stderr.write(readable(line, process.stderr)) } }
 
-function turnOf({ conversation_id, max_tokens, ...rest }: Ask): TurnRequest {
-  return {
-    ...rest,
-    ...(conversation_id === undefined ? {} : { conversationId: conversation_id }),
-    ...(max_tokens === undefined ? {} : { maxTokens: max_tokens }),
-  }
+/** An error as a server would tell it; but who runs the host may know what went wrong in it. */
+function refusal(error: unknown, requestId: string): SvcError {
+  const { record, internal } = explain(toldOf(error), requestId)
+  const { mend } = Object(error) as Partial<SvcError>
+  return refused(internal ? { ...record, error: messageOf(error) } : record, { mend, cause: error })
 }

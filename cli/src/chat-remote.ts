@@ -1,6 +1,8 @@
 import { readEvents } from '@svc/sse'
-import type { Ask, ChatEvent, Partner } from './chat-events.ts'
-import { serverRefused, serverUnreachable, streamBroken, urlInvalid } from './errors.ts'
+import type { ErrorRecord } from '@svc/core/contracts'
+import type { ChatBody, ChatEvent } from '@svc/wire'
+import type { Partner } from './chat-partner.ts'
+import { refused, serverUnreachable, streamBroken, urlInvalid } from './errors.ts'
 
 /** Chats with the server at `url` over its HTTP API. `SVC_API_KEY` goes along where it is set. */
 export function remotePartner(url: string, key: string | undefined = process.env.SVC_API_KEY): Partner {
@@ -9,7 +11,7 @@ export function remotePartner(url: string, key: string | undefined = process.env
   const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...(key ? { 'x-api-key': key } : {}) }
   return {
     name: `the server at ${url}`,
-    async *ask(ask: Ask, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {
       const response = await send(address, { method: 'POST', headers, body: JSON.stringify(ask), signal }, url)
       if (!response.ok || response.body === null) throw await refusal(response, url)
       let ended = false
@@ -34,19 +36,18 @@ async function send(address: string, init: RequestInit, url: string): Promise<Re
   }
 }
 
+/** What answered may be no service at all. */
 async function refusal(response: Response, url: string) {
-  const text = await response.text()
-  const { error, error_code: code, details } = recordOf(text)
-  return serverRefused(
-    url,
-    response.status,
-    code ?? `HTTP_${response.status}`,
-    error ?? `the server answered ${response.status}`,
-    details ?? {}
-  )
+  const { error, error_code, details } = recordOf(await response.text())
+  const record = {
+    error: error ?? `the server answered ${response.status}`,
+    error_code: error_code ?? `HTTP_${response.status}`,
+    details: details ?? {},
+  }
+  return refused(record, { where: url })
 }
 
-function recordOf(text: string): { error?: string; error_code?: string; details?: Record<string, unknown> } {
+function recordOf(text: string): Partial<ErrorRecord> {
   try {
     return Object(JSON.parse(text))
   } catch {

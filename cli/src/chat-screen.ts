@@ -1,5 +1,7 @@
 import { styleText } from 'node:util'
-import type { ChatEvent } from './chat-events.ts'
+import type { ChatEvent } from '@svc/wire'
+import { refused } from './errors.ts'
+import { printError } from './report-error.ts'
 import { milliseconds } from './text.ts'
 
 /** Shows a turn: the reply on the standard output, everything about it on the standard error stream. */
@@ -39,7 +41,7 @@ function textScreen(out: NodeJS.WriteStream, aside: NodeJS.WriteStream): Screen 
           return note(`← ${event.tool} ${event.success ? 'done' : `failed: ${event.error}`} (${milliseconds(event.duration_ms)})`)
         case 'error':
           end()
-          return void aside.write(`${event.error_code}\n  ${event.error}\n`)
+          return printError(refused(event))
         case 'end':
           end()
           if (aside.isTTY)

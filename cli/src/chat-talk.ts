@@ -1,9 +1,10 @@
 import { createInterface, type Interface } from 'node:readline/promises'
 import { svcError } from '@svc/core'
-import type { Ask, Partner } from './chat-events.ts'
+import { type ChatBody, type ChatEvent, errorEvent } from '@svc/wire'
+import type { Partner } from './chat-partner.ts'
 import type { Screen } from './chat-screen.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
-import { factsOf, printError } from './report-error.ts'
+import { printError, problemsOf } from './report-error.ts'
 
 /** How a turn went, and the conversation it belongs to. */
 interface Outcome {
@@ -12,7 +13,7 @@ interface Outcome {
 }
 
 /** One turn, shown. What fails is shown as well. */
-async function turn(partner: Partner, ask: Ask, screen: Screen, signal: AbortSignal, json: boolean): Promise<Outcome> {
+async function turn(partner: Partner, ask: ChatBody, screen: Screen, signal: AbortSignal, json: boolean): Promise<Outcome> {
   let conversationId = ask.conversation_id
   let status = ''
   try {
@@ -32,19 +33,19 @@ async function turn(partner: Partner, ask: Ask, screen: Screen, signal: AbortSig
   return { code: status === 'completed' ? 0 : 1, conversationId }
 }
 
-function failureEvent(error: unknown) {
-  const [{ code, message } = { code: 'FAILED', message: '' }] = factsOf(error)
-  return { type: 'error', error: message, error_code: code, details: {} } as const
+function failureEvent(error: unknown): ChatEvent {
+  const [{ code, message, details }] = problemsOf(error)
+  return errorEvent({ success: false, error: message, error_code: code, details })
 }
 
 /** `svc chat "…"` and the pipe: one turn; Ctrl-C aborts it, a second one ends at once. */
-export async function oneShot(partner: Partner, ask: Ask, screen: Screen, json: boolean): Promise<number> {
+export async function oneShot(partner: Partner, ask: ChatBody, screen: Screen, json: boolean): Promise<number> {
   using interrupt = abortOnInterrupt()
   return (await turn(partner, ask, screen, interrupt.signal, json)).code
 }
 
 /** A conversation on the terminal, until Ctrl-D. Ctrl-C aborts a turn; at the prompt, or once more, it ends. */
-export async function converse(partner: Partner, ask: Omit<Ask, 'message'>, screen: Screen): Promise<number> {
+export async function converse(partner: Partner, ask: Omit<ChatBody, 'message'>, screen: Screen): Promise<number> {
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ' })
   using interrupts = interruptsOf(lines)
   process.stderr.write(`Chatting with ${partner.name}. Ctrl-D ends.\n`)

@@ -2,8 +2,9 @@ import { fstatSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { codeOf } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
-import type { Ask, Partner } from './chat-events.ts'
+import type { ChatBody } from '@svc/wire'
 import { localPartner } from './chat-local.ts'
+import type { Partner } from './chat-partner.ts'
 import { remotePartner } from './chat-remote.ts'
 import { createScreen } from './chat-screen.ts'
 import { converse, oneShot } from './chat-talk.ts'
@@ -75,7 +76,7 @@ async function runningUrl(port: number | undefined): Promise<string | undefined>
   }
 }
 
-const askOf = ({ conversation, provider, model, temperature, maxTokens }: ChatOptions): Omit<Ask, 'message'> =>
+const askOf = ({ conversation, provider, model, temperature, maxTokens }: ChatOptions): Omit<ChatBody, 'message'> =>
   definedOf({ conversation_id: conversation, provider, model, temperature, max_tokens: maxTokens })
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -1,34 +1,28 @@
-import { basename } from 'node:path'
-import { codeOf, planHost, StartFailed } from '@svc/core'
+import { planHost, StartFailed, type SvcError } from '@svc/core'
+import { hostOptions } from './host-options.ts'
 import { factsOf, printError } from './report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
-import { findSettings, here, hostOptions, sourcesOf } from './settings.ts'
+import { findSettings, here, sourceNames, sourcesOf } from './settings.ts'
 
 /** `svc config check`: reports every fault; resolves with the exit code. */
 export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
-  const { error, sources } = await faultOf(options)
-  if (json)
-    process.stdout.write(
-      `${JSON.stringify({ ok: error === undefined, sources, faults: error === undefined ? [] : factsOf(error) }, null, 2)}\n`
-    )
-  else if (error !== undefined) printError(error)
-  else
-    process.stdout.write(
-      `The configuration is good (${sources.map(source => basename(source)).join(', ') || 'defaults only'}).\n`
-    )
-  return error === undefined ? 0 : 1
+  const place = here()
+  const config = await findSettings(options, place)
+  const { problems, notes } = await planHost(hostOptions(config, place.home))
+  const good = problems.length === 0
+  if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
+  else if (good) print(`The configuration is good (${sourceNames(config).join(', ') || 'defaults only'}).`)
+  if (!good && !json) printError(new StartFailed(problems))
+  if (!json) for (const { message, where, mend } of notes) process.stderr.write(`note: ${message} (${where}): ${mend}\n`)
+  return good ? 0 : 1
 }
 
-async function faultOf(options: ServeOptions): Promise<{ error?: unknown; sources: string[] }> {
-  const place = here()
-  try {
-    const config = await findSettings(options, place)
-    const sources = sourcesOf(config)
-    const { problems } = await planHost(hostOptions(config, place.home))
-    return problems.length > 0 ? { error: new StartFailed(problems), sources } : { sources }
-  } catch (error) {
-    // A file that cannot be read is what this command is asked to find.
-    if (codeOf(error)?.startsWith('CONFIG_')) return { error, sources: [] }
-    throw error
-  }
+const print = (text: string) => void process.stdout.write(`${text}\n`)
+const all = (problems: readonly SvcError[]) => problems.flatMap(factsOf)
+
+/** Whether a file that the command line names can be read; says why where it cannot. */
+export async function isReadable(file: string): Promise<boolean> {
+  const { problems } = await findSettings({ config: file })
+  if (problems.length > 0) printError(new StartFailed(problems))
+  return problems.length === 0
 }

@@ -3,18 +3,32 @@ import { Chat } from './commands/chat.ts'
 import { ConfigCheck } from './commands/config-check.ts'
 import { ConfigShow } from './commands/config-show.ts'
 import { contributed } from './commands/contributed.ts'
+import { Doctor } from './commands/doctor.ts'
 import { Plugins } from './commands/plugins.ts'
+import { Reload } from './commands/reload.ts'
 import { Serve } from './commands/serve.ts'
+import { Status } from './commands/status.ts'
+import { readConfigFlag } from './config-flag.ts'
 import { contributedCommands } from './contributed.ts'
 import { isOwn } from './summaries.ts'
 
-const OWN = { chat: Chat, 'config:check': ConfigCheck, 'config:show': ConfigShow, plugins: Plugins, serve: Serve }
+const OWN = {
+  chat: Chat,
+  'config:check': ConfigCheck,
+  'config:show': ConfigShow,
+  doctor: Doctor,
+  plugins: Plugins,
+  reload: Reload,
+  serve: Serve,
+  status: Status,
+}
 
+const { file, argv } = readConfigFlag(process.argv.slice(2))
 /** svc's own commands need no plugin's manifest: they work with a broken configuration too. */
-const others = isOwn(process.argv[2] ?? '') ? [] : await contributedCommands()
+const others = isOwn(argv[0] ?? '') ? [] : await contributedCommands(file)
 
 /** All commands, as oclif takes them. */
 export const COMMANDS: Readonly<Record<string, Command.Class>> = {
   ...OWN,
-  ...Object.fromEntries(others.map(one => [one.id, contributed(one)])),
+  ...Object.fromEntries(others.map(one => [one.id, contributed(one, file)])),
 }

@@ -4,9 +4,12 @@ import { type Config, get, isTree, type Plan, SECRET } from '@svc/core'
 export interface ConfigRow {
   /** With dots: `server.port`. */
   readonly key: string
-  readonly value: unknown
+  /** Absent where a documented key is not set. */
+  readonly value?: unknown
   /** `default`, `svc.config.yaml:4`, `environment SVC_SERVER__PORT`, `flags`. */
   readonly source: string
+  /** What the key does; for those that are asked for. */
+  readonly description?: string
   /** True for a documented key that no loaded plugin acts on. */
   readonly unused?: boolean
 }

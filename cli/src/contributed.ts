@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { findPackageJSON } from 'node:module'
+import { createRequire, findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { PluginEntry } from '@svc/core'
@@ -14,26 +14,33 @@ export interface Contributed {
   readonly plugin: string
   /** URL of its module. */
   readonly module: string
+  /** What stands after its name, for help. */
+  readonly usage?: string
+  /** Command lines without the leading `svc`. */
+  readonly examples?: readonly string[]
 }
 
 /**
  * The commands of the configured plugins, as their manifests have them. A plugin that cannot be found or read adds none: `svc config check` says why.
  * Reads package.json by hand, because help must not wait for the kernel to load.
  */
-export async function contributedCommands(place: Place = here()): Promise<Contributed[]> {
-  const plugins = await findSettings({}, place).then(
-    config => config.plugins,
-    () => []
-  )
+export async function contributedCommands(config?: string, place: Place = here()): Promise<Contributed[]> {
+  const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const all = plugins.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
   return all.filter((one, at) => !isOwn(one.id.split(':')[0] ?? '') && all.findIndex(other => other.id === one.id) === at)
 }
 
 interface PackageJson {
   readonly name?: string
+  readonly exports?: unknown
   readonly svc?: {
     readonly contributes?: {
-      readonly commands?: Readonly<Record<string, { readonly summary?: unknown; readonly module?: unknown } | null>>
+      readonly commands?: Readonly<
+        Record<
+          string,
+          { readonly summary?: unknown; readonly module?: unknown; readonly usage?: unknown; readonly examples?: unknown } | null
+        >
+      >
     }
   }
 }
@@ -45,7 +52,6 @@ function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[
   const plugin = pkg.name ?? ''
   return Object.entries(pkg.svc?.contributes?.commands ?? {}).flatMap(([name, command]) => {
     if (typeof command?.summary !== 'string' || typeof command.module !== 'string') return []
-    const module = pathToFileURL(join(dirname(file), command.module)).href
     return [
       {
         id: name
@@ -54,10 +60,23 @@ function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[
           .join(':'),
         summary: command.summary,
         plugin,
-        module,
+        module: pathToFileURL(moduleOf(file, pkg, command.module)).href,
+        ...(typeof command.usage === 'string' ? { usage: command.usage } : {}),
+        ...(Array.isArray(command.examples) ? { examples: command.examples.map(String) } : {}),
       },
     ]
   })
+}
+
+/** By the package's `exports` where they name it, so that one manifest serves sources and `dist`. */
+function moduleOf(file: string, { name, exports }: PackageJson, module: string): string {
+  const exported = typeof exports === 'object' && exports !== null && Object.hasOwn(exports, module)
+  if (!exported || name === undefined) return join(dirname(file), module)
+  try {
+    return createRequire(file).resolve(join(name, module))
+  } catch {
+    return join(dirname(file), module) // says which file is missing when it runs
+  }
 }
 
 function manifestOf({ use, from }: PluginEntry, places: readonly string[]): string | undefined {

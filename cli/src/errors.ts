@@ -1,4 +1,5 @@
-import { messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import { type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import type { ErrorRecord } from '@svc/core/contracts'
 
 export const serverUnreachable = (url: string, cause: unknown): SvcError =>
   svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
@@ -7,18 +8,22 @@ export const serverUnreachable = (url: string, cause: unknown): SvcError =>
     mend: 'check the address, or start the server with `svc serve`',
   })
 
-export const serverRefused = (
-  url: string,
-  status: number,
-  code: string,
-  message: string,
-  details: Record<string, unknown>
-): SvcError =>
-  svcError(code, message, {
-    where: url,
-    details: { ...details, status },
-    ...(status === 401 ? { mend: 'put the API key into SVC_API_KEY' } : {}),
-  })
+/** An error in the terms of the API, as whoever sits before the terminal is told it. */
+export function refused(
+  { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
+  { mend = mendOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'mend' | 'cause'> = {}
+): SvcError {
+  return svcError(code, error, { ...parts, details: { ...details }, ...(mend === undefined ? {} : { mend }) })
+}
+
+const MOST_NAMES = 20
+
+function mendOf(code: string, { available, allowed, retry_after: seconds }: ErrorRecord['details']): string | undefined {
+  const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
+  if (names && names.length > 0) return `one of: ${names.join(', ')}`
+  if (code === 'AUTHENTICATION_FAILED') return 'put the API key into SVC_API_KEY'
+  return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
+}
 
 export const streamBroken = (url: string): SvcError =>
   svcError('STREAM_BROKEN', 'the server closed the stream before the end of the reply', {
@@ -34,8 +39,19 @@ export const nothingToSay = (): SvcError =>
     mend: 'write `svc chat "your question"`',
   })
 
-export const keyUnknown = (key: string): SvcError =>
-  svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { mend: '`svc config show` lists all of them' })
+export function keyUnknown(key: string, known: readonly string[]): SvcError {
+  const near = nearest(key, known)
+  const mend = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/configuration.md all keys`
+  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { mend })
+}
+
+/** A port that a server of this very home has. */
+export const portOurs = (host: string, port: number, pid: number, plugin: string | undefined): SvcError =>
+  svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {
+    ...(plugin === undefined ? {} : { plugin }),
+    details: { host, port, pid },
+    mend: `it runs already: \`svc reload\` makes it take up a changed configuration; stop it (kill ${pid}) to start anew, or serve beside it with --port`,
+  })
 
 export const commandBroken = (command: string, plugin: string, cause: unknown): SvcError =>
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {

@@ -1,5 +1,5 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
-import { hostOptions } from './settings.ts'
+import { hostOptions } from './host-options.ts'
 
 type Loaded = Plan['loaded'][number]
 
@@ -18,7 +18,9 @@ export async function startInnerHost(config: Config, home: string, log?: HostOpt
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
   const out = withoutSurface(plan.loaded)
   const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
-  const host = await startHost({ ...options, plugins, reserved: openSections(config), ...(log ? { log } : {}) })
+  // the plan has held manifests to the slots and commands of all plugins; here only some are
+  const { slots: _slots, commands: _commands, ...same } = options
+  const host = await startHost({ ...same, plugins, reserved: openSections(config), ...(log ? { log } : {}) })
   return { host, plan, leftOut: out, [Symbol.asyncDispose]: () => host.close() }
 }
 

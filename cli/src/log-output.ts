@@ -18,7 +18,7 @@ export function openLog(stream: NodeJS.WriteStream, json: boolean): LogOutput {
 }
 
 const FLUSH_MS = 500
-const ENOUGH = 4096
+const ENOUGH = 65_536
 /** What a reader that stops reading may make this process hold; more is dropped. */
 const MOST = 8 * 1024 * 1024
 const RETRY_MS = 20

@@ -40,5 +40,5 @@ function endOf(error: unknown, argv: readonly string[]): number {
       ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES))
       : error
   )
-  return exit ?? (codeOf(error) === 'MESSAGE_MISSING' ? USAGE : 1)
+  return exit ?? (['MESSAGE_MISSING', 'COMMAND_LINE_INVALID'].includes(codeOf(error) ?? '') ? USAGE : 1)
 }

@@ -1,11 +1,14 @@
+import { readConfigFlag } from './config-flag.ts'
 import { parseServe } from './serve-flags.ts'
 
 /** Runs the command line; resolves with the exit code. What is asked most takes a way that does not load oclif and ends the same. */
-export async function main(argv: string[]): Promise<number> {
+export async function main(words: string[]): Promise<number> {
+  const { file, argv } = readConfigFlag(words)
+  if (file !== undefined && !(await (await import('./check-config.ts')).isReadable(file))) return 1
   const [command, ...rest] = argv
   const options = command === 'serve' ? parseServe(rest) : undefined
   if (options) return (await import('./serve-command.ts')).runServe(options)
-  if (isRootHelp(argv) && (await (await import('./root-help.ts')).printRootHelp(process.stdout))) return 0
+  if (isRootHelp(argv) && (await (await import('./root-help.ts')).printRootHelp(process.stdout, file))) return 0
   return (await import('./oclif.ts')).runOclif(argv)
 }
 

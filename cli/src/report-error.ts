@@ -10,9 +10,10 @@ export interface ErrorFacts {
 }
 
 /** The problems in an error that reports several, else the error itself. */
-function problemsOf(error: unknown): SvcError[] {
+export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
   const { problems } = Object(error) as { problems?: unknown }
-  return (Array.isArray(problems) ? problems : [error]).map(one => asSvcError(one, 'FAILED'))
+  const [first = error, ...others] = Array.isArray(problems) ? problems : []
+  return [asSvcError(first, 'FAILED'), ...others.map(one => asSvcError(one, 'FAILED'))]
 }
 
 export const factsOf = (error: unknown): ErrorFacts[] =>

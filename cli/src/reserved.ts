@@ -4,14 +4,7 @@ import type { JsonSchema, ReservedSection } from '@svc/core'
 export interface DocumentedConfig {
   server?: {
     workers?: number
-    ssl?: { enabled?: boolean; cert?: string; key?: string }
-    cors?: { enabled?: boolean; origins?: string[]; methods?: string[] }
-    rate_limit?: { enabled?: boolean; requests_per_minute?: number; requests_per_day?: number; by?: 'address' | 'principal' }
-    auth?: {
-      enabled?: boolean
-      api_key_env?: string
-      oidc?: { issuer?: string; audience?: string; jwks_uri?: string; scope_claim?: string }
-    }
+    hang_timeout_ms?: number
   }
   mcp?: {
     server?: {
@@ -96,31 +89,9 @@ const orPlugin = (section: string) => `or add a plugin that owns ${section} to "
 
 /** What the host is told of them. A plugin that owns one of these sections takes its place. */
 export const RESERVED: readonly ReservedSection[] = [
-  {
-    section: 'server.workers',
-    json: count(1),
-    asks: [
-      {
-        key: '',
-        when: value => typeof value === 'number' && value > 1,
-        what: 'several workers',
-        mend: `set server.workers to 1 (the default), ${orPlugin('server.workers')}`,
-      },
-    ],
-  },
-  {
-    section: 'server.ssl',
-    json: closed({ enabled: flag, cert: text, key: text }),
-    asks: [
-      {
-        key: 'enabled',
-        when: isOn,
-        what: 'TLS',
-        mend: `leave --ssl-cert, --ssl-key and server.ssl.enabled out and let a proxy in front speak TLS, ${orPlugin('server.ssl')}`,
-      },
-    ],
-  },
-  { section: 'server.cors', json: closed({ enabled: flag, origins: texts, methods: texts }) },
+  // these two are what \`svc serve\` itself acts on
+  { section: 'server.workers', json: count(1) },
+  { section: 'server.hang_timeout_ms', json: count(100) },
   {
     section: 'server.rate_limit',
     json: closed({
@@ -138,22 +109,8 @@ export const RESERVED: readonly ReservedSection[] = [
       },
     ],
   },
-  {
-    section: 'server.auth',
-    json: closed({
-      enabled: flag,
-      api_key_env: text,
-      oidc: closed({ issuer: text, audience: text, jwks_uri: text, scope_claim: text }),
-    }),
-    asks: [
-      {
-        key: 'enabled',
-        when: isOn,
-        what: 'authentication',
-        mend: `set server.auth.enabled to false and keep server.host at 127.0.0.1, ${orPlugin('server.auth')}`,
-      },
-    ],
-  },
+  { section: 'server.auth.api_key_env', json: text },
+  { section: 'server.auth.oidc', json: closed({ issuer: text, audience: text, jwks_uri: text, scope_claim: text }) },
   {
     section: 'mcp.server',
     json: closed({

@@ -1,22 +1,25 @@
 import { readFileSync } from 'node:fs'
 import { styleText } from 'node:util'
-import { contributedCommands } from './contributed.ts'
+import { type Contributed, contributedCommands } from './contributed.ts'
 import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 const WIDTH = 80
 
 /**
  * Prints what oclif would, word for word, without loading it: that alone would take longer than all the rest. Answers false where it does not know how
- * oclif would lay it out (a narrow terminal, long summaries, topics of plugins).
+ * oclif would lay it out (a narrow terminal, long summaries, a command that is a topic too).
  */
-export async function printRootHelp(out: NodeJS.WriteStream): Promise<boolean> {
-  const others = await contributedCommands()
+export async function printRootHelp(out: NodeJS.WriteStream, config?: string): Promise<boolean> {
+  const others = await contributedCommands(config)
   const commands = [...Object.entries(SUMMARIES), ...others.map(one => [one.id, one.summary] as const)].filter(
     ([id]) => !id.includes(':')
   )
-  const help = helpText(out, commands)
+  const topics = topicsOf(others)
+  const help = helpText(out, commands, topics)
   const isPlain =
-    help.split('\n').every(line => line.length <= WIDTH) && others.every(one => !/[:<\n]/.test(one.id + one.summary))
+    help.split('\n').every(line => line.length <= WIDTH) &&
+    others.every(one => !/[<\n]/.test(one.id + one.summary)) &&
+    topics.every(([topic]) => commands.every(([id]) => id !== topic))
   if (!isPlain || process.env.OCLIF_COLUMNS || (out.isTTY && out.columns < WIDTH)) return false
   out.write(help)
   return true
@@ -24,14 +27,23 @@ export async function printRootHelp(out: NodeJS.WriteStream): Promise<boolean> {
 
 type Entry = readonly [name: string, words: string]
 
-function helpText(out: NodeJS.WriteStream, commands: readonly Entry[]): string {
+/** The topics of svc, and those that commands of plugins make: the first command of one describes it. */
+function topicsOf(others: readonly Contributed[]): Entry[] {
+  const topics = new Map(Object.entries(TOPICS).map(([topic, { description }]) => [topic, description]))
+  for (const { id, summary } of others) {
+    const [topic = '', ...rest] = id.split(':')
+    if (rest.length > 0 && !topics.has(topic)) topics.set(topic, summary)
+  }
+  return [...topics]
+}
+
+function helpText(out: NodeJS.WriteStream, commands: readonly Entry[], topics: readonly Entry[]): string {
   const section = (head: string, lines: readonly string[]) =>
     [styleText('bold', head, { stream: out }), ...lines.map(line => `  ${line}`), ''].join('\n')
   const { name, version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     name: string
     version: string
   }
-  const topics = Object.entries(TOPICS).map(([topic, { description }]): Entry => [topic, description])
   const parts = [
     `${DESCRIPTION}\n`,
     section('VERSION', [`${name}/${version} ${process.platform}-${process.arch} node-${process.version}`]),

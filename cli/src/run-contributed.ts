@@ -1,4 +1,4 @@
-import type { RunningHost } from '@svc/core'
+import { get, type RunningHost } from '@svc/core'
 import type { Command } from '@svc/core/contracts'
 import type { Contributed } from './contributed.ts'
 import { commandBroken } from './errors.ts'
@@ -7,19 +7,22 @@ import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { findSettings } from './settings.ts'
 
-/** Imports and runs a plugin's command; resolves with its exit code. */
-export async function runContributed(found: Contributed, args: readonly string[]): Promise<number> {
+/** Imports and runs a plugin's command; resolves with its exit code. `file`: the configuration that the command line names. */
+export async function runContributed(found: Contributed, args: readonly string[], file?: string): Promise<number> {
   const command = await commandOf(found)
   const home = ensureHome()
   await using stack = new AsyncDisposableStack()
   const { signal } = stack.use(abortOnInterrupt())
   let started: Promise<RunningHost> | undefined
-  const start = async () => stack.use(await startInnerHost(await findSettings(), home)).host
+  const settings = () => findSettings(file === undefined ? {} : { config: file })
+  const start = async () => stack.use(await startInnerHost(await settings(), home)).host
   const code = await command({
     args,
     signal,
     home,
     print: line => void process.stdout.write(`${line}\n`),
+    note: line => void process.stderr.write(`${line}\n`),
+    setting: async (...keys) => get((await settings()).value, keys),
     host: () => (started ??= start()),
   })
   return code ?? 0

@@ -61,6 +61,7 @@ export const SERVE_FLAGS = {
     summary: 'Tools that MCP clients see, by comma',
     sets: (names: string) => ({ mcp: { server: { tools: words(names) } } }),
   },
+  watch: { type: 'switch', summary: 'Reload when configuration, profiles or linked plugins change' },
   json: { type: 'switch', summary: 'One JSON line an event on the standard output' },
 } as const satisfies Record<string, ServeFlag>
 

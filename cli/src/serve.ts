@@ -1,38 +1,96 @@
+import { isatty } from 'node:tty'
+import { fileURLToPath } from 'node:url'
 import {
   type ControlSocket,
   createSupervisor,
+  ensureHome,
   listenControl,
   type Supervisor,
   type SupervisorEvent,
-  ensureHome,
 } from '@svc/core/processes'
-import { fileURLToPath } from 'node:url'
-import { type Announcer, createAnnouncer } from './announcer.ts'
+import type { Announcer } from './announcer.ts'
+import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
+import { type Signals, takeSignals } from './signals.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The other half of this program; the same way up from `src` and from `dist`. */
 const WORKER = fileURLToPath(new URL('../bin/worker.js', import.meta.url))
-const FORCED = 130
 
 /**
  * Runs `svc serve`: a supervisor that loads no plugin and reads no configuration; its workers do. Resolves with the exit code: 0 after a drain, 1 when
- * the first worker cannot start, 130 when a second signal ended it at once.
+ * the first worker cannot start or all of them die again and again, 130 when a second signal ended it at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
   // Whoever reads what this process says may go before it does.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  const announcer = createAnnouncer(options.json === true)
+  const announcing = () => announcerFor(options)
   try {
-    return await supervise(options, ensureHome(), announcer)
+    return await supervise(options, ensureHome(), announcing)
   } catch (error) {
-    await announcer.failed(error)
+    await (await announcing()).failed(error)
     return 1
   }
 }
 
-async function supervise(options: ServeOptions, home: string, announcer: Announcer): Promise<number> {
-  const task: WorkerTask = { serverId: makeServerId(), home, options }
+async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
+  const { createAnnouncer } = await import('./announcer.ts')
+  return createAnnouncer(json === true)
+}
+
+async function supervise(options: ServeOptions, home: string, announcing: () => Promise<Announcer>): Promise<number> {
+  let announcer: Announcer | undefined
+  let reloading: Reloading | undefined
+  const supervisor = superviseWorkers(options, home, event => announcer?.event(event))
+  const signals = takeSignals({
+    hadTerminal: [0, 1, 2].some(isatty),
+    draining: () => announcer?.draining(),
+    stop: () => supervisor.stop(),
+    reload: () => void reloading?.reload('SIGHUP'),
+  })
+  try {
+    const started = supervisor.start()
+    // what is not needed to fork is loaded while the first worker starts
+    announcer = await announcing()
+    const { createReloading } = await import('./reloading.ts')
+    const report = await started
+    reloading = createReloading(supervisor, announcer)
+    return await serveUntilEnded(options, home, { supervisor, reloading, announcer, signals, report })
+  } catch (error) {
+    if (signals.asked()) return await signals.ended
+    await supervisor.stop()
+    throw error
+  } finally {
+    signals.forget()
+  }
+}
+
+/** A server whose first worker serves. */
+interface Serving {
+  readonly supervisor: Supervisor<WorkerReport>
+  readonly reloading: Reloading
+  readonly announcer: Announcer
+  readonly signals: Signals
+  readonly report: WorkerReport
+}
+
+async function serveUntilEnded(options: ServeOptions, home: string, serving: Serving): Promise<number> {
+  const { supervisor, reloading, announcer, signals, report } = serving
+  await using _control = await openControl(home, supervisor, () => reloading.report() ?? report, {
+    stop: signals.stop,
+    reload: why => reloading.reload(why),
+  })
+  using _watching = options.watch === true ? await watchSources(reloading, report) : undefined
+  announcer.ready(report, home)
+  return await Promise.race([signals.ended, supervisor.gaveUp.then(problem => Promise.reject(problem))])
+}
+
+function superviseWorkers(
+  options: ServeOptions,
+  home: string,
+  tell: (event: SupervisorEvent<WorkerReport>) => void
+): Supervisor<WorkerReport> {
+  const task: WorkerTask = { serverId: makeServerId(), startedAt: Date.now(), home, options }
   const dead = new Set<number>()
   const supervisor = createSupervisor<WorkerReport>({
     exec: WORKER,
@@ -40,23 +98,11 @@ async function supervise(options: ServeOptions, home: string, announcer: Announc
     execArgv: process.execArgv,
     settings: report => settingsOf(report, dead),
     onEvent(event) {
-      if (event.event === 'exited') dead.add(event.worker.pid)
-      announceLater(supervisor, event, announcer.event)
+      if (event.event === 'exited') remember(dead, event.worker.pid)
+      announceLater(supervisor, event, tell)
     },
   })
-  const ending = endOnSignals(supervisor, announcer.draining)
-  try {
-    const report = await supervisor.start()
-    await using _control = await openControl(home, supervisor, report, ending.stop)
-    announcer.ready(report, home)
-    return await ending.done
-  } catch (error) {
-    if (ending.asked()) return await ending.done
-    await supervisor.stop()
-    throw error
-  } finally {
-    ending.forget()
-  }
+  return supervisor
 }
 
 /** A name, no secret: node:crypto would cost a tenth of the time until the worker is forked. */
@@ -72,17 +118,25 @@ function announceLater(
   if (supervisor.state.state === 'running') tell(event)
 }
 
-/** A process that dies again and again must not fill the environment; what older ones held has run out. */
+/** A process that dies again and again must fill neither memory nor environment; what older ones held has run out. */
 const REMEMBERED = 100
 
-const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport, dead: ReadonlySet<number>) => ({
+function remember(dead: Set<number>, pid: number) {
+  dead.add(pid)
+  const [oldest] = dead
+  if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
+}
+
+const settingsOf = ({ workers, drainLimitMs, swapLimitMs, hangLimitMs, address }: WorkerReport, dead: ReadonlySet<number>) => ({
   count: workers,
   drainLimitMs,
+  swapLimitMs,
+  hangLimitMs,
   env: {
     ...(address ? { [TAKEN_PORT]: String(address.port) } : {}),
     // read anew for each worker that is brought up
     get [DEAD_WORKERS]() {
-      return [...dead].slice(-REMEMBERED).join()
+      return [...dead].join()
     },
   },
 })
@@ -90,46 +144,31 @@ const settingsOf = ({ workers, drainLimitMs, address }: WorkerReport, dead: Read
 function openControl(
   home: string,
   supervisor: Supervisor<WorkerReport>,
-  report: WorkerReport,
-  stop: () => void
+  now: () => WorkerReport,
+  { stop, reload }: { stop: () => void; reload: Reloading['reload'] }
 ): Promise<ControlSocket> {
-  const { address, host } = report
-  const info = {
-    pid: process.pid,
-    url: address?.url ?? '',
-    host: address?.host ?? '',
-    port: address?.port ?? 0,
-    version: host.version,
-    startedAt: host.startedAt,
-  }
   return listenControl(home, process.pid, {
-    info: async () => ({ ...info, workers: supervisor.workers }),
-    report: async () => host,
+    info: async () => ({ ...infoOf(now()), workers: supervisor.workers }),
+    report: async () => now().host,
     stop: async () => stop(),
+    reload: () => reload('svc reload'),
   })
 }
 
-/** npm sends its children the signal that the terminal has sent them already. */
-const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
+const infoOf = ({ address, host }: WorkerReport) => ({
+  pid: process.pid,
+  url: address?.url ?? '',
+  host: address?.host ?? '',
+  port: address?.port ?? 0,
+  version: host.version,
+  startedAt: host.startedAt,
+})
 
-/** The first SIGINT, SIGTERM or SIGHUP (its terminal has gone) drains, the second ends at once. */
-function endOnSignals(supervisor: Supervisor<WorkerReport>, tell: () => void) {
-  const done = Promise.withResolvers<number>()
-  let since: number | undefined
-  const stop = () => {
-    if (since !== undefined && performance.now() - since < ECHO_MS) return
-    const forced = since !== undefined
-    since ??= performance.now()
-    if (!forced) tell()
-    void supervisor.stop().then(() => done.resolve(0))
-    if (forced) done.resolve(FORCED)
-  }
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  for (const signal of signals) process.on(signal, stop)
-  return {
-    stop,
-    done: done.promise,
-    asked: () => since !== undefined,
-    forget: () => signals.forEach(signal => process.off(signal, stop)),
-  }
+/** Reloads when what the workers were made of changes. */
+async function watchSources(reloading: Reloading, report: WorkerReport): Promise<Disposable> {
+  const { createWatching } = await import('./watching.ts')
+  const watching = createWatching(files => void reloading.reload(files.join(', ')))
+  watching.look(report.watch)
+  reloading.onReloaded(next => watching.look(next.watch))
+  return watching
 }

@@ -1,24 +1,57 @@
 import { styleText } from 'node:util'
-import { planHost, StartFailed } from '@svc/core'
+import { type Plan, planHost, StartFailed } from '@svc/core'
 import { type ConfigRow, configRows, pluginRows } from './config-report.ts'
+import { type Documented, documentedKeys } from './documented.ts'
 import { keyUnknown } from './errors.ts'
 import { factsOf, printError } from './report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
-import { findSettings, here, hostOptions } from './settings.ts'
+import { hostOptions } from './host-options.ts'
+import { findSettings, here } from './settings.ts'
 import { table } from './text.ts'
 
 /** `svc config show`: prints values and sources; resolves with the exit code. */
 export async function showConfig(options: ServeOptions, asked: { key: string | undefined; json: boolean }): Promise<number> {
   const place = here()
   const plan = await planHost(hostOptions(await findSettings(options, place), place.home))
-  const rows = configRows(plan).filter(row => isBelow(row.key, asked.key))
+  const rows = rowsOf(plan, asked.key)
   const plugins = isBelow('plugins', asked.key) ? pluginRows(plan) : []
-  if (asked.key !== undefined && rows.length + plugins.length === 0) throw keyUnknown(asked.key)
   const text = asked.json ? jsonText(rows, plugins, plan.problems) : plainText(rows, plugins)
   process.stdout.write(`${text}\n`)
   if (plan.problems.length > 0) printError(new StartFailed(plan.problems))
   return plan.problems.length > 0 ? 1 : 0
 }
+
+/** What is in force; of a key that is asked for also what it does, set or not. Throws CONFIG_UNKNOWN_KEY. */
+function rowsOf(plan: Plan, asked: string | undefined): ConfigRow[] {
+  const rows = configRows(plan)
+  if (asked === undefined) return rows
+  const documented = documentedKeys(plan)
+  const set = rows.filter(row => isBelow(row.key, asked))
+  const known = documented.filter(one => isBelow(one.key, asked))
+  if (set.length + known.length === 0)
+    throw keyUnknown(
+      asked,
+      [...rows, ...documented].flatMap(({ key }) => prefixesOf(key))
+    )
+  // a whole section is shown as it is in force; only where nothing of it is, with all that might be
+  const unset = set.length > 0 ? [] : known.filter(one => one.key !== 'plugins').map(unsetRow)
+  const words = new Map(known.map(one => [one.key, one.description]))
+  return [...set.map(row => describe(row, words.get(row.key))), ...unset]
+}
+
+const unsetRow = ({ key, description, unused }: Documented): ConfigRow => ({
+  key,
+  description,
+  source: 'not set',
+  ...(unused ? { unused } : {}),
+})
+const describe = (row: ConfigRow, description: string | undefined): ConfigRow => ({
+  ...row,
+  ...(description === undefined ? {} : { description }),
+})
+
+/** `a.b.c`, `a.b`, `a`: each may be asked for. */
+const prefixesOf = (key: string) => key.split('.').map((_, at, words) => words.slice(0, at + 1).join('.'))
 
 const isBelow = (key: string, asked: string | undefined) => asked === undefined || key === asked || key.startsWith(`${asked}.`)
 
@@ -33,7 +66,8 @@ function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
     row.key,
     JSON.stringify(row.value) ?? '',
     `${row.source}${row.unused ? ' (no plugin acts on it)' : ''}`,
+    row.description ?? '',
   ])
   const list = plugins.map(one => [`plugins ${one.name}`, '', one.source])
-  return table([...lines, ...list].map(([key = '', value = '', source = '']) => [key, value, dim(source)]))
+  return table([...lines, ...list].map(([key = '', value = '', source = '', words = '']) => [key, value, dim(source), words]))
 }

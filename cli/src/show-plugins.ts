@@ -87,7 +87,7 @@ function nameLine({ name, instance, version, kind, setupMs, optional, state }: P
   return `${order} ${bold(instance === undefined ? name : `${name} (${instance})`)} ${dim(marks.join('  '))}`
 }
 
-function factsOf({ provides, requires, added, permissions, error }: PluginReport): string[] {
+function factsOf({ provides, requires, added, absent = {}, permissions, error }: PluginReport): string[] {
   const lists = (word: string, record: Readonly<Record<string, readonly string[]>>) =>
     Object.entries(record).map(([key, names]) => `${word} ${key}: ${names.join(', ')}`)
   return [
@@ -95,6 +95,7 @@ function factsOf({ provides, requires, added, permissions, error }: PluginReport
     ...(provides ? [`provides  ${provides}`] : []),
     ...(requires.length > 0 ? [`requires  ${requires.join(', ')}`] : []),
     ...lists('added    ', added),
+    ...lists('declared, but not added:', absent),
     ...lists('may      ', permissions),
   ]
 }

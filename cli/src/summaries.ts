@@ -3,8 +3,11 @@ export const SUMMARIES = {
   chat: 'Chat with the service: one message, a pipe, or a conversation',
   'config:check': 'Check the configuration and report everything that is wrong',
   'config:show': 'Show each value of the configuration and where it comes from',
+  doctor: 'Check what svc needs: home, configuration, store, providers, port',
   plugins: 'Show the plugins: order, times, what each added',
+  reload: 'Reload the server: code, plugins, configuration, without a gap',
   serve: 'Run the server',
+  status: 'Show how the server is: requests, times, providers, plugins',
 } as const
 
 export const DESCRIPTION = 'A plugin host for agent services'
@@ -13,5 +16,8 @@ export const TOPICS: Readonly<Record<string, { readonly description: string }>> 
   config: { description: 'Look at the configuration' },
 }
 
+/** The first words of svc's own commands. */
+export const OWN_WORDS: readonly string[] = [...new Set(Object.keys(SUMMARIES).map(id => id.split(':')[0]!))]
+
 /** Whether this word belongs to svc itself, so that no plugin can take it. */
-export const isOwn = (word: string): boolean => Object.keys(SUMMARIES).some(id => id === word || id.startsWith(`${word}:`))
+export const isOwn = (word: string): boolean => OWN_WORDS.includes(word)

@@ -1,14 +1,19 @@
 import { type Config, get, type HostReport, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
-import { type WorkerLink, workerLink } from '@svc/core/processes'
+import { freePort, type WorkerLink, workerLink } from '@svc/core/processes'
 import { releaseDead } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
+import { withPortOwner } from './port-owner.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
-import { findSettings, hostOptions, sourcesOf } from './settings.ts'
+import { hostOptions } from './host-options.ts'
+import { findSettings, sourcesOf } from './settings.ts'
+import { workersPlugin } from './workers-plugin.ts'
 
 /** What the supervisor tells each worker. */
 export interface WorkerTask {
   readonly serverId: string
+  /** When the server began, in Unix milliseconds. */
+  readonly startedAt: number
   readonly home: string
   readonly options: ServeOptions
 }
@@ -18,56 +23,96 @@ export interface WorkerReport {
   readonly address: { readonly host: string; readonly port: number; readonly url: string } | undefined
   readonly workers: number
   readonly drainLimitMs: number
+  /** Milliseconds that requests have to end after a reload. */
+  readonly swapLimitMs: number
+  readonly hangLimitMs: number
   /** The files and layers that the configuration came from. */
   readonly sources: readonly string[]
+  /** With `--watch`: files and folders that this host was made of. */
+  readonly watch: readonly string[]
   readonly host: HostReport
 }
 
 /** Starts the host of one worker and reports; ends it when the supervisor says so. */
-export async function work(task: string): Promise<void> {
+export async function work(text: string): Promise<void> {
   const link = workerLink()
   // The terminal and service managers signal the whole group: the supervisor decides, workers drain when it says so.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-  const { serverId, home, options } = JSON.parse(task) as WorkerTask
-  const log = openLog(process.stdout, options.json === true)
+  const task = JSON.parse(text) as WorkerTask
+  const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   try {
-    const config = await findSettings(withTakenPort(options), { home, cwd: process.cwd(), env: process.env })
-    const host = await startHost({ ...hostOptions(config, home), serverId, log: { destination: log.destination } })
+    const config = await settingsFor(task)
+    const host = await startWorker(config, task, link, log)
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
-    await releaseDead(host, serverId, home)
-    await serveUntilDrained(link, host, config, log)
+    await releaseDead(host, task.serverId, task.home)
+    await serveUntilDrained(link, host, config, task, log)
   } catch (error) {
-    await link.failed(error)
+    await link.failed(await withPortOwner(error, task.home))
     await log.end()
     process.exit(1)
   }
 }
 
-const withTakenPort = (options: ServeOptions): ServeOptions => {
-  const port = process.env[TAKEN_PORT]
-  return port === undefined ? options : { ...options, port: Number(port) }
+/** The configuration; where it says "any port", all workers take the one that the first of them finds. */
+async function settingsFor({ home, options }: WorkerTask): Promise<Config> {
+  const place = { home, cwd: process.cwd(), env: process.env }
+  const config = await findSettings(options, place)
+  if (Number(get(config.value, ['server', 'port']) ?? DEFAULT_PORT) !== 0) return config
+  const host = get(config.value, ['server', 'host'])
+  const port = Number(process.env[TAKEN_PORT] ?? (await freePort(typeof host === 'string' ? host : LOOPBACK).catch(() => 0)))
+  return findSettings({ ...options, port }, place)
 }
 
-async function serveUntilDrained(link: WorkerLink, host: RunningHost, config: Config, log: LogOutput): Promise<void> {
-  link.onDrain(async () => {
-    await host.close().catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
+const DEFAULT_PORT = 8080
+const LOOPBACK = '127.0.0.1'
+
+function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
+  const { home, serverId, startedAt } = task
+  const workers = { name: 'workers', use: workersPlugin(link.peers, serverId) }
+  return startHost({
+    ...hostOptions(config, home),
+    plugins: [...config.plugins, workers],
+    serverId,
+    startedAt,
+    log: { destination: log.destination },
+  })
+}
+
+async function serveUntilDrained(
+  link: WorkerLink,
+  host: RunningHost,
+  config: Config,
+  task: WorkerTask,
+  log: LogOutput
+): Promise<void> {
+  link.onDrain(async wish => {
+    await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
-  await link.ready(await reportOf(host, config))
+  await link.ready(await reportOf(host, config, task))
 }
 
-async function reportOf(host: RunningHost, config: Config): Promise<WorkerReport> {
-  const seconds = Number(get(config.value, ['server', 'shutdown_timeout']) ?? 30)
+async function reportOf(host: RunningHost, config: Config, { home, options }: WorkerTask): Promise<WorkerReport> {
+  const number = (section: string, key: string, fallback: number) => Number(get(config.value, [section, key]) ?? fallback)
+  const turnMs = number('chat', 'queue_timeout_ms', 30_000) + number('chat', 'timeout_ms', 120_000)
   return {
     address: await addressOf(host),
-    workers: Number(get(config.value, ['server', 'workers']) ?? 1),
-    drainLimitMs: seconds * 1000 + CLOSE_MS,
+    workers: number('server', 'workers', 1),
+    drainLimitMs: number('server', 'shutdown_timeout', 30) * 1000 + CLOSE_MS,
+    swapLimitMs: Math.max(turnMs, number('chat', 'tool_timeout_ms', 60_000)),
+    hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
     sources: sourcesOf(config),
+    watch: options.watch === true ? await watched(config, home) : [],
     host: host.report(),
   }
+}
+
+async function watched(config: Config, home: string): Promise<string[]> {
+  const { placesOf } = await import('./watch-places.ts')
+  return placesOf(config, home)
 }
 
 /** What a host may need to close once its requests are answered. */

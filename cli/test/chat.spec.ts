@@ -72,7 +72,15 @@ describe('svc chat without a server', () => {
     expect(second[0]).to.include({ type: 'start', conversation_id: id })
     const { code, err } = await place.svc(['chat', '--conversation', 'conv_unknown', 'three'])
     expect(code).to.equal(1)
-    expect(err).to.match(/^CONVERSATION_UNKNOWN/)
+    expect(err).to.match(/^INVALID_VALUE\n  conversation_id not found\n/)
+  })
+
+  it('says who there is when a provider or model is unknown', async () => {
+    await using place = await makePlace()
+    const provider = await place.svc(['chat', '--provider', 'nope', 'hi'])
+    expect(provider.err).to.equal('PROVIDER_NOT_FOUND\n  there is no provider "nope"\n  one of: local\n')
+    const model = await place.svc(['chat', '--model', 'nope', 'hi'])
+    expect(model.err).to.contain('MODEL_NOT_FOUND\n').and.contain('one of: local-1, local-small\n')
   })
 
   it('ends with 1 when the turn fails, also for programs', async () => {
@@ -122,6 +130,39 @@ describe('svc chat without a server', () => {
   })
 })
 
+describe('svc chat, with a server and without', () => {
+  /** Takes out what no two turns have in common. */
+  const common = ({
+    timestamp: _at,
+    request_id: _request,
+    conversation_id: _id,
+    duration_ms: _ms,
+    ...rest
+  }: Record<string, unknown>) => rest
+  const asks: [string, string[]][] = [
+    ['tool calls', ['/tool current_time {"timezone": "nowhere"}']],
+    ['a provider that fails before its answer', ['/fail overloaded']],
+    ['a provider that fails within its answer', ['one two three\n/fail network after 2']],
+    ['a message that is too long for the model', ['/fail context_too_long']],
+    ['an unknown conversation', ['--conversation', 'conv_nope', 'hi']],
+  ]
+
+  it('tells events and errors in the same terms', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    for (const [what, args] of asks) {
+      const [local, remote] = await Promise.all(
+        [['--local'], ['--url', server.url]].map(async way => {
+          const { code, out } = await place.svc(['chat', '--json', ...way, ...args])
+          return { code, events: eventsOf(out).map(event => common({ ...event })) }
+        })
+      )
+      expect(local, what).to.deep.equal(remote)
+    }
+    await server.end()
+  })
+})
+
 describe('svc chat with a server', () => {
   it('finds the one that runs, and keeps its conversation there', async () => {
     await using place = await makePlace()
@@ -143,7 +184,9 @@ describe('svc chat with a server', () => {
     const server = await place.serve()
     const { code, err } = await place.svc(['chat', '--url', server.url, '--model', 'nope', 'hi'])
     expect(code).to.equal(1)
-    expect(err).to.match(/^MODEL_NOT_FOUND/)
+    expect(err)
+      .to.match(/^MODEL_NOT_FOUND/)
+      .and.contain('one of: local-1, local-small')
     await server.end()
   })
 

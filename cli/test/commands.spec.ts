@@ -71,13 +71,72 @@ describe('a command of a plugin', () => {
     expect(await place.svc(['weather', 'now', 'mode'])).to.include({ code: 0, out: 'review\n', err: '' })
   })
 
-  it('cannot take the name of one of svc, and says what is wrong with its module', async () => {
+  it('says what is wrong with its module', async () => {
     await using place = await makePlace()
     await place.write('svc.config.json', withWeather)
-    expect((await place.svc(['serve', '--help'])).out).to.contain('Run the server')
     const { code, err } = await place.svc(['broken'])
     expect(code).to.equal(1)
     expect(err).to.match(/^COMMAND_BROKEN {2}svc-plugin-weather/)
+  })
+
+  it('cannot take the name of one of svc or of another plugin, nor lack its module, and nothing of it has run', async () => {
+    await using place = await makePlace()
+    const manifest = (name: string, commands: object, more: object = {}) =>
+      place.write(
+        `${name}/package.json`,
+        JSON.stringify({
+          name,
+          type: 'module',
+          main: 'index.js',
+          svc: { api: 1, kind: 'tool', contributes: { commands, ...more } },
+        })
+      )
+    await manifest('one', { serve: { summary: 's', module: './run.js' }, tell: { summary: 't', module: './run.js' } })
+    await manifest('two', { tell: { summary: 't', module: './gone.js' } }, { tool: ['x'] })
+    for (const name of ['one', 'two']) {
+      await place.write(`${name}/index.js`, 'export default { requires: {}, optional: {}, setup() {} }')
+      await place.write(`${name}/run.js`, 'throw new Error("it ran")')
+    }
+    await place.write('svc.config.json', JSON.stringify({ plugins: ['./one', './two'] }))
+    expect((await place.svc(['serve', '--help'])).out).to.contain('Run the server')
+    const { code, err } = await place.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^COMMAND_TAKEN {2}one\n {2}has the command "serve", a name that svc has already {3}\(package\.json:1\)/m)
+      .and.match(/^COMMAND_TAKEN {2}two\n {2}has the command "tell", a name that one has already/m)
+      .and.match(/^COMMAND_MODULE_MISSING {2}two\n {2}.*\.\/gone\.js/m)
+      .and.match(/^SLOT_UNKNOWN {2}two\n.*\n {2}did you mean "tools"\?/m)
+      .and.not.contain('it ran')
+  })
+
+  it('is found through the file that --config names, before and behind it, in help too', async () => {
+    await using place = await makePlace()
+    await place.write('else/where.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
+    const file = 'else/where.json'
+    expect(await place.svc(['weather', 'now', 'Oslo'])).to.include({ code: 2 })
+    for (const args of [
+      ['-c', file, 'weather', 'now', 'mode'],
+      ['weather', 'now', 'mode', '--config', file],
+      ['weather', '-c', file, 'now', 'mode'],
+      [`--config=${file}`, 'weather', 'now', 'mode'],
+    ])
+      expect(await place.svc(args), args.join(' ')).to.include({ code: 0, out: 'review\n', err: '' })
+    expect((await place.svc(['weather', 'now', '-c', file, '--', '-c', 'x'])).out).to.match(/^sunny in (-- )?-c x\n$/)
+    for (const args of [
+      ['-c', file],
+      ['--help', '-c', file],
+      ['-c', file, '--help'],
+    ])
+      expect((await place.svc(args)).out, args.join(' ')).to.contain('weather')
+    expect((await place.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('Tell the weather')
+    expect((await place.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
+  })
+
+  it('says what is wrong with the file that --config names', async () => {
+    await using place = await makePlace()
+    const { code, err } = await place.svc(['weather', 'now', '-c', 'gone.yaml'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^CONFIG_UNREADABLE\n {2}this file does not exist {3}\(gone\.yaml\)/)
   })
 })
 
@@ -95,6 +154,17 @@ interface Tree {
 }
 
 describe('svc plugins', () => {
+  it('notes what a manifest declares and the plugin has not added', async () => {
+    await using place = await makePlace()
+    const svc = { api: 1, kind: 'tool', contributes: { tools: ['umbrella', 'rain_*'] } }
+    await place.write('shy/package.json', JSON.stringify({ name: 'shy', type: 'module', main: 'index.js', svc }))
+    await place.write('shy/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
+    await place.write('svc.config.json', '{ "plugins": ["./shy"] }')
+    const { code, out } = await place.svc(['plugins'])
+    expect(code).to.equal(0)
+    expect(out).to.match(/declared, but not added: tools: umbrella$/m)
+  })
+
   it('starts the configured plugins where no server runs, but nothing that listens', async () => {
     await using place = await makePlace()
     await place.write('svc.config.json', withWeather)

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { makePlace } from './support/svc.ts'
 
@@ -25,6 +27,9 @@ describe('svc config show', () => {
     await place.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 7\n')
     await place.write('svc.config.json', '{ "server": { "port": 2 } }')
     await place.write('other.yaml', 'server:\n  port: 4\n')
+    expect(rowOf((await place.svc(['config', 'show', '--json'])).out, 'server.body_limit')?.source).to.equal(
+      `${place.home}/svc.config.yaml:3`
+    )
     const usual = (await place.svc(['config', 'show', '--json'])).out
     expect([rowOf(usual, 'server.port')?.value, rowOf(usual, 'server.body_limit')?.value]).to.deep.equal([2, 7])
     const other = (await place.svc(['config', 'show', '--json', '--config', 'other.yaml'])).out
@@ -62,7 +67,34 @@ describe('svc config show', () => {
     const { plugins } = JSON.parse((await place.svc(['config', 'show', '--json'])).out) as Shown
     expect(plugins.map(one => one.name)).to.not.include('@svc/plugin-metrics')
     expect(plugins.find(one => one.name === '@svc/plugin-store-memory')?.source).to.equal('svc.config.yaml')
-    expect((await place.svc(['config', 'show', 'nonsense'])).code).to.equal(1)
+    const unknown = await place.svc(['config', 'show', 'server.prot'])
+    expect(unknown.code).to.equal(1)
+    expect(unknown.err)
+      .to.match(/^CONFIG_UNKNOWN_KEY/)
+      .and.contain('did you mean "server.port"?')
+  })
+
+  it('says of a documented key that it is not set, and what it does', async () => {
+    await using place = await makePlace()
+    const unset = await place.svc(['config', 'show', 'selection.profile'])
+    expect(unset).to.include({ code: 0, out: 'selection.profile    not set  Profile at start\n' })
+    const section = JSON.parse((await place.svc(['config', 'show', 'workflows', '--json'])).out) as Shown
+    expect(section.values.map(row => [row.key, row.value, row.source])).to.deep.include(['workflows.roots', undefined, 'not set'])
+    const set = JSON.parse((await place.svc(['config', 'show', 'server.port', '--json', '--port', '5'])).out) as Shown
+    expect(set.values).to.deep.equal([
+      { key: 'server.port', value: 5, source: 'flags', description: 'Port to listen on; 0 takes a free one.' },
+    ])
+    expect((await place.svc(['config', 'show', 'providers.local.type'])).code).to.equal(0)
+  })
+
+  it('shows what is in force where one of several files cannot be read, and says so', async () => {
+    await using place = await makePlace()
+    await place.write('../home/svc.config.yaml', 'server: {')
+    await place.write('svc.config.yaml', 'server:\n  port: 1\n')
+    const { code, out, err } = await place.svc(['config', 'show', 'server.port'])
+    expect(code).to.equal(1)
+    expect(out).to.contain('svc.config.yaml:2')
+    expect(err).to.contain(`${place.home}/svc.config.yaml:1`)
   })
 })
 
@@ -93,6 +125,48 @@ describe('svc config check', () => {
     expect(told.ok).to.equal(false)
     expect(told.faults).to.have.length(4)
     expect(told.faults.map(fault => fault.where)).to.include('environment SVC_A__B')
+  })
+
+  it('reports profiles.yaml with all else, writes none, and ends with 1', async () => {
+    await using place = await makePlace()
+    expect((await place.svc(['config', 'check'])).code).to.equal(0)
+    expect(existsSync(join(place.home, 'profiles.yaml'))).to.equal(false)
+    await place.write('../home/profiles.yaml', 'default: none\nprofiles:\n  a: { temprature: 1 }\n  b: { temperature: 3 }\n')
+    await place.write(
+      'svc.config.yaml',
+      'plugins:\n  - no-such-plugin\n  - { use: b, optinal: true }\nserver:\n  port: x\ntols: {}\n'
+    )
+    const { code, out } = await place.svc(['config', 'check', '--json', '--profile', 'nope'])
+    expect(code).to.equal(1)
+    const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; mend: string; plugin?: string }[] }
+    const file = `${place.home}/profiles.yaml`
+    expect(faults.map(one => [one.code, one.where])).to.have.deep.members([
+      ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
+      ['PLUGIN_UNKNOWN', undefined],
+      ['PLUGIN_UNKNOWN', undefined],
+      ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:6'],
+      ['CONFIG_INVALID', 'svc.config.yaml:5'],
+      ['PROFILES_INVALID', `${file}:3`],
+      ['PROFILES_INVALID', `${file}:4`],
+      ['PROFILES_INVALID', `${file}:1`],
+      ['INVALID_VALUE', undefined],
+    ])
+    expect(faults.find(one => one.where === `${file}:3`)).to.include({
+      plugin: '@svc/plugin-selection',
+      mend: 'did you mean "temperature"?',
+    })
+    expect(faults.find(one => one.where === 'svc.config.yaml:6')?.mend)
+      .to.contain('did you mean "tools"?')
+      .and.contain('no-such-plugin')
+  })
+
+  it('refuses two files in one folder, and names both', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  port: 1\n')
+    await place.write('svc.config.json', '{}')
+    const { code, err } = await place.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^CONFIG_AMBIGUOUS\n {2}svc\.config\.json and svc\.config\.yaml lie in one folder/)
   })
 
   it('names a plugin that cannot be found', async () => {

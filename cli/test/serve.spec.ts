@@ -150,6 +150,19 @@ describe('svc serve that cannot start', () => {
       .and.match(/^PORT_TAKEN/m)
   })
 
+  it('says that the port is taken by a server of this very home', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const { port } = new URL(server.url)
+    const { code, err } = await place.svc(['serve', '--port', port])
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^PORT_TAKEN {2}@svc\/plugin-http/m)
+      .and.contain(`is in use by a server of this svc home (process ${server.process.pid})`)
+      .and.contain('svc reload')
+    await server.end()
+  })
+
   it('reports every fault of the configuration with file and line, and ends with 1', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: many\n  hots: x\nchatt:\n  timeout_ms: 1\n')
@@ -159,11 +172,7 @@ describe('svc serve that cannot start', () => {
     expect(err).to.contain('did you mean "host"').and.contain('did you mean "chat"')
   })
 
-  const asked: [string, string[]][] = [
-    ['several workers', ['--workers', '4']],
-    ['TLS', ['--ssl-cert', 'a.pem', '--ssl-key', 'a.key']],
-    ['an MCP server', ['--mcp']],
-  ]
+  const asked: [string, string[]][] = [['an MCP server', ['--mcp']]]
   for (const [what, args] of asked) {
     it(`refuses ${what} with the mend while no plugin does it`, async () => {
       await using place = await makePlace()

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { makePlace } from './support/svc.ts'
 
 const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
 const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' ')
@@ -57,6 +58,21 @@ describe('svc on a terminal', () => {
     await tty.sees('You said: again', aborted)
     tty.type('\u0004')
     expect(await tty.code()).to.equal(0)
+  })
+
+  it('shows the server live on a screen of its own, and gives the terminal back at Ctrl-C', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const tty = await terminal(place.home, ['status', '--watch', '--interval', '0.2'])
+    await tty.sees('\u001b[?1049h\u001b[?25l')
+    const first = await tty.sees(server.url)
+    await fetch(`${server.url}/api/v1/modes`)
+    const second = await tty.sees('GET /api/v1/modes', first)
+    await tty.sees('\u001b[J\u001b[H', second)
+    tty.type('\u0003')
+    await tty.sees('\u001b[?25h\u001b[?1049l', second)
+    expect(await tty.code()).to.equal(0)
+    expect((await server.end()).code).to.equal(0)
   })
 
   it('writes readable log lines in colour', async () => {

@@ -1,5 +1,5 @@
-import { basename } from 'node:path'
-import { configUnknownKey, configUnreadable } from '../src/errors.ts'
+import { asSvcError, type SvcError } from '../src/svc-error.ts'
+import { configUnknownKey, configUnreadable } from './errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { Manifest } from '../src/manifest.ts'
 
@@ -8,7 +8,7 @@ export type ConfigTree = { [key: string]: unknown }
 
 /** One place that configuration came from. `line` finds a key in its file. */
 export interface Layer {
-  /** `defaults`, `environment`, `flags`, or the file's name. */
+  /** `defaults`, `environment`, `flags`, or the path of the file as a person finds it. */
   readonly name: string
   readonly file?: string
   readonly value: ConfigTree
@@ -37,6 +37,8 @@ export interface Config {
   readonly value: ConfigTree
   readonly plugins: readonly PluginEntry[]
   readonly layers: readonly Layer[]
+  /** What could not be read or taken: a host refuses to start with it, and tells it with all that is wrong besides. */
+  readonly problems: readonly SvcError[]
   /** The layer that set a key, heaviest first. */
   layerOf(keys: readonly string[]): Layer | undefined
   /** `svc.config.yaml:12`, `environment SVC_A__B`, `flags`; of the nearest key around it where the key itself is absent. */
@@ -47,12 +49,13 @@ export const isTree = (value: unknown): value is ConfigTree =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Merges layers, given from light to heavy: trees merge, lists and values are replaced, `plugins` merges by name. Keys of heavier layers come first. */
-export function mergeConfig(layers: readonly Layer[]): Config {
+export function mergeConfig(layers: readonly Layer[], unread: readonly SvcError[] = []): Config {
   const value: ConfigTree = {}
   for (const layer of layers.toReversed()) fill(value, layer.value)
   delete value.plugins
   const layerOf = (keys: readonly string[]) => layers.findLast(layer => has(layer.value, keys))
-  return { value, plugins: mergePlugins(layers), layers, layerOf, where: keys => whereOf(keys, layerOf) }
+  const { plugins, problems } = mergePlugins(layers)
+  return { value, plugins, layers, problems: [...unread, ...problems], layerOf, where: keys => whereOf(keys, layerOf) }
 }
 
 function fill(target: ConfigTree, source: ConfigTree) {
@@ -89,27 +92,41 @@ function whereOf(keys: readonly string[], layerOf: (keys: readonly string[]) => 
 function placeIn(layer: Layer, keys: readonly string[]): string {
   if (!layer.file) return [layer.name, layer.variable?.(keys)].filter(Boolean).join(' ')
   const line = layer.line?.(keys)
-  return line === undefined ? `${basename(layer.file)}, key ${keys.join('.')}` : `${basename(layer.file)}:${line}`
+  return line === undefined ? `${layer.name}, key ${keys.join('.')}` : `${layer.name}:${line}`
 }
 
-function mergePlugins(layers: readonly Layer[]): PluginEntry[] {
+function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'problems'> {
   const merged = new Map<unknown, PluginEntry>()
-  for (const layer of layers) {
-    const list = layer.value.plugins ?? []
-    if (!Array.isArray(list))
-      throw configUnreadable(
-        'plugins must be a list of package names, paths and { use, optional, enabled }',
-        placeIn(layer, ['plugins'])
-      )
-    for (const [at, ref] of (list as PluginRef[]).entries()) {
-      const entry = { ...(layer.file ? { from: layer.file } : {}), ...entryOf(ref, placeIn(layer, ['plugins', String(at)])) }
+  const problems: SvcError[] = []
+  for (const layer of layers)
+    for (const [at, ref] of listIn(layer, problems).entries()) {
+      const full = takeEntry(ref, placeIn(layer, ['plugins', String(at)]), problems)
+      if (full === undefined) continue
+      const entry = { ...(layer.file ? { from: layer.file } : {}), ...full }
       // two plugins of the program's own that have no name are still two
       const name = entry.name === undefined && isTree(entry.use) ? entry.use : nameOf(entry)
       // who names a plugin wants it, whatever a lighter list said
       merged.set(name, { ...merged.get(name), enabled: true, ...entry })
     }
+  return { plugins: [...merged.values()].filter(entry => entry.enabled !== false), problems }
+}
+
+function listIn(layer: Layer, problems: SvcError[]): readonly PluginRef[] {
+  const list = layer.value.plugins ?? []
+  if (Array.isArray(list)) return list as PluginRef[]
+  const what = 'plugins must be a list of package names, paths and { use, optional, enabled }'
+  problems.push(configUnreadable(what, placeIn(layer, ['plugins'])))
+  return []
+}
+
+/** An entry with a strange key is still an entry: what its plugin owns must not seem unknown. */
+function takeEntry(ref: PluginRef, where: string, problems: SvcError[]): PluginEntry | undefined {
+  try {
+    return entryOf(ref, where)
+  } catch (error) {
+    problems.push(asSvcError(error, 'CONFIG_INVALID'))
+    return isTree(ref) && 'use' in ref ? (ref as unknown as PluginEntry) : undefined
   }
-  return [...merged.values()].filter(entry => entry.enabled !== false)
 }
 
 const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from']

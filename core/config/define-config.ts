@@ -1,6 +1,6 @@
 import type { ConfigTree, PluginRef } from './config.ts'
 import type { Plugin } from '../src/plugin.ts'
-import type { KernelConfig } from './sections.ts'
+import type { KernelConfig } from './kernel.ts'
 
 type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T
 type Nest<Path extends string, T> = Path extends `${infer Head}.${infer Rest}`

@@ -4,9 +4,11 @@ import { basename, dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { withHostPackages } from './host-packages.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
-import { codeOf, configUnreadable, messageOf } from '../src/errors.ts'
+import { shownPath } from './home.ts'
+import { asSvcError, codeOf, messageOf, type SvcError } from '../src/svc-error.ts'
+import { configAmbiguous, configUnreadable } from './errors.ts'
 
-/** The places a folder may keep its configuration in, first come, first taken. */
+/** The files a folder may keep its configuration in: one of them. */
 export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
 
 /** Where to look for configuration. */
@@ -24,92 +26,111 @@ export interface FindOptions {
 
 /**
  * Finds and merges configuration; growing weight: defaults, the home's file, the project's (nearest upward, or `file`), environment, flags.
- * Throws CONFIG_UNREADABLE with file and line.
+ * What cannot be read stands in `problems`, with file and line: a host refuses to start with it.
  */
 export async function findConfig(options: FindOptions): Promise<Config> {
   const { home, cwd, file, env = {}, flags = {}, defaults = {} } = options
-  const own = await searchFolder(home)
-  const project = file ? await loadFile(resolve(cwd, file)) : await searchUpward(cwd)
+  const reader = createReader(path => shownPath(path, cwd, home))
+  const own = await reader.inFolder(home)
+  const project = file ? await reader.read(resolve(cwd, file)) : await reader.upward(cwd, home)
   const files = [own, project?.file === own?.file ? undefined : project].filter(layer => layer !== undefined)
-  return mergeConfig([{ name: 'defaults', value: defaults }, ...files, envLayer(env), { name: 'flags', value: flags }])
+  const layers = [{ name: 'defaults', value: defaults }, ...files, envLayer(env), { name: 'flags', value: flags }]
+  return mergeConfig(layers, reader.problems)
 }
 
-async function searchUpward(from: string): Promise<Layer | undefined> {
-  const found = await searchFolder(from)
-  const parent = dirname(from)
-  return found ?? (parent === from ? undefined : searchUpward(parent))
+/** How a file is named to a person. */
+type Show = (file: string) => string
+
+interface Reader {
+  readonly problems: readonly SvcError[]
+  read(file: string): Promise<Layer | undefined>
+  /** The file of a folder; two of them in one would make one silently win, here another than there. */
+  inFolder(folder: string): Promise<Layer | undefined>
+  /** The nearest upward; the home's own file is read already. */
+  upward(from: string, home: string): Promise<Layer | undefined>
 }
 
-async function searchFolder(folder: string): Promise<Layer | undefined> {
-  // most folders on the way up hold nothing: cosmiconfig is loaded only for one that does
-  if (!CONFIG_FILES.some(name => existsSync(join(folder, name)))) return undefined
-  const found = await (await explorer()).search(folder)
-  return found ? layerIn(found) : undefined
+function createReader(show: Show): Reader {
+  const problems: SvcError[] = []
+  const read = async (file: string) => {
+    try {
+      return await loadFile(file, show)
+    } catch (error) {
+      problems.push(asSvcError(error, 'CONFIG_UNREADABLE'))
+      return undefined
+    }
+  }
+  const inFolder = async (folder: string): Promise<Layer | undefined> => {
+    const [first, ...others] = filesIn(folder)
+    if (others.length > 0) problems.push(configAmbiguous([first!, ...others].map(show)))
+    return first === undefined ? undefined : read(first)
+  }
+  const upward = async (from: string, home: string): Promise<Layer | undefined> => {
+    if (filesIn(from).length > 0) return from === home ? undefined : inFolder(from)
+    return dirname(from) === from ? undefined : upward(dirname(from), home)
+  }
+  return { problems, read, inFolder, upward }
 }
 
-async function loadFile(file: string): Promise<Layer> {
-  if (!existsSync(file)) throw configUnreadable('this file does not exist', file)
-  if (!(extname(file) in LOADERS)) throw configUnreadable(`this is none of the forms ${Object.keys(LOADERS).join(', ')}`, file)
-  return layerIn((await (await explorer()).load(file)) ?? { filepath: file, config: undefined })
-}
+const filesIn = (folder: string) => CONFIG_FILES.map(name => join(folder, name)).filter(file => existsSync(file))
 
-/** An empty file is a configuration without keys. */
-const layerIn = ({ filepath, config }: { filepath: string; config: unknown }): Layer =>
-  (config as Layer | undefined) ?? { name: basename(filepath), file: filepath, value: {} }
-
-async function explorer() {
+async function loadFile(file: string, show: Show): Promise<Layer> {
+  const loaders = loadersFor(show)
+  if (!existsSync(file)) throw configUnreadable('this file does not exist', show(file))
+  if (!(extname(file) in loaders))
+    throw configUnreadable(`this is none of the forms ${Object.keys(loaders).join(', ')}`, show(file))
+  // most folders hold nothing: cosmiconfig is loaded only for one that does
   const { cosmiconfig } = await import('cosmiconfig')
-  const options = {
-    searchPlaces: CONFIG_FILES,
-    ignoreEmptySearchPlaces: false,
-    searchStrategy: 'none',
-    cache: false,
-    loaders: LOADERS,
-  } as const
-  return cosmiconfig('svc', options)
+  const found = await cosmiconfig('svc', { searchStrategy: 'none', cache: false, loaders }).load(file)
+  // an empty file is a configuration without keys
+  return (found?.config as Layer | undefined) ?? { name: show(file), file, value: {} }
 }
 
-const LOADERS = {
-  '.ts': readModule,
-  '.mts': readModule,
-  '.js': readModule,
-  '.mjs': readModule,
-  '.json': readText,
-  '.yaml': readText,
-  '.yml': readText,
+function loadersFor(show: Show) {
+  const readModule = (file: string) => moduleLayer(file, show(file))
+  const readText = (file: string, content: string) => textLayer(file, content, show(file))
+  return {
+    '.ts': readModule,
+    '.mts': readModule,
+    '.js': readModule,
+    '.mjs': readModule,
+    '.json': readText,
+    '.yaml': readText,
+    '.yml': readText,
+  }
 }
 
-async function readText(file: string, content: string): Promise<Layer> {
+async function textLayer(file: string, content: string, name: string): Promise<Layer> {
   const { readLines } = await import('./lines.ts')
   const lines = readLines(content)
   const [error] = lines.errors
-  if (error) throw configUnreadable(error.message, `${basename(file)}:${error.line}`)
-  return layerOf(file, lines.value ?? {}, keys => lines.line(keys))
+  if (error) throw configUnreadable(error.message, `${name}:${error.line}`)
+  return layerOf(file, name, lines.value ?? {}, keys => lines.line(keys))
 }
 
-async function readModule(file: string): Promise<Layer> {
+async function moduleLayer(file: string, name: string): Promise<Layer> {
   try {
     // the module cache would answer with the first version for ever
     const url = `${pathToFileURL(file).href}?v=${versionOf(file)}`
     const module = (await withHostPackages(() => import(url))) as { default?: unknown }
-    return layerOf(file, module.default)
+    return layerOf(file, name, module.default)
   } catch (error) {
     if (codeOf(error)?.startsWith('CONFIG_')) throw error
-    throw configUnreadable(messageOf(error), whereInStack(error, file))
+    throw configUnreadable(messageOf(error), whereInStack(error, file, name))
   }
 }
 
 const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).size}`
 
-function layerOf(file: string, value: unknown, line?: Layer['line']): Layer {
-  if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', basename(file))
-  return { name: basename(file), file, value, ...(line ? { line } : {}) }
+function layerOf(file: string, name: string, value: unknown, line?: Layer['line']): Layer {
+  if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', name)
+  return { name, file, value, ...(line ? { line } : {}) }
 }
 
-function whereInStack(error: unknown, file: string): string {
+function whereInStack(error: unknown, file: string, name: string): string {
   const place = (error as Error).stack?.split('\n').find(line => line.includes(basename(file)))
   const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1]
-  return line ? `${basename(file)}:${line}` : basename(file)
+  return line ? `${name}:${line}` : name
 }
 
 /** `SVC_SERVER__PORT=9000` is `server.port`; only names with `__` count. The value is JSON if it parses, else text. */
@@ -151,5 +172,5 @@ export function put(tree: ConfigTree, keys: readonly string[], value: unknown) {
 
 /** A project's own text, with the line of each key: for other files that people write (profiles). Throws CONFIG_UNREADABLE. */
 export async function readConfigFile(file: string): Promise<Layer> {
-  return readText(file, await readFile(file, 'utf8'))
+  return textLayer(file, await readFile(file, 'utf8'), shownPath(file))
 }

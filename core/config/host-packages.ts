@@ -1,5 +1,5 @@
 import { registerHooks } from 'node:module'
-import { codeOf } from '../src/errors.ts'
+import { codeOf } from '../src/svc-error.ts'
 
 const HOST_PACKAGE = /^@svc\/(core|cli)(\/|$)/
 

@@ -61,6 +61,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   items: (items, value) =>
     !Array.isArray(items) && (!Array.isArray(value) || value.every(item => surelyFits(items as JsonSchema, item))),
   required: (names, value) => !isTree(value) || (names as string[]).every(name => has(value, name)),
+  dependencies: (needs, value) =>
+    !isTree(value) ||
+    Object.entries(needs as Words).every(
+      ([name, others]) => !has(value, name) || (Array.isArray(others) && others.every(other => has(value, String(other))))
+    ),
   properties: (properties, value) =>
     !isTree(value) || Object.entries(properties as Words).every(([name, json]) => propertyFits(value, name, json as JsonSchema)),
   additionalProperties: (json, value, { properties = {} }) =>

@@ -1,6 +1,9 @@
 import { type Config, type ConfigTree, get, isTree } from './config.ts'
-import { configInvalid, configUnknownKey, reservedAsked, type SvcError } from '../src/errors.ts'
+import { configInvalid, configUnknownKey, reservedAsked } from './errors.ts'
+import type { SvcError } from '../src/svc-error.ts'
 import type { Plugin } from '../src/plugin.ts'
+import { KERNEL_SCHEMA, type KernelConfig } from './kernel.ts'
+import { nearest } from './nearest.ts'
 import { type Fault, type JsonSchema, pathOf, schema, type Schema, show } from './schema.ts'
 
 /** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
@@ -35,40 +38,6 @@ interface Owner {
 }
 
 const keysOf = (path: string) => path.split('.')
-
-/** The parts of the configuration that the kernel itself owns. */
-export interface KernelConfig {
-  host: { setup_timeout_ms: number; tap_timeout_ms: number; close_timeout_ms: number }
-  log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
-}
-const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
-export const KERNEL_SCHEMA = schema<KernelConfig>({
-  type: 'object',
-  properties: {
-    host: {
-      type: 'object',
-      default: {},
-      additionalProperties: false,
-      properties: {
-        setup_timeout_ms: ms(10_000, 'Milliseconds that the setup of a plugin may take.'),
-        tap_timeout_ms: ms(5_000, 'Milliseconds that a tap of a hook may take, unless it asked for a limit of its own.'),
-        close_timeout_ms: ms(10_000, 'Milliseconds that each undo of a plugin may take at close.'),
-      },
-    },
-    log: {
-      type: 'object',
-      default: {},
-      additionalProperties: false,
-      properties: {
-        level: {
-          enum: ['debug', 'info', 'warn', 'error', 'silent'],
-          default: 'info',
-          description: 'The least level that is written to the log.',
-        },
-      },
-    },
-  },
-})
 
 export interface Sections {
   readonly kernel: KernelConfig
@@ -142,7 +111,7 @@ function typeOf(entry: string, value: unknown): string {
 }
 
 function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly string[], owners: readonly Owner[]): Seat {
-  const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? {}, keys, owners)
+  const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
   const faults = plugin.config ? plugin.config.check(value) : noConfig(value)
   return {
@@ -150,9 +119,20 @@ function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly str
     plugin,
     place: 0,
     config: deepFreeze(value),
-    problems: faults.map(fault => faultError(config, name, keys, fault)),
+    problems: faults.map(fault => faultError(config, name, keys, plugin.instances === undefined ? fault : inEntry(fault))),
   }
 }
+
+/** What an absent section is: an object to fill in, or the one value that its schema names. */
+const defaultOf = ({ config }: Plugin): unknown => (typeof config?.json === 'object' ? config.json.default : undefined) ?? {}
+
+/** The keys of an entry that say whose it is, and are no part of that plugin's schema. */
+const ENTRY_KEYS = ['type', 'enabled']
+
+const inEntry = (fault: Fault): Fault =>
+  fault.keyword === 'unknown' && fault.keys.length === 1
+    ? { ...fault, allowed: [...(fault.allowed ?? []), ...ENTRY_KEYS] }
+    : fault
 
 function withoutEntryKeys(entry: ConfigTree): ConfigTree {
   const { type: _type, enabled: _enabled, ...rest } = entry
@@ -206,8 +186,17 @@ function unknownTypes(config: Config, plugins: readonly { name: string; plugin: 
     if (!isTree(entries)) return []
     const named = Object.entries(entries).filter(([entry]) => !isDefault(config, [...keysOf(section), entry]))
     const strange = named.filter(([entry, value]) => !types.includes(typeOf(entry, value)))
-    return strange.map(([entry, value]) => unknownType(config, [...keysOf(section), entry], typeOf(entry, value), types))
+    return strange.map(([entry, value]) => {
+      const keys = [...keysOf(section), entry]
+      return mistyped(config, keys, value) ?? unknownType(config, keys, typeOf(entry, value), types)
+    })
   })
+}
+
+/** An entry without a type that has a key which is nearly that word. */
+function mistyped(config: Config, keys: string[], value: unknown): SvcError | undefined {
+  const near = isTree(value) && value.type === undefined ? Object.keys(value).find(key => nearest(key, ['type'])) : undefined
+  return near === undefined ? undefined : configUnknownKey([...keys, near].join('.'), ENTRY_KEYS, config.where([...keys, near]))
 }
 
 function unknownType(config: Config, keys: string[], type: string, types: string[]): SvcError {

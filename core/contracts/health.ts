@@ -13,7 +13,12 @@ export interface CheckReport {
 /** A part that can be asked how it is. Answers from a cache where probing costs; never a billed call. */
 export interface Check {
   probe(use: Use): Promise<CheckReport>
+  /**
+   * A look at everything, as long as it takes: for `svc doctor`. Without it, `probe` is all there is. Of what is kept on a disk, `detail` tells `path` and
+   * `free_bytes`.
+   */
+  examine?(use: Use): Promise<CheckReport>
 }
 
 /** Checks by the word under which `/health` shows them: `database`, `providers`, `cache`. */
-export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call' } })
+export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call', examine: 'call' } })

@@ -64,12 +64,14 @@ export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: '
 export interface AuthScheme {
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
+  /** Called once before the server opens, where authentication is on: what it throws (no key in the environment, no such issuer) fails the start. */
+  prepare?(use: Use): Promise<void>
   authenticate(
     request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
     use: Use
   ): Promise<{ readonly id: string; readonly scopes: readonly string[] } | undefined>
 }
-export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', { api: 1, methods: { authenticate: 'call' } })
+export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', { api: 1, methods: { prepare: 'call', authenticate: 'call' } })
 
 /** A request that has been answered. `route` is the template, `''` where none matched. */
 export interface RequestDone {

@@ -85,6 +85,8 @@ export interface ModelRequest {
   readonly maxTokens?: number
   /** The reply is to be JSON of this schema. */
   readonly responseSchema?: JsonSchema
+  /** Nobody reads along: the text may come in as few pieces as the provider likes. */
+  readonly gathered?: boolean
 }
 
 /** Tokens of one model call; `cached` is part of `input`, `reasoning` part of `output`. */

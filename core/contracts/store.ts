@@ -112,6 +112,29 @@ export interface LeaseRequest {
   readonly waitMs: number
 }
 
+/**
+ * A window of a count: it begins with the first hit, lasts so long and is then forgotten. It is known by its place in the list (1 to 16 windows): one whose
+ * length or limit has changed since the last call keeps its hits.
+ */
+export interface CountWindow {
+  /** Milliseconds. */
+  readonly ms: number
+  /** At most so many hits. */
+  readonly limit: number
+}
+/** How a window stands after a hit, or after the hit that it refused. */
+export interface CountState {
+  readonly count: number
+  /** Unix milliseconds at which it ends. */
+  readonly endsAt: number
+}
+/** `counted` is false when a window was full: then no window has counted the hit. */
+export interface Counted {
+  readonly counted: boolean
+  /** In the order of the windows asked. */
+  readonly windows: readonly CountState[]
+}
+
 /** A record of a watched collection that changed, as soon as it is known; `value` is absent and `version` 0 when it was deleted. */
 export interface StoreChange {
   readonly collection: string
@@ -146,6 +169,11 @@ export interface Store {
   /** Gives back all leases of holders that begin with `holderPrefix`: for a process that died. */
   releaseHolder(holderPrefix: string, use: Use): Promise<void>
   /**
+   * Counts one hit under `key` in all of these windows, or in none if one is full: exact for all processes that share the store. Outlives every process;
+   * needs no fsync, so that a power cut may forget the last hits. A store may forget the windows that were begun first when it has more than a million.
+   */
+  count(key: string, windows: readonly CountWindow[], use: Use): Promise<Counted>
+  /**
    * Changes of a watched collection from now on, of all processes; may skip intermediate versions of one key, never the last. Ends with the signal;
    * a reader that falls too far behind gets STORE_UNAVAILABLE.
    */
@@ -166,6 +194,7 @@ export const Store = defineService<Store>('store', {
     renew: 'call',
     release: 'call',
     releaseHolder: 'call',
+    count: 'call',
     watch: 'stream',
     probe: 'call',
   },

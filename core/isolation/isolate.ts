@@ -15,6 +15,7 @@ import { createBackoff } from '../processes/backoff.ts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { notIsolable } from '../processes/errors.ts'
 import { type IsolatedProcess, type IsolatedRef, type IsolateOptions, startProcess } from './isolated-process.ts'
+import { createLentUses, type LentUses } from './lent-uses.ts'
 import { type Description, hooksToken, type Level, Outside, Shell, Tapped } from './contract.ts'
 
 /**
@@ -122,43 +123,49 @@ async function furnish(
 ): Promise<Record<string, Method>> {
   const { provides } = plugin
   const removals = new Map<string, () => void>()
+  const uses = createLentUses(plugin.ref.name)
   channel.signal.addEventListener('abort', () => removals.forEach(remove => remove()), { once: true })
-  channel.offer('outside', Outside, outsideOf(plugin, scope, channel, removals))
-  channel.offer<unknown>('hooks', hooksToken(provides), scope.hooks)
-  const services = offerServices(plugin, given, channel)
+  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, removals }))
+  channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
+  const services = offerServices(plugin, given, { channel, uses })
   for (const [key, token] of Object.entries(plugin.requires)) {
-    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, channel, removals)
+    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses, removals })
   }
   const { config, instance } = scope
   const setup = { config, ...(instance === undefined ? {} : { instance }), services }
   const only = await channel.reach('shell', Shell).setup(setup, systemUse(channel.signal))
-  return provides ? (channel.reach<unknown>('service', provides, { only }) as Record<string, Method>) : {}
+  return provides ? uses.lend(provides, channel.reach<unknown>('service', provides, { only }) as object) : {}
 }
 
-function offerServices({ requires, optional }: Isolated, given: Record<string, unknown>, channel: Channel): string[] {
+/** The line to the far side, and who may be asked for over it. */
+interface Border {
+  readonly channel: Channel
+  readonly uses: LentUses
+  /** What goes when the process goes, by path. */
+  readonly removals: Map<string, () => void>
+}
+
+function offerServices(
+  { requires, optional }: Isolated,
+  given: Record<string, unknown>,
+  { channel, uses }: Pick<Border, 'channel' | 'uses'>
+): string[] {
   const services = Object.entries({ ...requires, ...optional }).filter(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
-  for (const [key, token] of services) channel.offer<unknown>(`given.${key}`, token, given[key])
+  for (const [key, token] of services) channel.offer<unknown>(`given.${key}`, token, uses.guard(token, given[key] as object))
   return services.map(([key]) => key)
 }
 
 /** Shows a slot to the isolated side, now and after each change. */
-async function mirror(
-  key: string,
-  token: SlotToken,
-  view: SlotView<unknown>,
-  scope: Scope,
-  channel: Channel,
-  removals: Map<string, () => void>
-) {
+async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, scope: Scope, { channel, uses, removals }: Border) {
   const shell = channel.reach('shell', Shell)
   const offers = new Map<string, () => void>()
   const show = (name: string) => {
     const item = view.get(name)
     if (item === undefined) return []
     const path = `view.${key}.${name}`
-    offers.set(name, channel.offer(path, token, item))
+    offers.set(name, channel.offer<unknown>(path, token, uses.guard(token, item as object)))
     return [{ name, path, owner: view.owner(name) ?? '', methods: methodsOf(token, item), data: dataOf(token, item) }]
   }
   const tell = async ({ added, removed }: Pick<SlotChange, 'added' | 'removed'>) => {
@@ -172,7 +179,7 @@ async function mirror(
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks; all of it goes when its process goes. */
-function outsideOf(plugin: Isolated, scope: Scope, channel: Channel, removals: Map<string, () => void>): Outside {
+function outsideOf(plugin: Isolated, scope: Scope, { channel, uses, removals }: Border): Outside {
   const keep = (path: string, remove: () => void) => {
     removals.get(path)?.()
     removals.set(path, remove)
@@ -180,13 +187,14 @@ function outsideOf(plugin: Isolated, scope: Scope, channel: Channel, removals: M
   return {
     async add(slot, name, { path, methods, data = {} }) {
       const token: SlotToken = plugin.own(slot)
-      keep(path, scope.add(token, name, channel.reach(path, token, { only: methods, data })))
+      const item = channel.reach(path, token, { only: methods, data }) as object
+      keep(path, scope.add(token, name, { ...item, ...uses.lend(token, item) }))
     },
     async tap(hook, path, options) {
-      const far = channel.reach(path, Tapped)
+      const far = uses.lend(Tapped, channel.reach(path, Tapped))
       keep(
         path,
-        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap(value, use), options)
+        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap!(value, use), options)
       )
     },
     async remove(path) {

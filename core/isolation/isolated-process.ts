@@ -43,7 +43,7 @@ export interface IsolatedProcess {
 }
 
 // The build renames the entry with this file.
-const ENTRY = fileURLToPath(new URL(`./isolate-child${extname(import.meta.url)}`, import.meta.url))
+const ENTRY = fileURLToPath(new URL(`../isolation/isolate-child${extname(import.meta.url)}`, import.meta.url))
 const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
 
 export function startProcess(

@@ -7,8 +7,8 @@ import { codeOf } from '../src/errors.ts'
 import type { HostReport } from '../src/report.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
 import { type Channel, openChannel } from './channel.ts'
-import { serverAmbiguous, serverNone } from './errors.ts'
-import type { WorkerInfo } from './supervisor.ts'
+import { serverAmbiguous, serverNone, type WireError } from './errors.ts'
+import type { WorkerInfo } from '../supervisor/member.ts'
 import { socketTransport } from './wire.ts'
 
 /** A running server, as commands see it. */
@@ -23,6 +23,17 @@ export interface ServerInfo {
   readonly workers: readonly WorkerInfo[]
 }
 
+/** What came of a reload. */
+export interface ReloadResult {
+  /** Why nothing was reloaded: the old workers serve on. Empty when it was. */
+  readonly problems: readonly WireError[]
+  /** All workers: those that serve now, and those that end what they had begun. */
+  readonly workers: readonly WorkerInfo[]
+  readonly url: string
+  /** Milliseconds that the old ones have at most. */
+  readonly drainLimitMs: number
+}
+
 /** What commands may ask of a running server. */
 export interface Control {
   info(use: Use): Promise<ServerInfo>
@@ -30,8 +41,13 @@ export interface Control {
   report(use: Use): Promise<HostReport>
   /** Begins to stop it: drains, then ends. */
   stop(use: Use): Promise<void>
+  /** Brings up the next workers from what is on disk and lets the old ones drain; answers when the new ones serve, or cannot. */
+  reload(use: Use): Promise<ReloadResult>
 }
-export const Control = defineService<Control>('control', { api: 1, methods: { info: 'call', report: 'call', stop: 'call' } })
+export const Control = defineService<Control>('control', {
+  api: 1,
+  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call' },
+})
 
 export interface ControlSocket extends AsyncDisposable {
   readonly path: string

@@ -49,17 +49,6 @@ export const frameTooLarge = (bytes: number, most: number) =>
     mend: 'send it in pieces, as items',
   })
 
-export const workerEnded = (how: string) =>
-  svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, {
-    mend: 'its last lines, above or in the log, tell why',
-  })
-
-export const workerSlow = (ms: number) =>
-  svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, {
-    details: { ms },
-    mend: 'its log tells what it was waiting for',
-  })
-
 export const homeUnusable = (home: string, cause: unknown) =>
   svcError('HOME_UNUSABLE', `the svc home ${home} cannot be used: ${messageOf(cause)}`, {
     cause,
@@ -78,6 +67,17 @@ export const serverAmbiguous = (where: string, ports: readonly number[]) =>
     details: { ports },
     mend: `say which: --port ${ports[0]}`,
   })
+
+export const useForged = (plugin: string, principal: string, requestId: string) =>
+  svcError(
+    'USE_FORGED',
+    `asks in the name of "${principal.slice(0, 100)}" (request ${requestId.slice(0, 100)}), who is not waiting for it`,
+    {
+      plugin,
+      details: { principal: principal.slice(0, 100), requestId: requestId.slice(0, 100) },
+      mend: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemUse(scope.signal)',
+    }
+  )
 
 export const notIsolable = (plugin: string, slot: string) =>
   svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
@@ -101,6 +101,12 @@ const LONGEST_TEXT = 10_000
 /** An error as it crosses. One without a code becomes an INTERNAL_ERROR. */
 export function toWire(error: unknown): WireError {
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error).slice(0, LONGEST_TEXT), ...partsOf(error) }
+}
+
+/** The problems in an error that reports several, else the error itself, as they cross. */
+export function problemsToWire(error: unknown): WireError[] {
+  const { problems } = Object(error) as { problems?: unknown }
+  return (Array.isArray(problems) ? problems : [error]).map(toWire)
 }
 
 /** The error that crossed. The far side may lie: what is not of the form is left out. */

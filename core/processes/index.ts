@@ -4,10 +4,13 @@ export { copyPlain, findUnplain } from './plain.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
 
 // A running server
+export { fromWire, problemsToWire } from './errors.ts'
 export { ensureHome } from './home.ts'
-export { type SupervisorEvent, type SupervisorOptions, type SupervisorSettings, type SupervisorState } from './supervisor.ts'
-export { createSupervisor, type Supervisor, type WorkerInfo } from './supervisor.ts'
-export { freePort, type WorkerLink, workerLink } from './worker-link.ts'
+export { createSupervisor } from '../supervisor/supervisor.ts'
+export { type Reloaded, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '../supervisor/crew.ts'
+export { type WorkerInfo } from '../supervisor/member.ts'
+export { type PeerLine } from '../supervisor/peer-line.ts'
+export { type DrainWish, freePort, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export {
   Control,
   type ControlSocket,
@@ -16,5 +19,6 @@ export {
   type FoundServer,
   listenControl,
   reachServer,
+  type ReloadResult,
   type ServerInfo,
 } from './control.ts'

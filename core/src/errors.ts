@@ -1,12 +1,7 @@
-import { nearest } from '../config/nearest.ts'
+import { didYouMean } from '../config/nearest.ts'
 import { codeOf, messageOf, svcError, type SvcError } from './svc-error.ts'
 
 export * from './svc-error.ts'
-
-const didYouMean = (name: string, known: Iterable<string>) => {
-  const near = nearest(name, known)
-  return near ? `did you mean "${near}"?` : undefined
-}
 
 export const noSuchPath = (name: string, path: string) =>
   svcError('PLUGIN_UNKNOWN', `there is no file or folder ${path}`, {
@@ -104,23 +99,6 @@ export const serviceCycle = (path: readonly string[]) =>
     mend: 'make one of these services optional, or let one side tap a hook or read a slot instead',
   })
 
-export const configInvalid = (plugin: string | undefined, message: string, where: string | undefined, mend?: string) =>
-  svcError('CONFIG_INVALID', message, {
-    ...(plugin ? { plugin } : {}),
-    ...(where ? { where } : {}),
-    mend: mend ?? 'mend the value, or take the key out to get its default',
-  })
-
-export const configUnknownKey = (path: string, known: Iterable<string>, where: string | undefined) =>
-  svcError('CONFIG_UNKNOWN_KEY', `${path} is no known key`, {
-    ...(where ? { where } : {}),
-    details: { path },
-    mend: didYouMean(path.split('.').at(-1)!, known) ?? `known here: ${[...known].sort().join(', ') || 'nothing'}`,
-  })
-
-export const configUnreadable = (message: string, where: string) =>
-  svcError('CONFIG_UNREADABLE', message, { where, mend: 'mend the file; svc starts with none rather than a broken one' })
-
 /** Where it went wrong, in its own words or as the first line of its stack that is no package's and no part of Node. */
 function whereOf(cause: unknown): { where?: string } {
   const { where, stack = '' } = (cause ?? {}) as { where?: string; stack?: string }
@@ -131,6 +109,13 @@ function whereOf(cause: unknown): { where?: string } {
   const place = line && /([^/\\]+:\d+):\d+\)?$/.exec(line)?.[1]
   return place ? { where: place } : {}
 }
+
+export const checkFailed = (plugin: string, cause: unknown) =>
+  svcError('CHECK_FAILED', `its check of the configuration failed: ${messageOf(cause)}`, {
+    plugin,
+    cause,
+    mend: 'mend the plugin: a check answers what is wrong, and ends within host.setup_timeout_ms',
+  })
 
 export const setupFailed = (plugin: string, cause: unknown) =>
   svcError('SETUP_FAILED', `its setup failed: ${messageOf(cause)}`, {
@@ -185,11 +170,4 @@ export const scopeClosed = (plugin: string, what: string) =>
   svcError('SCOPE_CLOSED', `${what} after the plugin was closed`, {
     plugin,
     mend: 'stop the work when scope.signal aborts',
-  })
-
-export const reservedAsked = (path: string, what: string, where: string | undefined, mend: string) =>
-  svcError('CONFIG_UNOWNED', `${path} asks for ${what}, which no loaded plugin does`, {
-    ...(where ? { where } : {}),
-    details: { path },
-    mend,
   })

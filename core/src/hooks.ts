@@ -98,53 +98,54 @@ function changeTaps(point: Point, taps: Tap[]) {
 
 function build(point: Point, kind: HookKind, watch: Watch, log: Log): Call {
   const hook = newHook(kind)
-  for (const tap of point.taps) {
-    const counted = count(tap, watch)
-    hook.tapPromise(tap.plugin, kind === 'series' ? lookOnly(tap, counted, log) : counted)
-  }
+  for (const tap of point.taps) hook.tapAsync(tap.plugin, counted(tap, watch, kind === 'series' ? log : undefined))
   return (value, use) => hook.promise(value, use)
 }
 
+type Step = (value: unknown, use: Use, done: (error: Error | null, answer?: unknown) => void) => void
 interface TapableHook {
-  tapPromise(name: string, run: Call): void
+  tapAsync(name: string, run: Step): void
   promise(value: unknown, use: Use): Promise<unknown>
 }
 function newHook(kind: HookKind): TapableHook {
   if (kind === 'series') return new AsyncSeriesHook<[unknown, Use]>(['value', 'use']) as unknown as TapableHook
-  if (kind === 'bail') return new AsyncSeriesBailHook<[unknown, Use], unknown>(['value', 'use'])
-  return new AsyncSeriesWaterfallHook<[unknown, Use], unknown>(['value', 'use'])
+  if (kind === 'bail') return new AsyncSeriesBailHook<[unknown, Use], unknown>(['value', 'use']) as unknown as TapableHook
+  return new AsyncSeriesWaterfallHook<[unknown, Use], unknown>(['value', 'use']) as unknown as TapableHook
 }
 
-/** A series tap may fail without breaking the work (tapable alone would stop at it). */
-function lookOnly(tap: Tap, run: Call, log: Log): Call {
-  return async (value, use) => {
-    try {
-      await run(value, use)
-    } catch (error) {
-      log.warn({ err: error, plugin: tap.plugin, hook: tap.hook }, 'a tap failed')
-    }
-  }
-}
-
-/** Counts calls, errors and time of a tap and limits its time; tapable's interception sees no end. */
-function count(tap: Tap, watch: Watch): Call {
-  const { figures } = tap
-  return async (value, use) => {
+/**
+ * Counts calls, errors and time of a tap and limits its time; tapable's interception sees no end. A tap that answers at once costs no promise. One that
+ * only looks on (its failure goes to `log`) may fail without breaking the work; tapable alone would stop at it.
+ */
+function counted(tap: Tap, watch: Watch, log: Log | undefined): Step {
+  const { plugin, hook, limitMs, figures } = tap
+  return (value, use, done) => {
     const begun = performance.now()
-    figures.calls++
-    try {
-      return await watch.within(tap.limitMs, tap.run(value, use), () => tapTimeout(tap.plugin, tap.hook, tap.limitMs))
-    } catch (error) {
-      figures.errors++
-      throw tapFailed(tap.plugin, tap.hook, error)
-    } finally {
+    const answered = (answer: unknown) => {
       figures.ms += performance.now() - begun
+      done(null, answer)
     }
+    const failed = (error: unknown) => {
+      figures.ms += performance.now() - begun
+      figures.errors++
+      const failure = tapFailed(plugin, hook, error)
+      if (log) log.warn({ err: failure, plugin, hook }, 'a tap failed')
+      done(log ? null : failure)
+    }
+    figures.calls++
+    let answer: unknown
+    try {
+      answer = tap.run(value, use)
+    } catch (error) {
+      return failed(error)
+    }
+    if (!(answer instanceof Promise)) return answered(answer)
+    watch.within(limitMs, answer, () => tapTimeout(plugin, hook, limitMs)).then(answered, failed)
   }
 }
 
 interface Watch {
-  within(limitMs: number, answer: unknown, late: () => Error): unknown
+  within(limitMs: number, answer: Promise<unknown>, late: () => Error): Promise<unknown>
   stop(): void
 }
 interface Waiting {
@@ -168,7 +169,6 @@ function createWatch(): Watch {
   return {
     stop,
     within(limitMs, answer, late) {
-      if (!(answer instanceof Promise)) return answer
       timer ??= setInterval(look, 50).unref()
       return new Promise((resolve, reject) => {
         const one: Waiting = { until: performance.now() + limitMs, fail: () => settle(reject, late()) }

@@ -18,9 +18,10 @@ import { createLog, type Log } from './log.ts'
 import { differenceOf } from './order.ts'
 import { type HostOptions, type Plan, planHost } from './plan.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
-import { createScope, type Crossing, type OwnedScope, within } from './scope.ts'
+import { createScope, type Crossing, type OwnedScope } from './scope.ts'
 import { createSlot, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemUse } from './token.ts'
+import { within } from './within.ts'
 
 /** A host that runs, as the program that started it holds it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
@@ -37,6 +38,8 @@ export interface RunningHost extends AsyncDisposable {
 export interface CloseOptions {
   /** Another process takes the new work meanwhile: open connections are left to their own end. */
   readonly successor?: boolean
+  /** Milliseconds that what runs has to end; else each plugin's own limit. */
+  readonly limitMs?: number
 }
 
 /** Starts a host: plan, set up one by one, `ready`. A failing start undoes what it built and throws START_FAILED with every problem. */
@@ -75,17 +78,19 @@ class House implements RunningHost {
   #ending = new AbortController()
   #use = systemUse(this.#ending.signal)
   #state: HostState = 'starting'
-  #startedAt = Date.now()
+  #startedAt: number
   #closing: Promise<void> | undefined
   #successor = false
 
   constructor(options: HostOptions, plan: Plan) {
     this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
+    this.#startedAt = options.startedAt ?? Date.now()
     this.#plan = plan
     this.#crossing = options.crossing ?? DIRECT
     this.#failed = [...plan.failed]
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
+    for (const { where, mend, message } of plan.notes) this.log.warn({ where, mend }, message)
     this.#hooks = createHooks(this.log, () => plan.kernel.host.tap_timeout_ms)
     this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
   }
@@ -109,6 +114,9 @@ class House implements RunningHost {
     for (const one of this.#slots.values()) await one.flush()
     this.#state = 'running'
     await this.#hooks.caller(Host.hooks.ready)({}, this.#use)
+    // no warning: what a plugin adds may hang on its configuration
+    for (const { name, absent } of this.report().plugins)
+      if (absent) this.log.debug({ plugin: name, absent }, 'declares names in its manifest that it has not added')
   }
 
   service<T, H>(token: ServiceToken<T, H>): T {
@@ -124,12 +132,13 @@ class House implements RunningHost {
   report(): HostReport {
     const { serverId = '', version = '' } = this.#options
     const plugins = [...this.#set.map(one => runningReport(one.seat, one.owned, one.setupMs)), ...this.#failed]
-    return { serverId, version, state: this.#state, startedAt: this.#startedAt, plugins, hooks: this.#hooks.figures() }
+    const [successor, startedAt] = [this.#successor, this.#startedAt]
+    return { serverId, version, state: this.#state, successor, startedAt, plugins, hooks: this.#hooks.figures() }
   }
 
-  close({ successor = false }: CloseOptions = {}): Promise<void> {
-    this.#successor ||= successor
-    this.#closing ??= this.#closeOnce()
+  close(options: CloseOptions = {}): Promise<void> {
+    this.#successor ||= options.successor ?? false
+    this.#closing ??= this.#closeOnce(options)
     return this.#closing
   }
 
@@ -169,11 +178,9 @@ class House implements RunningHost {
   async #runSetup(seat: PlannedSeat, owned: OwnedScope, given: GivenParts): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
-      return await within(
-        limit,
-        () => this.#crossing.setup(seat.name, () => seat.plugin.setup(owned.scope, given.values)),
-        () => setupTimeout(seat.name, limit, waitedFor(given, owned))
-      )
+      return await within(limit, () => this.#crossing.setup(seat.name, () => seat.plugin.setup(owned.scope, given.values)), {
+        late: () => setupTimeout(seat.name, limit, waitedFor(given, owned)),
+      })
     } catch (error) {
       // what the kernel says of this very plugin needs no second word
       throw isSvcShaped(error) && error.plugin === seat.name ? error : setupFailed(seat.name, error)
@@ -204,10 +211,11 @@ class House implements RunningHost {
     })
   }
 
-  async #closeOnce(): Promise<void> {
+  async #closeOnce({ limitMs }: CloseOptions): Promise<void> {
     const served = this.#state === 'running'
     this.#state = 'closing'
-    if (served) await this.#hooks.caller(Host.hooks.closing)({ successor: this.#successor }, this.#use)
+    const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
+    if (served) await this.#hooks.caller(Host.hooks.closing)(how, this.#use)
     const problems: SvcError[] = []
     for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
     this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))

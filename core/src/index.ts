@@ -36,6 +36,7 @@ export {
 export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
+export { within, type WithinOptions } from './within.ts'
 export type { Log, LogLevel } from './log.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
@@ -55,11 +56,12 @@ export {
   type PluginRef,
 } from '../config/config.ts'
 export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
-export { svcHome } from '../config/home.ts'
+export { shownPath, svcHome } from '../config/home.ts'
 export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 export { importFrom } from './load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
 export type { HookFigures } from './hooks.ts'
 export type { Crossing } from './scope.ts'
+export { KERNEL_SCHEMA } from '../config/kernel.ts'
 export type { ReservedSection } from '../config/sections.ts'

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { manifestInvalid, manifestNewer, messageOf } from './errors.ts'
 import { type Fault, schema } from '../config/schema.ts'
 
@@ -21,8 +21,12 @@ export interface Manifest {
 }
 export interface CommandManifest {
   readonly summary: string
-  /** Module of the command, relative to the package. */
+  /** Module of the command, relative to the package; or a key of its `exports`. */
   readonly module: string
+  /** What stands after its name, for help: `<place> [--json]`. */
+  readonly usage?: string
+  /** Whole command lines without the leading `svc`, for help. */
+  readonly examples?: readonly string[]
 }
 
 /** A package as found: nothing of it has run. */
@@ -42,7 +46,10 @@ const closed = (properties: object, required: string[] = []) => ({
   required,
   additionalProperties: false,
 })
-const command = closed({ summary: { type: 'string' }, module: { type: 'string' } }, ['summary', 'module'])
+const command = closed({ summary: { type: 'string' }, module: { type: 'string' }, usage: { type: 'string' }, examples: texts }, [
+  'summary',
+  'module',
+])
 const manifestSchema = schema<Manifest>(
   closed(
     {
@@ -103,6 +110,12 @@ function parse(text: string, file: string): PackageJson {
   }
 }
 
+/** The line of a key, as `package.json:12`. */
+export async function placeIn(folder: string, keys: readonly string[]): Promise<string> {
+  const file = join(folder, 'package.json')
+  return placeOf(file, await readFile(file, 'utf8').catch(() => ''), keys)
+}
+
 async function placeOf(file: string, text: string, keys: readonly string[]): Promise<string> {
   const { lineOf } = await import('../config/lines.ts')
   return `${basename(file)}:${lineOf(text, keys) ?? 1}`
@@ -114,6 +127,21 @@ async function brokenManifest(name: string, faults: Fault[], text: string, file:
   const mend = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
   return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, mend)
 }
+
+/** The names that a manifest declares for each slot; commands are none. */
+export const slotsOf = ({ contributes = {} }: Manifest): [slot: string, names: readonly string[]][] =>
+  Object.entries(contributes).flatMap(([slot, names]) => (Array.isArray(names) ? [[slot, names as readonly string[]]] : []))
+
+/** The commands that a manifest declares, by the words they are called with, `weather now`. */
+export const commandsOf = ({ contributes = {} }: Manifest): [name: string, words: string, command: CommandManifest][] =>
+  Object.entries((contributes.commands ?? {}) as Record<string, CommandManifest>).map(([name, command]) => [
+    name,
+    name
+      .trim()
+      .split(/[\s:]+/)
+      .join(' '),
+    command,
+  ])
 
 /** Whether a manifest lets the plugin add `name` to a slot. */
 export function declares(manifest: Manifest, slot: string, name: string): boolean {

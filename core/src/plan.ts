@@ -1,16 +1,20 @@
 import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
-import { asSvcError, pluginTwice, type SvcError } from './errors.ts'
+import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
+import { asSvcError, checkFailed, pluginTwice, type SvcError } from './errors.ts'
+import { doubted } from '../config/errors.ts'
 import { type Found, findPlugin } from './load.ts'
 import type { LogOptions } from './log.ts'
 import { type Order, orderPlugins } from './order.ts'
 import type { Plugin } from './plugin.ts'
 import { failedReport, Host, type PluginReport } from './report.ts'
 import type { Crossing } from './scope.ts'
-import { cutSections, type KernelConfig, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
+import { within } from './within.ts'
+import type { KernelConfig } from '../config/kernel.ts'
+import { cutSections, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
 
 /** What a host is started with. */
-export interface HostOptions {
+export interface HostOptions extends KnownNames {
   /** The plugins; those of `config` when absent. */
   readonly plugins?: readonly PluginRef[]
   /** A configuration that was found, or an object. */
@@ -22,6 +26,8 @@ export interface HostOptions {
   readonly reserved?: readonly ReservedSection[]
   /** What this server is called among those that share a store. Default: made up. */
   readonly serverId?: string
+  /** When this server began, in Unix milliseconds, where it is older than this host. Default: now. */
+  readonly startedAt?: number
   /** The version that `/health` tells. */
   readonly version?: string
   readonly crossing?: Crossing
@@ -37,6 +43,8 @@ export interface Plan {
   readonly seats: readonly (Seat & { readonly found: Found })[]
   readonly failed: readonly PluginReport[]
   readonly problems: readonly SvcError[]
+  /** What is odd but stops nothing. */
+  readonly notes: readonly SvcError[]
 }
 
 /** A plugin that was imported but not set up. */
@@ -49,11 +57,16 @@ interface Loaded {
 /** Reads manifests, imports, checks configuration and orders, but sets nothing up; all problems together. */
 export async function planHost(options: HostOptions): Promise<Plan> {
   const config = takeConfig(options.config)
-  const { loaded, failed, problems } = await loadAll(options, config)
-  const sections = cutSections(config, loaded, options.reserved)
-  // which keys a plugin owns that could not be loaded, nobody knows
-  const unowned = failed.length + problems.length === 0 ? sections.unowned : []
-  const { dropped, kept } = dropOptional(loaded, sections)
+  const { loaded, lost, failed, problems } = await loadAll(options, config)
+  const cut = cutSections(config, loaded, options.reserved)
+  const sections = { ...cut, seats: await checkAll(cut) }
+  const commands = await brokenCommands(loaded, options)
+  const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
+  const gone = [...lost, ...failed.map(one => one.name)]
+  const unowned = gone.length === 0 ? strange : strange.map(one => doubted(one, gone))
+  // what an optional plugin owns that could not be loaded, nobody knows: the host goes on without it
+  const isFault = failed.length === 0 || lost.length > 0
+  const { dropped, kept } = dropOptional(loaded, [...sections.seats.flatMap(seat => seat.problems), ...commands])
   const { order, out, problems: orderProblems } = orderRest(kept)
   const seats = inOrder(order, sections)
   return {
@@ -62,7 +75,30 @@ export async function planHost(options: HostOptions): Promise<Plan> {
     loaded,
     seats,
     failed: [...failed, ...dropped, ...out],
-    problems: [...problems, ...sections.problems, ...unowned, ...seats.flatMap(seat => seat.problems), ...orderProblems],
+    problems: [
+      ...config.problems,
+      ...problems,
+      ...sections.problems,
+      ...(isFault ? unowned : []),
+      ...commands.filter(problem => kept.some(one => one.name === problem.plugin)),
+      ...seats.flatMap(seat => seat.problems),
+      ...orderProblems,
+    ],
+    notes: isFault ? [] : unowned,
+  }
+}
+
+/** Lets plugins look at what their configuration names. */
+const checkAll = ({ seats, kernel }: Sections): Promise<Seat[]> =>
+  Promise.all(seats.map(async seat => ({ ...seat, problems: [...seat.problems, ...(await checkOne(seat, kernel))] })))
+
+async function checkOne({ name, plugin, config, problems }: Seat, kernel: KernelConfig): Promise<SvcError[]> {
+  if (plugin.check === undefined || problems.length > 0) return []
+  try {
+    const found = await within(kernel.host.setup_timeout_ms, async () => plugin.check?.(config))
+    return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
+  } catch (error) {
+    return [checkFailed(name, error)]
   }
 }
 
@@ -93,9 +129,9 @@ function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
 const needsService = ({ plugin }: Seat) =>
   Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
 
-/** An optional plugin whose configuration is wrong stays out; the others keep their faults. */
-function dropOptional(loaded: readonly Loaded[], sections: Sections) {
-  const faults = new Map(sections.seats.flatMap(seat => seat.problems.map(problem => [seat.name, problem] as const)))
+/** An optional plugin whose configuration or commands are wrong stays out; the others keep their faults. */
+function dropOptional(loaded: readonly Loaded[], problems: readonly SvcError[]) {
+  const faults = new Map(problems.map(problem => [problem.plugin, problem]))
   const out = loaded.filter(one => one.found.optional && faults.has(one.name))
   return {
     dropped: out.map(one => failedReport(one.found, faults.get(one.name)!)),
@@ -113,6 +149,8 @@ interface Outcome {
   readonly problem?: SvcError
 }
 
+const UNREAD = new Set(['CONFIG_UNREADABLE', 'CONFIG_AMBIGUOUS'])
+
 async function loadAll(options: HostOptions, config: Config) {
   const entries = options.plugins
     ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false)
@@ -121,9 +159,12 @@ async function loadAll(options: HostOptions, config: Config) {
   const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from)))
   const all = outcomes.flatMap(one => one.loaded ?? [])
   const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
+  const missing = outcomes.flatMap(one => one.problem?.plugin ?? [])
   const twice = all.filter(one => !loaded.includes(one)).map(one => pluginTwice(one.name))
   return {
     loaded,
+    /** What may own anything, and could not be read. */
+    lost: [...config.problems.flatMap(one => (UNREAD.has(one.code) ? (one.where ?? []) : [])), ...missing],
     failed: outcomes.flatMap(one => one.failed ?? []),
     problems: [...outcomes.flatMap(one => one.problem ?? []), ...twice],
   }

@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { SvcError } from './svc-error.ts'
 import type { Schema } from '../config/schema.ts'
 import type { AnyService, AnySlot, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
 
@@ -64,6 +65,11 @@ export interface PluginDefinition<
   type?: T
   /** Checks the section (or the entry) and fills in defaults. */
   config?: Schema<C>
+  /**
+   * Finds what is wrong with what its configuration names, a file of its own for example: before anything is set up, and for `svc config check`. Changes
+   * nothing, needs nothing but its (good) configuration; answers the problems, which are told with all others.
+   */
+  check?(config: C): Promise<readonly SvcError[]>
   /** What it cannot work without: services (these make the start order) and slots (these do not). */
   requires?: R
   /** Services that it uses when they are there. */
@@ -79,6 +85,7 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly instances?: I
   readonly type?: T
   readonly config?: Schema<C>
+  check?(config: C): Promise<readonly SvcError[]>
   readonly requires: Tokens
   readonly optional: ServiceTokens
   readonly provides?: AnyService

@@ -1,6 +1,7 @@
 import type { SvcError } from './errors.ts'
 import type { HookFigures } from './hooks.ts'
 import type { Found } from './load.ts'
+import { slotsOf } from './manifest.ts'
 import type { OwnedScope } from './scope.ts'
 import type { Seat } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type Use } from './token.ts'
@@ -18,8 +19,21 @@ export interface PluginReport {
   readonly provides?: string
   readonly requires: readonly string[]
   readonly added: Readonly<Record<string, readonly string[]>>
+  /** What its manifest declares by name, by slot, and what is not there. */
+  readonly absent?: Readonly<Record<string, readonly string[]>>
   readonly permissions: Readonly<Record<string, readonly string[]>>
   readonly error?: { readonly code: string; readonly message: string; readonly mend?: string }
+}
+
+function absentOf({ found, instance }: Seat & { readonly found: Found }, added: OwnedScope['added']) {
+  // each entry of a section adds a part of what is declared
+  if (!found.declared || instance !== undefined) return {}
+  const missing = slotsOf(found.manifest).map(([slot, names]): [string, string[]] => [
+    slot,
+    names.filter(name => !name.includes('*') && !added.get(slot)?.has(name)),
+  ])
+  const absent = missing.filter(([, names]) => names.length > 0)
+  return absent.length === 0 ? {} : { absent: Object.fromEntries(absent) }
 }
 
 export type HostState = 'starting' | 'running' | 'closing' | 'closed'
@@ -30,6 +44,8 @@ export interface HostReport {
   readonly serverId: string
   readonly version: string
   readonly state: HostState
+  /** It closes, and another process takes the new work: the server as a whole serves on. */
+  readonly successor: boolean
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly plugins: readonly PluginReport[]
@@ -39,8 +55,11 @@ export interface HostReport {
 export interface HostHooks {
   /** Everything is set up: now serve. A tap that throws fails the start. */
   ready: Bail<object, never>
-  /** The host is about to close: stop taking work and let what runs end. `successor`: another process takes the new work meanwhile. */
-  closing: Series<{ readonly successor: boolean }>
+  /**
+   * The host is about to close: stop taking work and let what runs end, within `limitMs` where it is told. `successor`: another process takes the new work
+   * meanwhile, so whoever holds streams without an end closes them with a hint to come back.
+   */
+  closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
 }
 
 /** The host itself, as plugins see it. */
@@ -80,5 +99,6 @@ export function runningReport(seat: Seat & { readonly found: Found }, owned: Own
     ...(plugin.provides ? { provides: plugin.provides.name } : {}),
     requires: [...Object.values(plugin.requires), ...Object.values(plugin.optional)].map(token => token.name),
     added: Object.fromEntries([...owned.added].map(([slot, names]) => [slot, [...names]])),
+    ...absentOf(seat, owned.added),
   }
 }

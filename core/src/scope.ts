@@ -5,6 +5,7 @@ import { declares, type Manifest } from './manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'
+import { within } from './within.ts'
 
 /** How values pass between plugins: as they are, or (strict) through a channel that clones and checks them. */
 export interface Crossing {
@@ -112,23 +113,10 @@ async function closeAll(parts: ScopeParts, ending: AbortController, undos: Set<U
   for (const undo of [...undos].reverse()) {
     undos.delete(undo)
     try {
-      await within(limit, undo, () => new Error(`it did not end within ${limit} ms`))
+      await within(limit, () => undo())
     } catch (error) {
       failed.push(closeFailed(parts.name, 'an undo failed', error))
     }
   }
   return failed
-}
-
-/** Runs `work` for at most so many milliseconds, else throws what `late` says. */
-export async function within<T>(limitMs: number, work: () => T | Promise<T>, late: () => Error): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), limitMs)
-  })
-  try {
-    return await Promise.race([work(), limit])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -1,8 +1,16 @@
 import { utimes } from 'node:fs/promises'
-import { findConfig } from '@svc/core'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { findConfig, shownPath } from '@svc/core'
 import { expect } from 'chai'
-import { failureOf } from './support/failure.ts'
-import { findIn, folder } from './support/kernel.ts'
+import { findIn, folder, problemsOf } from './support/kernel.ts'
+
+/** The only thing that could not be read. */
+const problemIn = async (found: ReturnType<typeof findConfig>) => {
+  const { problems } = await found
+  expect(problems).to.have.length(1)
+  return problems[0]!
+}
 
 describe('finding configuration', () => {
   it('takes the nearest file upward', async () => {
@@ -22,11 +30,11 @@ describe('finding configuration', () => {
   })
 
   it('says when the file of --config is not there, or of no known form', async () => {
-    expect(await failureOf(findIn({}, { file: 'gone.yaml' }))).to.include({
+    expect(await problemIn(findIn({}, { file: 'gone.yaml' }))).to.include({
       code: 'CONFIG_UNREADABLE',
       message: 'this file does not exist',
     })
-    const error = await failureOf(findIn({ 'my.conf': 'a: 1' }, { file: 'my.conf' }))
+    const error = await problemIn(findIn({ 'my.conf': 'a: 1' }, { file: 'my.conf' }))
     expect(error.code).to.equal('CONFIG_UNREADABLE')
     expect(error.message).to.include('.yaml')
   })
@@ -57,15 +65,15 @@ describe('finding configuration', () => {
   }
   for (const [name, [text, where, told]] of Object.entries(BROKEN))
     it(`tells the line of what is broken in ${name}`, async () => {
-      const error = await failureOf(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
-      expect(error).to.include({ code: 'CONFIG_UNREADABLE', where })
+      const error = await problemIn(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
+      expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: `../${where}` })
       expect(error.message).to.include(told)
       expect(error.mend).to.include('mend the file')
     })
 
   it('tells the line of an alias that YAML takes a star for', async () => {
-    const error = await failureOf(findIn({ 'project/svc.config.yaml': 'server:\n  allowed_hosts:\n    - *.example.com\n' }))
-    expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: 'svc.config.yaml:3' })
+    const error = await problemIn(findIn({ 'project/svc.config.yaml': 'server:\n  allowed_hosts:\n    - *.example.com\n' }))
+    expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: '../svc.config.yaml:3' })
     expect(error.message).to.include('quotes')
   })
 
@@ -75,7 +83,39 @@ describe('finding configuration', () => {
       ['svc.config.json', '5'],
       ['svc.config.mts', 'export const a = 1'],
     ] as const)
-      expect(await failureOf(findIn({ [`project/${name}`]: text }))).to.include({ code: 'CONFIG_UNREADABLE', where: name })
+      expect(await problemIn(findIn({ [`project/${name}`]: text }))).to.include({
+        code: 'CONFIG_UNREADABLE',
+        where: `../${name}`,
+      })
+  })
+
+  it('refuses two files in one folder, of which one would silently win', async () => {
+    const files = { 'project/svc.config.yaml': 'a: 1', 'project/svc.config.json': '{"a": 2}' }
+    const error = await problemIn(findIn(files))
+    expect(error).to.include({ code: 'CONFIG_AMBIGUOUS', where: '../svc.config.json' })
+    expect(error.message).to.include('../svc.config.json and ../svc.config.yaml')
+    expect(error.mend).to.include('keep one').and.include('remove ../svc.config.yaml')
+    expect((await findIn({ ...files, 'other.yaml': 'a: 3' }, { file: 'other.yaml' })).problems).to.deep.equal([])
+    const { problems } = await findIn({ 'home/svc.config.yaml': 'a: 1', 'home/svc.config.mts': 'export default {}' })
+    expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_AMBIGUOUS'])
+  })
+
+  it('tells all files that cannot be read, and goes on with what can be', async () => {
+    const files = { 'home/svc.config.yaml': '{', 'project/svc.config.yaml': '- 1' }
+    const { problems, value } = await findIn(files, { env: { SVC_A__B: '1' } })
+    expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_UNREADABLE', 'CONFIG_UNREADABLE'])
+    expect(value).to.deep.equal({ a: { b: 1 } })
+    expect((await problemsOf({ config: await findIn(files) })).map(one => one.code)).to.deep.equal([
+      'CONFIG_UNREADABLE',
+      'CONFIG_UNREADABLE',
+    ])
+  })
+
+  it('tells files of one name apart: from the current folder, in the home, anywhere else', () => {
+    expect(shownPath('/p/a/svc.config.yaml', '/p/a', '/h')).to.equal('svc.config.yaml')
+    expect(shownPath('/p/svc.config.yaml', '/p/a', '/h')).to.equal('../svc.config.yaml')
+    expect(shownPath('/h/svc.config.yaml', '/p/a', '/h')).to.equal('/h/svc.config.yaml')
+    expect(shownPath(join(homedir(), '.svc/svc.config.yaml'), '/p', join(homedir(), '.svc'))).to.equal('~/.svc/svc.config.yaml')
   })
 
   it('sees what changed in a module since it was read', async () => {

@@ -114,6 +114,18 @@ describe('instances', () => {
     expect(error.mend).to.equal('known types: local, openai; or add the plugin that brings "opnai"')
   })
 
+  it('suggest the key that says whose an entry is, and the one that switches it off', async () => {
+    const plugins = [kind('local')]
+    const typ = await problemOf({ plugins, config: { providers: { mine: { typ: 'local', url: 'x' } } } })
+    expect(typ).to.include({
+      code: 'CONFIG_UNKNOWN_KEY',
+      message: 'providers.mine.typ is no known key',
+      mend: 'did you mean "type"?',
+    })
+    const off = await problemOf({ plugins, config: { providers: { local: { enabeld: false } } } })
+    expect(off).to.include({ message: 'providers.local.enabeld is no known key', mend: 'did you mean "enabled"?' })
+  })
+
   it('have their faults told under their own path', async () => {
     const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
     expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', mend: 'did you mean "url"?' })

@@ -15,7 +15,7 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
   port,
   version: '0.1.0',
   startedAt: 1,
-  workers: [{ pid: pid + 1, state: 'ready', startedAt: 2 }],
+  workers: [{ pid: pid + 1, state: 'ready', generation: 0, startedAt: 2 }],
 })
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
   info: async () => info,
@@ -23,11 +23,13 @@ const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control =>
     serverId: 's',
     version: info.version,
     state: 'running',
+    successor: false,
     startedAt: info.startedAt,
     plugins: [],
     hooks: [],
   }),
   stop: async () => stopped(),
+  reload: async () => ({ problems: [], workers: info.workers, url: info.url, drainLimitMs: 1 }),
 })
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
 

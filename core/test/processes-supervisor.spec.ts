@@ -1,48 +1,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type StartFailed, type SvcError } from '@svc/core'
-import { createSupervisor, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '@svc/core/processes'
+import type { SupervisorEvent } from '@svc/core/processes'
 import { createBackoff } from '../processes/backoff.ts'
 import { expect } from 'chai'
 import { failureOf } from './support/failure.ts'
-
-interface Report {
-  readonly port: number
-}
-type Event = SupervisorEvent<Report>
-const exec = new URL('./support/web-worker.ts', import.meta.url).pathname
-
-/** A supervisor of web workers whose events can be waited for. */
-function supervise(env: Record<string, string> = {}, more: Partial<SupervisorOptions<Report>> = {}) {
-  const events: Event[] = []
-  const waiting = new Set<() => void>()
-  const supervisor: Supervisor<Report> = createSupervisor<Report>({
-    exec,
-    execArgv: ['--conditions=svc-source'],
-    env,
-    settings: report => ({ env: { WEB_PORT: String(report.port) } }),
-    ...more,
-    onEvent(event) {
-      events.push(event)
-      for (const look of waiting) look()
-    },
-  })
-  const seen = <K extends Event['event']>(kind: K, times: number): Promise<Extract<Event, { event: K }>[]> =>
-    new Promise(resolve => {
-      const look = () => {
-        const found = events.filter((event): event is Extract<Event, { event: K }> => event.event === kind)
-        if (found.length < times) return
-        waiting.delete(look)
-        resolve(found)
-      }
-      waiting.add(look)
-      look()
-    })
-  return { supervisor, events, seen }
-}
-
-const textOf = async (port: number, path = '/') =>
-  (await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })).text()
+import { type Report, supervise, textOf } from './support/supervised.ts'
 
 describe('a supervisor', () => {
   it('brings up a worker and answers with its report', async () => {
@@ -141,7 +104,7 @@ describe('a supervisor', () => {
 
   it('leaves workers that drain and end when it is killed itself', async () => {
     const child = fork(new URL('./support/supervise.ts', import.meta.url).pathname, { execArgv: ['--conditions=svc-source'] })
-    const [event] = (await once(child, 'message')) as [Extract<Event, { event: 'ready' }>]
+    const [event] = (await once(child, 'message')) as [Extract<SupervisorEvent<Report>, { event: 'ready' }>]
     const { port } = event.report
     const response = await fetch(`http://127.0.0.1:${port}/slow`, { headers: { connection: 'close' } })
     child.kill('SIGKILL')

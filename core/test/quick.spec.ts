@@ -1,7 +1,7 @@
 import { schema } from '@svc/core'
 import { Ajv } from 'ajv'
 import { expect } from 'chai'
-import { KERNEL_SCHEMA } from '../config/sections.ts'
+import { KERNEL_SCHEMA } from '../config/kernel.ts'
 import { surelyFits } from '../config/quick.ts'
 
 const closed = (properties: object, required: string[] = []) => ({
@@ -20,7 +20,13 @@ const nested = closed({
 })
 const must = closed({ a: { type: 'number', exclusiveMinimum: 0 } }, ['a'])
 
+const needy = { ...closed({ a: {}, b: {} }), dependencies: { a: ['b'] } }
+
 const SAMPLES: [object, unknown][] = [
+  [needy, {}],
+  [needy, { b: 1 }],
+  [needy, { a: 1, b: 1 }],
+  [needy, { a: 1 }],
   [nested, {}],
   [nested, { name: 'x' }],
   [nested, { name: '😀' }],

@@ -1,4 +1,4 @@
-import { definePlugin, defineService, formatError, type Series } from '@svc/core'
+import { definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
 import { expect } from 'chai'
 import {
   entry,
@@ -167,10 +167,53 @@ describe('a start that fails before anything is set up', () => {
     expect(page.split('\n\n')).to.have.length(4)
   })
 
-  it('does not call the keys of a plugin unknown that could not be loaded', async () => {
+  it('tells unknown keys beside a plugin that could not be loaded, and that they may be its own', async () => {
     await using dir = await folder()
-    const problems = await problemsOf({ plugins: ['svc-plugin-nowhere'], from: [dir.url], config: { nowhere: { a: 1 } } })
-    expect(problems.map(one => one.code)).to.deep.equal(['PLUGIN_UNKNOWN'])
+    const options = { from: [dir.url], config: { nowhere: { a: 1 }, lgo: {} } }
+    const problems = await problemsOf({ plugins: ['svc-plugin-nowhere'], ...options })
+    expect(problems.map(one => [one.code, one.details.path])).to.deep.equal([
+      ['PLUGIN_UNKNOWN', undefined],
+      ['CONFIG_UNKNOWN_KEY', 'nowhere'],
+      ['CONFIG_UNKNOWN_KEY', 'lgo'],
+    ])
+    expect(problems[2]!.mend).to.equal('did you mean "log"? (or it belongs to svc-plugin-nowhere, which could not be loaded)')
+  })
+
+  it('only notes unknown keys where all that could not be loaded was optional', async () => {
+    await using dir = await folder()
+    const plan = await planHost({
+      plugins: [{ use: 'svc-plugin-nowhere', optional: true }],
+      from: [dir.url],
+      config: { nowhere: { a: 1 } },
+    })
+    expect(plan.problems).to.deep.equal([])
+    expect(plan.notes.map(one => one.code)).to.deep.equal(['CONFIG_UNKNOWN_KEY'])
+  })
+
+  it('tells what a plugin finds wrong with what its configuration names, with all other faults', async () => {
+    const wrong = async () => [svcError('FILE_WRONG', 'its file is wrong', { mend: 'mend it' })]
+    const hangs = () => new Promise<never>(() => {})
+    const plugins = [
+      entry('a', definePlugin({ check: wrong, setup() {} })),
+      entry(
+        'b',
+        definePlugin({
+          section: 'b',
+          config: schema<{ n: number }>({ properties: { n: { type: 'integer' } } }),
+          check: wrong,
+          setup() {},
+        })
+      ),
+      entry('c', definePlugin({ check: hangs, setup() {} })),
+      entry('d', definePlugin({ check: wrong, setup() {} }), { optional: true }),
+    ]
+    const plan = await planHost({ plugins, config: { b: { n: 'x' }, host: { setup_timeout_ms: 20 } } })
+    expect(plan.problems.map(one => [one.code, one.plugin])).to.deep.equal([
+      ['FILE_WRONG', 'a'],
+      ['CONFIG_INVALID', 'b'],
+      ['CHECK_FAILED', 'c'],
+    ])
+    expect(plan.failed.map(one => one.error?.code)).to.deep.equal(['FILE_WRONG'])
   })
 })
 

@@ -1,3 +1,4 @@
+export { authKit, type AuthSubject } from './auth-kit.ts'
 export { type Gift, item, service, testHost, type TestHostOptions } from './host.ts'
 export type { KitCase } from './kit.ts'
 export { providerKit } from './provider-kit.ts'

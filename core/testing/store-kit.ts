@@ -1,5 +1,6 @@
 import type { KitCase } from './kit.ts'
 import { batchCases } from './store-kit/batches.ts'
+import { countCases } from './store-kit/counts.ts'
 import { leaseCases } from './store-kit/leases.ts'
 import { logCases } from './store-kit/logs.ts'
 import { rangeCases } from './store-kit/ranges.ts'
@@ -15,6 +16,6 @@ export type { OpenStore, StoreUnderTest } from './store-kit/rig.ts'
  * `open` gives a new, empty store each time. With `reopen` the kit also checks what lasts, with `second` what several handles share.
  */
 export function storeKit(open: OpenStore): KitCase[] {
-  const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, watchCases, spaceCases]
+  const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, countCases, watchCases, spaceCases]
   return groups.flat().map(([title, run]) => ({ title, run: () => rigged(open, run) }))
 }

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
 import type { Exchange } from './exchange.ts'
 import { documentFaults, unlike } from './openapi.ts'
@@ -35,8 +36,12 @@ describe('the HTTP contract', () => {
   })
 
   it('is described by /openapi.json in the form of OpenAPI 3.1', async () => {
-    document = (await stage.client.get('/openapi.json')).body
+    const { body, text } = await stage.client.get('/openapi.json')
+    document = body
     expect(documentFaults(document)).to.deep.equal([])
+    const { valid, errors } = await new Validator().validate(text)
+    expect(errors ?? []).to.deep.equal([])
+    expect(valid).to.equal(true)
   })
 })
 

@@ -51,6 +51,8 @@ export interface Exchange {
   readonly config?: Readonly<Record<string, unknown>>
   /** More arguments of `svc serve`. */
   readonly args?: readonly string[]
+  /** Its environment. */
+  readonly env?: Readonly<Record<string, string>>
   /** Files of its svc home. */
   readonly files?: Readonly<Record<string, string>>
 }

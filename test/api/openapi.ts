@@ -169,7 +169,22 @@ function answerFaults(document: Document, { responses }: Operation, answer: Hear
   if (!content) return faultsIf(answer.text !== '', 'has a body that is not described')
   const described = content[type]
   if (!described) return [`is ${type}, described are ${Object.keys(content).join(', ')}`]
-  if (type !== 'application/json') return []
-  const validate = compile(document, described.schema)
-  return validate(answer.body) ? [] : (validate.errors ?? []).map(error => `${error.instancePath} ${error.message}`)
+  if (type === 'text/event-stream') return eventFaults(document, described.schema, answer)
+  return type === 'application/json' ? dataFaults(document, described.schema, answer.body) : []
+}
+
+/** Each event by the one schema that is for its type. */
+function eventFaults(document: Document, schema: object, { events }: Heard['answer']): string[] {
+  const { oneOf = [] } = resolved(document, schema) as { oneOf?: { properties: { type: { const: string } } }[] }
+  return events
+    .filter(event => !event.comment)
+    .flatMap(({ event, data }) => {
+      const own = oneOf.find(one => one.properties.type.const === event)
+      return own ? dataFaults(document, own, data).map(fault => `${event}${fault}`) : [`the event ${event} is not described`]
+    })
+}
+
+function dataFaults(document: Document, schema: object, data: unknown): string[] {
+  const validate = compile(document, schema)
+  return validate(data) ? [] : (validate.errors ?? []).map(error => `${error.instancePath} ${error.message}`)
 }

@@ -23,14 +23,15 @@ export interface Heard {
 export async function openStage({
   config,
   args = [],
+  env = {},
   files = {},
-}: Pick<Exchange, 'config' | 'args' | 'files'> = {}): Promise<Stage> {
+}: Pick<Exchange, 'config' | 'args' | 'env' | 'files'> = {}): Promise<Stage> {
   const [home, cwd] = await Promise.all([newHome(), mkdtemp(join(tmpdir(), 'svc-project-'))])
   const clear = () => Promise.all([home, cwd].map(folder => rm(folder, { recursive: true, force: true })))
   try {
     for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text)
     if (config) await writeFile(join(cwd, 'svc.config.json'), JSON.stringify(config))
-    const service = await startService({ args, home, cwd })
+    const service = await startService({ args, env, home, cwd })
     const client = createClient(service.url)
     const close = async () => {
       client.close()

@@ -159,7 +159,7 @@ export async function sendWire(url: string, bytes: string | Uint8Array): Promise
 }
 
 /** The answers of one connection: each has a length or is the last. */
-function answersIn(text: string): Answer[] {
+export function answersIn(text: string): Answer[] {
   const answers: Answer[] = []
   for (let rest = text; rest !== ''; ) {
     const [head = ''] = rest.split('\r\n\r\n', 1)

@@ -31,17 +31,20 @@ export interface Load {
   reached(turns: number): Promise<void>
   /** Resolves when every client has seen its connection break. */
   broken(): Promise<void>
+  /** Lets each client end its turn; resolves when all have. */
+  end(): Promise<void>
 }
 
 export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clients: number; seed: number }): Load {
   const client = createClient(url)
   const goals: { at: number; done: PromiseWithResolvers<void> }[] = []
   const begin = ledger.acknowledged
+  let ended = false
   const tell = () => {
     for (const { at, done } of goals) if (ledger.acknowledged - begin >= at) done.resolve()
   }
   const running = Array.from({ length: clients }, (_, number) =>
-    runClient(client, ledger, { number, seed, told: tell }).catch((error: unknown) => {
+    runClient(client, ledger, { number, seed, told: tell, ended: () => ended }).catch((error: unknown) => {
       for (const { done } of goals) done.reject(error)
       throw error
     })
@@ -59,6 +62,11 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
       await all
       client.close()
     },
+    async end() {
+      ended = true
+      await all
+      client.close()
+    },
   }
 }
 
@@ -67,11 +75,11 @@ const SHARED = 'shared'
 async function runClient(
   client: Client,
   ledger: Ledger,
-  { number, seed, told }: { number: number; seed: number; told: () => void }
+  { number, seed, told, ended }: { number: number; seed: number; told: () => void; ended: () => boolean }
 ): Promise<void> {
   const random = randomOf(seed * 1000 + number)
   const own = [...ledger.known].filter(([name]) => name.startsWith(`${number}/`)).map(([name]) => name)
-  for (let turn = 0; ; turn++) {
+  for (let turn = 0; !ended(); turn++) {
     const message = `s${seed} c${number} t${turn}`
     const name = nameFor(random(), own)
     const known = name === undefined ? undefined : ledger.known.get(name)

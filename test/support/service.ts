@@ -14,6 +14,8 @@ export interface ServiceOptions {
   /** A home to use again; without it the service gets one of its own, gone with it. */
   readonly home?: string
   readonly cwd?: string
+  /** Takes the port of its configuration, not a free one. */
+  readonly ownPort?: boolean
   /** What starts it, `svc serve` in other words: `npm start --`. */
   readonly command?: readonly string[]
 }
@@ -39,7 +41,7 @@ export const newHome = () => mkdtemp(join(tmpdir(), 'svc-home-'))
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const home = options.home ?? (await newHome())
   const [program = '', ...words] = options.command ?? [process.execPath, '--conditions=svc-source', MAIN, 'serve']
-  const child = spawn(program, [...words, '--port', '0', '--json', ...(options.args ?? [])], {
+  const child = spawn(program, [...words, ...(options.ownPort ? [] : ['--port', '0']), '--json', ...(options.args ?? [])], {
     env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
     cwd: options.cwd ?? home,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -4,7 +4,7 @@ import { SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } fr
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
 
 /** The options of `svc serve` that are configuration: what looks at the configuration takes them too. */
-export const settingFlagNames = serveFlagNames.filter(name => name !== 'json')
+export const settingFlagNames = serveFlagNames.filter(name => name !== 'json' && name !== 'watch')
 
 /** Options of the table in oclif's form. */
 export function oclifFlags(names: readonly ServeFlagName[]): Interfaces.FlagInput {

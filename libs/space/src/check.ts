@@ -1,4 +1,4 @@
-import type { IndexPaths, LogQuery, RangeQuery, StoreOp } from '@svc/core/contracts'
+import type { CountWindow, IndexPaths, LogQuery, RangeQuery, StoreOp } from '@svc/core/contracts'
 import type { Catalog } from './catalog.ts'
 import { storeInvalid, storeTooLarge, storeUnknown } from './errors.ts'
 import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
@@ -11,6 +11,9 @@ export const LIMITS = Object.freeze({
   batch: 64 * 1024 * 1024,
   page: 1000,
   read: 10_000,
+  windows: 16,
+  /** Some thirty years: an end is a date that every store can write down. */
+  windowMs: 1e12,
 })
 
 const whole = (value: unknown, least: number) => Number.isSafeInteger(value) && (value as number) >= least
@@ -123,4 +126,16 @@ export function checkLease(lease: string, ttlMs: number, waitMs = 0, holder = 'x
   checkKey('holder', holder)
   if (!whole(ttlMs, 1)) throw storeInvalid('ttlMs must be a whole number from 1')
   if (!whole(waitMs, 0)) throw storeInvalid('waitMs must be a whole number from 0')
+}
+
+/** Refuses a count that could not be kept. */
+export function checkCount(key: string, windows: readonly CountWindow[]): void {
+  checkKey('key', key)
+  if (!Array.isArray(windows) || windows.length === 0 || windows.length > LIMITS.windows)
+    throw storeInvalid(`a count takes 1 to ${LIMITS.windows} windows`)
+  for (const [at, { ms, limit }] of windows.entries()) {
+    if (!whole(ms, 1) || ms > LIMITS.windowMs)
+      throw storeInvalid(`ms of window ${at} must be a whole number from 1 to ${LIMITS.windowMs}`)
+    if (!whole(limit, 1)) throw storeInvalid(`limit of window ${at} must be a whole number from 1`)
+  }
 }

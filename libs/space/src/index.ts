@@ -2,7 +2,18 @@
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 // For stores: what every one of them checks and how it says no.
 export { type Catalog, createCatalog, type Declared } from './catalog.ts'
-export { type CheckedRange, checkKey, checkLease, checkOps, checkRange, checkRead, checkSize, LIMITS } from './check.ts'
+export {
+  type CheckedRange,
+  checkCount,
+  checkKey,
+  checkLease,
+  checkOps,
+  checkRange,
+  checkRead,
+  checkSize,
+  LIMITS,
+} from './check.ts'
+export { endOf, type Hit, hit, type KeptWindow } from './count.ts'
 export {
   leaseBusy,
   storeClosed,

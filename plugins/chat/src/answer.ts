@@ -1,59 +1,54 @@
-import type { FinishReason, Json, MessagePart, ModelEvent, StoredMessage, ToolCallPart, Usage } from '@svc/core/contracts'
+import type {
+  FinishReason,
+  Json,
+  MessagePart,
+  ModelEvent,
+  StoredMessage,
+  TextPart,
+  ToolCallPart,
+  Usage,
+} from '@svc/core/contracts'
 
 /** What a model has said in one round, put together from its events. */
-export interface Answer {
-  readonly calls: readonly ToolCallPart[]
-  readonly usage: Usage
-  readonly finish: FinishReason | undefined
+export class Answer {
+  readonly calls: ToolCallPart[] = []
+  usage: Usage = { input: 0, output: 0 }
+  finish: FinishReason | undefined = undefined
+  readonly #parts: MessagePart[] = []
+  #text = ''
+  #providerData: Json | undefined = undefined
+
   /** True once anything came that a caller or the model will miss. */
-  readonly any: boolean
+  get any(): boolean {
+    return this.#text !== '' || this.#parts.length > 0
+  }
+
   /** Takes an event; returns its text, where it has any. */
-  take(event: ModelEvent): string | undefined
-  message(provider: string): StoredMessage
-}
-
-/** Begins to gather a round. */
-export function createAnswer(): Answer {
-  const parts: MessagePart[] = []
-  const calls: ToolCallPart[] = []
-  let text = ''
-  let usage: Usage = { input: 0, output: 0 }
-  let finish: FinishReason | undefined
-  let providerData: Json | undefined
-
-  const closeText = () => {
-    if (text !== '') parts.push({ type: 'text', text })
-    text = ''
+  take(event: ModelEvent): string | undefined {
+    if (event.type === 'text') {
+      this.#text += event.text
+      return event.text
+    }
+    if (event.type === 'usage') this.usage = event.usage
+    else if (event.type === 'finish') [this.finish, this.#providerData] = [event.reason, event.providerData]
+    else this.#add(event)
+    return undefined
   }
-  const add = (part: MessagePart) => {
-    closeText()
-    parts.push(part)
+
+  message(provider: string): StoredMessage {
+    this.#closeText()
+    const data = this.#providerData
+    return { role: 'assistant', parts: [...this.#parts], provider, ...(data === undefined ? {} : { providerData: data }) }
   }
-  return {
-    calls,
-    get usage() {
-      return usage
-    },
-    get finish() {
-      return finish
-    },
-    get any() {
-      return text !== '' || parts.length > 0
-    },
-    take(event) {
-      if (event.type === 'text') {
-        text += event.text
-        return event.text
-      }
-      if (event.type === 'usage') usage = event.usage
-      else if (event.type === 'finish') [finish, providerData] = [event.reason, event.providerData]
-      else add(event)
-      if (event.type === 'tool_call') calls.push(event)
-      return undefined
-    },
-    message(provider) {
-      closeText()
-      return { role: 'assistant', parts: [...parts], provider, ...(providerData === undefined ? {} : { providerData }) }
-    },
+
+  #add(part: Exclude<MessagePart, TextPart> & ModelEvent) {
+    this.#closeText()
+    this.#parts.push(part)
+    if (part.type === 'tool_call') this.calls.push(part)
+  }
+
+  #closeText() {
+    if (this.#text !== '') this.#parts.push({ type: 'text', text: this.#text })
+    this.#text = ''
   }
 }

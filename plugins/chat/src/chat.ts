@@ -1,6 +1,7 @@
 import { svcError, type Use } from '@svc/core'
 import type { Chat, Json, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { createClock } from './clock.ts'
+import { countTokens } from './count.ts'
 import { told, turnTimeout } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { Round } from './round.ts'
@@ -12,23 +13,17 @@ import { type ToolOutcome, textOf, useTool } from './use-tool.ts'
 export function createChat(parts: ChatParts): Chat {
   const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
-    stream: (request, use) => runTurn(room, request, { tokens: true, startAfterMs: room.config.start_after_ms }, use),
-    reply: (request, use) => gather(runTurn(room, request, GATHERED, use)),
+    stream: (request, use) => runTurn(room, request, 'shown', use),
+    reply: (request, use) => gather(runTurn(room, request, 'gathered', use)),
   }
 }
 
-/** What of a turn its reader wants to see as it happens. */
-interface Sight {
-  readonly tokens: boolean
-  /** Milliseconds after which `start` is told although the model has not begun. */
-  readonly startAfterMs: number
-}
-
-// A token that nobody sees is not handed from generator to generator: the turn has the text anyway.
-const GATHERED: Sight = { tokens: false, startAfterMs: Number.POSITIVE_INFINITY }
+/** Whether somebody reads along. An event that nobody sees is not handed from generator to generator: the turn has it all anyway. */
+type Sight = 'shown' | 'gathered'
 
 async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
-  const turn = await beginTurn(room, request, use)
+  const isShown = sight === 'shown'
+  const turn = await beginTurn(room, request, !isShown, use)
   let started = false
   let round: Round | undefined
   let status: TurnStatus = 'cancelled'
@@ -38,31 +33,33 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
       round = new Round(room, turn, number, mayUseTools(room, turn, number), use)
       for (;;) {
         const pending = round.next()
-        if (!started && (await isSlow(pending, sight.startAfterMs))) {
+        if (isShown && !started && (await isSlow(pending, room.config.start_after_ms))) {
           started = true
           yield startEvent(turn, use)
         }
         const event = await pending
         if (!started) {
           started = true
-          yield startEvent(turn, use)
+          if (isShown) yield startEvent(turn, use)
         }
         if (!event) break
         const text = round.answer.take(event)
         if (text === undefined) continue
         turn.said += text
-        if (sight.tokens) yield { type: 'token', content: text, index: turn.tokens++ }
+        if (isShown) yield { type: 'token', content: text, index: turn.tokens++ }
       }
       closeRound(turn, round)
       const { calls } = round.answer
       round = undefined
       if (calls.length === 0) break
-      for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
-      for (const outcome of await runTools(room, turn, calls, use)) yield resultEvent(outcome)
+      if (isShown)
+        for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
+      const outcomes = await runTools(room, turn, calls, use)
+      if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
     }
     await keepTurn(room, turn, 'completed', use)
     end = endEvent(turn, 'completed', use)
-    yield end
+    if (isShown) yield end
     return replyOf(turn, end)
   } catch (error) {
     if (!use.signal.aborted) status = 'failed'
@@ -70,8 +67,9 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
     end = await broken(room, turn, round, status, use)
     const failure = told(error)
     if (failure.code === 'INTERNAL_ERROR') room.log.error({ err: error, request_id: use.requestId }, 'a turn failed')
+    if (!isShown && status === 'failed') throw svcError(failure.code, failure.message, { details: { ...failure.details } })
     if (status === 'failed') yield { type: 'error', error: failure }
-    yield end
+    if (isShown) yield end
     return replyOf(turn, end)
   } finally {
     round?.close()
@@ -83,7 +81,6 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
 
 /** Whether the first event is later than the start may be. */
 async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boolean> {
-  if (afterMs === Number.POSITIVE_INFINITY) return false
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(resolve, afterMs, true)
   pending.then(
@@ -150,31 +147,32 @@ function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
 
 /** Keeps what there is of a turn that did not complete. */
 async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
-  if (round?.answer.any) closeRound(turn, round)
+  const cost = round?.answer.any ? closeBroken(room, turn, round, use) : undefined
   try {
     await keepTurn(room, turn, status, use)
   } catch (error) {
     room.log.error({ err: error, request_id: use.requestId }, 'what there was of a broken turn could not be kept')
   }
+  await cost
   return endEvent(turn, status, use)
 }
 
+/** The tokens of a round that its provider did not end are counted afterwards. */
+async function closeBroken(room: ChatRoom, turn: Turn, round: Round, use: Use): Promise<void> {
+  const { request, answer } = round
+  closeRound(turn, round)
+  if (!request || answer.usage.input + answer.usage.output > 0) return
+  const lasting = { ...use, signal: room.lasting.signal }
+  const { input, output } = await countTokens(room.providers.get(turn.who.provider), request, turn.made.at(-1)!, lasting)
+  turn.usage.input += input
+  turn.usage.output += output
+}
+
+/** A turn that shows nothing has but one step. */
 async function gather(events: AsyncGenerator<TurnEvent, TurnReply>): Promise<TurnReply> {
-  let failed: (TurnEvent & { type: 'error' }) | undefined
-  for (;;) {
-    const step = await events.next()
-    if (step.done) {
-      if (failed) throw thrown(failed)
-      return step.value
-    }
-    if (step.value.type === 'error') failed = step.value
-  }
+  for (let step = await events.next(); ; step = await events.next()) if (step.done) return step.value
 }
 
 function replyOf({ said }: Turn, { type: _type, ...end }: TurnEnd): TurnReply {
   return { response: said, ...end }
-}
-
-function thrown({ error }: TurnEvent & { type: 'error' }): Error {
-  return svcError(error.code, error.message, { details: { ...error.details } })
 }

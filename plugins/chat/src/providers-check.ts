@@ -1,4 +1,4 @@
-import { messageOf, type SlotView, systemUse } from '@svc/core'
+import { messageOf, type SlotView, systemUse, within } from '@svc/core'
 import type { Check, CheckReport, Provider } from '@svc/core/contracts'
 
 /** How often each provider was asked. */
@@ -64,16 +64,11 @@ async function probeAll(providers: SlotView<Provider>, signal: AbortSignal): Pro
 }
 
 async function probeOne(provider: Provider, signal: AbortSignal): Promise<Probed> {
-  const late = AbortSignal.timeout(LIMIT_MS)
-  const { promise, reject } = Promise.withResolvers<never>()
-  const onLate = () => reject(new Error(`no answer within ${LIMIT_MS} ms`))
-  late.addEventListener('abort', onLate, { once: true })
+  const late = () => new Error(`no answer within ${LIMIT_MS} ms`)
   try {
-    await Promise.race([provider.probe(systemUse(AbortSignal.any([signal, late]), 'health')), promise])
+    await within(LIMIT_MS, ending => provider.probe(systemUse(ending, 'health')), { signal, late })
     return { healthy: true }
   } catch (error) {
     return { healthy: false, error: messageOf(error) }
-  } finally {
-    late.removeEventListener('abort', onLate)
   }
 }

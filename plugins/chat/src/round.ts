@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelCall, ModelEvent, ModelFailure, ModelInfo, ModelRequest, Provider } from '@svc/core/contracts'
-import { type Answer, createAnswer } from './answer.ts'
+import { Answer } from './answer.ts'
 import { failureOf, invalid, modelBroke, modelFailed } from './errors.ts'
 import { fitHistory } from './messages.ts'
 import { ModelReading, readReady } from './model-call.ts'
@@ -11,7 +11,9 @@ type Next = ModelEvent | undefined
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
 export class Round {
-  readonly answer: Answer = createAnswer()
+  readonly answer = new Answer()
+  /** What the model was asked; absent before it was. */
+  request: ModelRequest | undefined
   readonly #room: ChatRoom
   readonly #turn: Turn
   readonly #number: number
@@ -79,6 +81,7 @@ export class Round {
     const planned = await this.#plan(at)
     const ready = await this.#room.hooks.modelCall(planned, this.#use)
     this.#call = planned
+    this.request = planned.request
     this.#asked = performance.now()
     return ready ? readReady(ready) : this.#ask(at, planned.request)
   }

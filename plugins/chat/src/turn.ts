@@ -19,6 +19,8 @@ import type { ToolList } from './tool-list.ts'
 /** One turn while it runs: what it began with, what it has made so far. */
 export interface Turn {
   readonly asked: TurnRequest
+  /** Nobody reads along. */
+  readonly gathered: boolean
   readonly selected: Selected
   /** Who answers now: the selected one, or another after a failure. */
   who: { provider: string; model: string }
@@ -40,7 +42,7 @@ export interface Turn {
 }
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
-export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use): Promise<Turn> {
+export async function beginTurn(room: ChatRoom, request: TurnRequest, gathered: boolean, use: Use): Promise<Turn> {
   const begun = performance.now()
   const asked = await room.hooks.turn(request, use)
   checkRequest(asked, room.config.message_limit)
@@ -54,6 +56,7 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, use: Use):
   const who = { provider: selected.provider, model: selected.model }
   return {
     asked,
+    gathered,
     selected,
     who,
     list,
@@ -82,7 +85,7 @@ function checkRequest({ message, temperature, maxTokens }: TurnRequest, limit: n
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
 export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {
-  const { asked, selected, who, list } = turn
+  const { asked, gathered, selected, who, list } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
   const messages: ModelMessage[] = [...systemMessages(selected, room.modes.get(selected.mode)?.prompt), ...turn.made]
@@ -92,6 +95,7 @@ export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): Model
     ...(withTools && list.specs.length > 0 ? { tools: list.specs } : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(gathered ? { gathered } : {}),
   }
 }
 

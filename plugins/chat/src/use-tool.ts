@@ -1,4 +1,4 @@
-import { type Fault, messageOf, type Schema, schema, type Use } from '@svc/core'
+import { type Fault, messageOf, type Schema, schema, type Use, within } from '@svc/core'
 import type {
   ContentPart,
   Tool,
@@ -93,25 +93,12 @@ function checkArguments(tool: Tool, args: Arguments): Fault[] {
 }
 
 async function run(tool: Tool, args: Arguments, { timeoutMs, leftMs }: ToolUseParts['limits'], use: Use): Promise<ToolResult> {
-  const ending = new AbortController()
   const limit = Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, leftMs))
-  const left = Promise.withResolvers<never>()
-  const stop = (reason: unknown) => {
-    ending.abort(reason)
-    left.reject(reason)
-  }
-  const onAbort = () => stop(use.signal.reason)
-  const timer = setTimeout(() => stop(new Error(`it did not end within ${limit} ms`)), limit)
-  use.signal.addEventListener('abort', onAbort, { once: true })
   try {
-    if (use.signal.aborted) throw use.signal.reason
-    return asResult(await Promise.race([tool.call(args, { ...use, signal: ending.signal }), left.promise]))
+    return asResult(await within(limit, signal => tool.call(args, { ...use, signal }), use))
   } catch (error) {
     if (use.signal.aborted) throw use.signal.reason
     return failure(messageOf(error))
-  } finally {
-    clearTimeout(timer)
-    use.signal.removeEventListener('abort', onAbort)
   }
 }
 

@@ -110,6 +110,10 @@ describe('a turn that fails', () => {
     const end = events.at(-1)
     if (end?.type !== 'end') throw new Error('no end')
     expect(end.status).to.equal('failed')
+    expect(textOf(events)).to.equal('You said')
+    const whole = await house.chat.reply({ message: 'one two three' }, testUse())
+    expect(end.usage).to.deep.include({ output: 2, total: end.usage.input + 2 })
+    expect(end.usage.input).to.be.greaterThan(whole.usage.input)
     const kept = await house.host.service(Conversations).get(end.conversationId, testUse())
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'failed' })
   })
@@ -130,7 +134,11 @@ describe('a turn that fails', () => {
     )) {
       if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'token' && event.index === 2) ending.abort()
-      if (event.type === 'end') expect(event.status).to.equal('cancelled')
+      if (event.type === 'end') {
+        expect(event.status).to.equal('cancelled')
+        expect(event.usage.output).to.equal(3)
+        expect(event.usage.input).to.be.greaterThan(10)
+      }
     }
     const kept = await house.host.service(Conversations).get(conversationId, testUse())
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })

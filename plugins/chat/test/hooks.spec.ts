@@ -110,6 +110,27 @@ describe('chat with bad plugins', () => {
     expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
   })
 
+  it('estimates the tokens of an answer that broke off where the provider can no longer count, and takes its word where it told', async () => {
+    const gone: Provider = {
+      ...strange(async function* () {
+        yield { type: 'text', text: 'eight by' }
+      }),
+      countTokens: () => Promise.reject(new Error('out of reach')),
+    }
+    const told = strange(async function* () {
+      yield { type: 'text', text: 'half' }
+      yield { type: 'usage', usage: { input: 7, output: 5 } }
+    })
+    await using house = await chatHouse({ give: [item(Providers, 'gone', gone), item(Providers, 'told', told)] })
+    const usageOf = async (provider: string) => {
+      const end = (await house.stream({ message: 'hi', provider })).at(-1)
+      return end?.type === 'end' ? end.usage : undefined
+    }
+    expect(await usageOf('gone')).to.include({ output: 2 })
+    expect((await usageOf('gone'))?.input).to.be.greaterThan(0)
+    expect(await usageOf('told')).to.deep.equal({ input: 7, output: 5, total: 12 })
+  })
+
   it('ends a tool at its limit and tells the model', async () => {
     const slow = tool({ call: () => new Promise(() => undefined), timeoutMs: 20 })
     await using house = await chatHouse({ give: [item(Tools, 'slow', slow)] })

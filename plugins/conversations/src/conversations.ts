@@ -30,6 +30,7 @@ export async function createConversations(parts: TurnsParts): Promise<Conversati
     },
 
     async delete(id, use) {
+      if (await turns.drop(id, use)) return
       const { version } = await readRecord(store, id, use)
       await remove(store, id, version, use)
     },

@@ -47,6 +47,12 @@ export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
   return [...user, { role: 'assistant', content: assistant.map(textOf).join(''), ...(status ? { status } : {}) }]
 }
 
+/** How many messages `shownTurn` makes of a turn. */
+function countShown(turn: readonly StoredMessage[]): number {
+  const users = turn.filter(message => message.role === 'user').length
+  return turn.some(message => message.role === 'assistant') ? users + 1 : users
+}
+
 /** The record after one more turn. */
 export function grown(
   record: ConversationRecord | undefined,
@@ -56,12 +62,13 @@ export function grown(
 ): ConversationRecord {
   const base = record ?? { owner, created: now, updated: now, count: 0, turns: 0, bytes: 0 }
   const updated = now > base.updated ? now : base.updated
-  return { ...base, updated, count: base.count + shownTurn(turn).length, turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
+  return { ...base, updated, count: base.count + countShown(turn), turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
 }
 
 /** The UTF-8 size of a turn's text, near enough for a limit: what is counted is what was said, not how it is kept. */
 function sizeOf(turn: readonly StoredMessage[]): number {
-  return turn
-    .flatMap(message => message.parts)
-    .reduce((sum, part) => sum + (part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length), 0)
+  let sum = 0
+  for (const { parts } of turn)
+    for (const part of parts) sum += part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length
+  return sum
 }

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type Log, type Use } from '@svc/core'
+import { codeOf, type Log, type Use, within } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
 import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf, turnOf } from './record.ts'
@@ -28,6 +27,16 @@ interface Held {
   lease: Fence | undefined
 }
 
+/** A conversation that a turn of this process is making: its id is told before it is kept. */
+interface Young {
+  readonly owner: string
+  /** Settled when it is dropped, or its turn has ended; made by the first who waits. */
+  grown?: PromiseWithResolvers<void>
+  /** The write that keeps it. */
+  keeping?: Promise<unknown>
+  dropped?: true
+}
+
 /** Whether this principal may see what belongs to `owner`. */
 const maySee = (owner: string, { principal }: Use) =>
   principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
@@ -36,8 +45,7 @@ const maySee = (owner: string, { principal }: Use) =>
 export class Turns {
   readonly #parts: TurnsParts
   readonly #held = new Map<string, Held>()
-  /** Conversations that a turn of this process is making: their id is told before they are kept. */
-  readonly #young = new Map<string, PromiseWithResolvers<void>>()
+  readonly #young = new Map<string, Young>()
   #tickets = 0
   #renewal: NodeJS.Timeout | undefined
 
@@ -52,15 +60,32 @@ export class Turns {
   async append(ticket: string, messages: readonly StoredMessage[], use: Use): Promise<ConversationSummary> {
     const turn = this.#held.get(ticket)
     if (!turn) throw ticketUnknown()
+    const young = this.#young.get(turn.id)
+    if (young?.dropped) throw conversationUnknown(turn.id)
     const record = grown(turn.record, turn.owner, messages, new Date().toISOString())
-    await write(this.#parts.store, turn, record, messages, use)
+    const writing = write(this.#parts.store, turn, record, messages, use)
+    if (young) young.keeping = writing
+    await writing
     return summaryOf(turn.id, record)
+  }
+
+  /** Deletes a conversation before it is kept: its turn finds it gone. False where there is none to delete so: then the store knows. */
+  async drop(id: string, use: Use): Promise<boolean> {
+    const young = this.#young.get(id)
+    if (!young || young.dropped || !maySee(young.owner, use)) return false
+    if (young.keeping) {
+      await young.keeping.catch(() => {})
+      return false
+    }
+    young.dropped = true
+    young.grown?.resolve()
+    return true
   }
 
   async end(ticket: string): Promise<void> {
     const turn = this.#held.get(ticket)
     this.#held.delete(ticket)
-    this.#young.get(turn?.id ?? '')?.resolve()
+    this.#young.get(turn?.id ?? '')?.grown?.resolve()
     this.#young.delete(turn?.id ?? '')
     if (this.#held.size === 0) this.stop()
     if (turn?.lease) await this.#parts.store.release(turn.lease, this.#parts.lasting)
@@ -75,7 +100,7 @@ export class Turns {
   #beginNew(use: Use): OpenTurn {
     const id = `conv_${crypto.randomUUID().replaceAll('-', '')}`
     const ticket = this.#hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
-    this.#young.set(id, Promise.withResolvers())
+    this.#young.set(id, { owner: use.principal.id })
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
 
@@ -98,18 +123,13 @@ export class Turns {
   }
 
   /** Waits for the turn that makes this conversation. */
-  async #grown(id: string, waitMs: number, { signal }: Use): Promise<void> {
+  async #grown(id: string, waitMs: number, use: Use): Promise<void> {
+    const { signal } = use
     const young = this.#young.get(id)
-    if (!young) return
-    const ending = new AbortController()
-    const late = sleep(waitMs, undefined, { signal: AbortSignal.any([signal, ending.signal]) }).then(() =>
-      Promise.reject(conversationBusy(id, waitMs))
-    )
-    try {
-      await Promise.race([young.promise, late])
-    } finally {
-      ending.abort()
-    }
+    // Whoever may not see it is not even kept waiting: the time would tell that it is there.
+    if (!young || young.dropped || !maySee(young.owner, use)) return
+    const { promise } = (young.grown ??= Promise.withResolvers())
+    await within(waitMs, () => promise, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
   #hold(one: Held): string {

@@ -128,6 +128,15 @@ describe('conversations', () => {
     expect((await service.get(id, testUse({ principal: person('root', 'admin') }))).owner).to.equal('ann')
   })
 
+  it('keeps no stranger waiting for a conversation in the making: the time would tell that it is there', async () => {
+    await using host = await house()
+    const service = host.service(Conversations)
+    const open = await service.begin({ waitMs: 0, history: 1 }, testUse({ principal: person('anna') }))
+    const wish = { conversationId: open.conversationId, waitMs: 60_000, history: 1 }
+    expect(await codeOfThrown(service.begin(wish, testUse({ principal: person('ben') })))).to.equal('CONVERSATION_UNKNOWN')
+    await service.end(open.ticket, testUse())
+  })
+
   it('keeps the owner when an admin writes into the conversation', async () => {
     await using host = await house()
     const service = host.service(Conversations)
@@ -162,6 +171,34 @@ describe('conversations', () => {
     await service.end(open.ticket, testUse())
     expect(await codeOfThrown(service.get(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
     expect(await codeOfThrown(service.delete(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+  })
+
+  it('deletes a conversation in the making: its turn is not kept, and whoever waited for it finds none', async () => {
+    await using host = await house()
+    const service = host.service(Conversations)
+    const open = await service.begin({ waitMs: 0, history: 1 }, testUse())
+    const id = open.conversationId
+    const stranger = testUse({ principal: person('eve') })
+    expect(await codeOfThrown(service.delete(id, stranger))).to.equal('CONVERSATION_UNKNOWN')
+    const waiting = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testUse())
+    await service.delete(id, testUse())
+    expect(await codeOfThrown(waiting)).to.equal('CONVERSATION_UNKNOWN')
+    const late = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testUse())
+    expect(await codeOfThrown(late)).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.delete(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testUse()))).to.equal('CONVERSATION_UNKNOWN')
+    await service.end(open.ticket, testUse())
+    expect(await codeOfThrown(service.get(id, testUse()))).to.equal('CONVERSATION_UNKNOWN')
+  })
+
+  it('deletes a conversation that is being kept at this very moment', async () => {
+    await using host = await house()
+    const service = host.service(Conversations)
+    const open = await service.begin({ waitMs: 0, history: 1 }, testUse())
+    const keeping = service.append(open.ticket, turn('one'), testUse())
+    await Promise.all([keeping, service.delete(open.conversationId, testUse())])
+    await service.end(open.ticket, testUse())
+    expect(await codeOfThrown(service.get(open.conversationId, testUse()))).to.equal('CONVERSATION_UNKNOWN')
   })
 
   it('refuses a turn beyond the limit of messages', async () => {

@@ -1,5 +1,6 @@
+import { show } from '@svc/core'
 import type { Json, RouteReply, RouteRequest } from '@svc/core/contracts'
-import type { Answer } from './errors.ts'
+import { type Answer, answerInvalid } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -21,10 +22,18 @@ export function sendReply(x: Exchange, { status, headers, body, text }: RouteRep
   if (x.gone || x.res.headersSent) return
   const out = x.headers.slice()
   if (x.life.draining) out.push('Connection', 'close')
-  for (const name in headers) out.push(name, headers[name]!)
+  for (const name in headers) put(out, x.life.headers.length, name, headers[name]!)
   if (body !== undefined) return sendText(x, status ?? 200, out, JSON_TYPE, JSON.stringify(body))
   if (text !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : TEXT_TYPE, text)
   sendEmpty(x, status ?? 204, out)
+}
+
+/** A route's own word replaces what every answer carries (a page has a policy of its own), but for `Vary`, which adds up. */
+function put(out: string[], common: number, name: string, value: string) {
+  const wanted = name.toLowerCase()
+  for (let at = 0; at < common && wanted !== 'vary'; at += 2)
+    if (out[at]!.toLowerCase() === wanted) return void (out[at + 1] = value)
+  out.push(name, value)
 }
 
 const hasType = (headers: Readonly<Record<string, string>> = {}) =>
@@ -37,7 +46,7 @@ function sendText({ res, life }: Exchange, status: number, headers: string[], ty
   if (type) headers.push('Content-Type', type)
   headers.push('Content-Length', String(Buffer.byteLength(text)))
   res.writeHead(status, headers)
-  res.end(text)
+  life.outbox.post(res, text)
   if (text.length > LARGE) res.setTimeout(life.stallMs, () => res.destroy())
 }
 
@@ -45,6 +54,23 @@ function sendEmpty({ res }: Exchange, status: number, headers: string[]) {
   if (status !== 204 && status !== 304) headers.push('Content-Length', '0')
   res.writeHead(status, headers)
   res.end()
+}
+
+/** Takes what a route answered, whoever wrote the route. Throws ROUTE_ANSWER_INVALID. */
+export function checkedReply(reply: RouteReply): RouteReply {
+  if (typeof reply !== 'object' || reply === null) throw answerInvalid(show(reply))
+  const { status = 200, text, body, headers } = reply
+  if (!Number.isInteger(status) || status < 200 || status > 599) throw answerInvalid(`the status ${show(status)}`)
+  if (text !== undefined && typeof text !== 'string') throw answerInvalid(`${show(text)} as its text`)
+  if (typeof body === 'function' || typeof body === 'symbol') throw answerInvalid(`${show(body)} as its body`)
+  if (headers !== undefined) checkHeaders(headers)
+  return reply
+}
+
+function checkHeaders(headers: unknown) {
+  if (typeof headers !== 'object' || headers === null) throw answerInvalid(`${show(headers)} as its headers`)
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value !== 'string') throw answerInvalid(`${show(value)} as its header ${name}`)
 }
 
 /** Writes the error record. */

@@ -12,14 +12,23 @@ const HOPELESS = 16
 /** The gate of the body: at most so many bytes of JSON, an object. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE. */
 export function createBody(limit: number): Gate {
   return x => {
-    if (x.route?.checks.body === undefined) return
     const { headers } = x.req
+    const coding = headers['transfer-encoding']
+    if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw encoded(x, coding)
+    if (x.route?.checks.body === undefined) return
     const declared = headers['content-length']
-    if (declared === '0' || (declared === undefined && headers['transfer-encoding'] === undefined)) return void (x.body = {})
+    if (declared === '0' || (declared === undefined && coding === undefined)) return void (x.body = {})
     mustBeJson(headers)
     if (Number(declared) > limit) throw tooLarge(x, Number(declared), limit)
     return readBytes(x.req, limit).then(bytes => void (x.body = bytes.length === 0 ? {} : parseBody(bytes)))
   }
+}
+
+/** Where such a body ends is not ours to say: nothing that follows it on the connection is taken for a request. */
+function encoded(x: Exchange, coding: string) {
+  x.headers.push('Connection', 'close')
+  if (!/chunked\s*$/i.test(coding)) return invalidValue('transfer-encoding', 'must end with chunked')
+  return unsupportedMediaType(`the body is sent with the transfer coding ${coding.slice(0, 100)}`)
 }
 
 function tooLarge(x: Exchange, declared: number, limit: number) {

@@ -1,127 +1,52 @@
 import { messageOf, svcError } from '@svc/core'
-import type { ErrorCode, ErrorRecord, ErrorTold } from '@svc/core/contracts'
-
-type Details = Readonly<Record<string, unknown>>
+import type { ErrorCode, ErrorTold } from '@svc/core/contracts'
+import { API_CODES, type ApiCode, type Explained, explained, explain as explainTold, toldOf } from '@svc/wire'
 
 /** An error as the API answers it: the only form that leaves the process. */
-export interface Answer {
+export interface Answer extends Explained {
   readonly status: number
-  readonly record: ErrorRecord
-  /** Seconds for `Retry-After`. */
-  readonly retryAfter?: number
-  /** True for a fault of ours, which the log must explain. */
-  readonly internal?: boolean
 }
 
-const CODES = {
-  MISSING_FIELD: [400, 'a required field is missing'],
-  INVALID_VALUE: [400, 'a field has an invalid value; 404 where it names something that does not exist'],
-  AUTHENTICATION_FAILED: [401, 'the credential is missing or invalid'],
-  FORBIDDEN: [403, 'the scope, the Host or the Origin does not allow it'],
-  NOT_FOUND: [404, 'there is no such route'],
-  MODEL_NOT_FOUND: [404, 'the provider has no such model'],
-  TOOL_NOT_FOUND: [404, 'there is no such tool'],
-  METHOD_NOT_ALLOWED: [405, 'the route has other methods'],
-  PAYLOAD_TOO_LARGE: [413, 'the request is too large'],
-  UNSUPPORTED_MEDIA_TYPE: [415, 'the body is not JSON'],
-  RATE_LIMITED: [429, 'too many requests'],
-  TOOL_EXECUTION_FAILED: [500, 'a tool failed'],
-  INTERNAL_ERROR: [500, 'a fault of the server; the log has it under the request id'],
-  PROVIDER_NOT_FOUND: [503, 'there is no such provider'],
-  PROVIDER_ERROR: [503, 'the provider failed'],
-  UNAVAILABLE: [503, 'try again later'],
-  TIMEOUT: [504, 'a tool call took too long'],
-} as const satisfies Record<string, readonly [number, string]>
-type Code = keyof typeof CODES
+const STATUS = {
+  MISSING_FIELD: 400,
+  INVALID_VALUE: 400,
+  AUTHENTICATION_FAILED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  MODEL_NOT_FOUND: 404,
+  TOOL_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMITED: 429,
+  TOOL_EXECUTION_FAILED: 500,
+  INTERNAL_ERROR: 500,
+  PROVIDER_NOT_FOUND: 503,
+  PROVIDER_ERROR: 503,
+  UNAVAILABLE: 503,
+  TIMEOUT: 504,
+} as const satisfies Record<ApiCode, number>
 
 /** The one table from code to status, as others may read it. */
-export const errorCodes: readonly ErrorCode[] = Object.entries(CODES).map(([code, [status, meaning]]) => ({
+export const errorCodes: readonly ErrorCode[] = (Object.keys(STATUS) as ApiCode[]).map(code => ({
   code,
-  status,
-  meaning,
+  status: STATUS[code],
+  meaning: API_CODES[code],
 }))
 
-const RETRY_SECONDS = 1
+/** A value may be invalid because it names what does not exist. */
+const statusOf = ({ error_code: code, details }: Explained['record']) =>
+  code === 'INVALID_VALUE' && details.reason === 'not found' ? 404 : STATUS[code]
 
-const answer = (code: Code, message: string, details: Details = {}, more: Partial<Answer> = {}): Answer => ({
-  status: CODES[code][0],
-  record: { success: false, error: message, error_code: code, details },
-  ...more,
-})
+const withStatus = (told: Explained): Answer => ({ ...told, status: statusOf(told.record) })
 
-/** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
-const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Answer>> = {
-  CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
-  CONVERSATION_FULL: ({ message, details }) =>
-    answer('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
-  CONVERSATION_BUSY: unavailable,
-  STORE_UNAVAILABLE: unavailable,
-  STORE_FENCED: unavailable,
-  STORE_CONFLICT: unavailable,
-  LEASE_BUSY: unavailable,
-  PLUGIN_GONE: unavailable,
-  SCOPE_CLOSED: unavailable,
-  HOST_CLOSED: unavailable,
-  UNAVAILABLE: told => unavailable(told),
-  MODEL_FAILED: modelFailed,
-  INVALID_VALUE: told => ({ ...asItIs('INVALID_VALUE', told), ...(told.details.reason === 'not found' ? { status: 404 } : {}) }),
-  RATE_LIMITED: told => ({ ...asItIs('RATE_LIMITED', told), retryAfter: Number(told.details.retry_after ?? RETRY_SECONDS) }),
-}
-
-const asItIs = (code: Code, { message, details }: ErrorTold) => answer(code, message, details)
-
-const isCode = (code: string): code is Code => Object.hasOwn(CODES, code)
-
-const notFound = (field: string, value: unknown) => {
-  const shown = typeof value === 'string' ? { value: value.slice(0, 200) } : {}
-  return answer('INVALID_VALUE', `${field} not found`, { field, ...shown, reason: 'not found' }, { status: 404 })
-}
-
-const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
-  CONVERSATION_BUSY: 'the conversation is busy with another turn',
-  LEASE_BUSY: 'another request has it',
-  STORE_FENCED: 'another worker has taken over',
-  STORE_CONFLICT: 'something else changed it meanwhile',
-  STORE_UNAVAILABLE: 'the store cannot be reached',
-  PLUGIN_GONE: 'a part of the server is being restarted',
-}
-
-function unavailable({ code, message, details }: ErrorTold): Answer {
-  const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
-  const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
-  return answer('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
-}
-
-function modelFailed({ message, details }: ErrorTold): Answer {
-  const { kind, provider, upstreamStatus, retryable, limit, count } = details
-  if (kind === 'context_too_long')
-    return answer('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
-  const upstream = upstreamStatus === undefined ? {} : { upstream_status: upstreamStatus }
-  return answer('PROVIDER_ERROR', message, { provider, ...upstream, retryable: retryable === true })
-}
-
-const internal = (requestId: string) =>
-  answer(
-    'INTERNAL_ERROR',
-    'an internal error; the log has it under the request id',
-    { request_id: requestId },
-    { internal: true }
-  )
+const answer = (...told: Parameters<typeof explained>) => withStatus(explained(...told))
 
 /** How the API answers an error that a service told. */
-export function explain(told: ErrorTold, requestId: string): Answer {
-  const translate = Object.hasOwn(TRANSLATED, told.code) ? TRANSLATED[told.code] : undefined
-  if (translate) return translate(told)
-  return isCode(told.code) && told.code !== 'INTERNAL_ERROR' ? asItIs(told.code, told) : internal(requestId)
-}
+export const explain = (told: ErrorTold, requestId: string): Answer => withStatus(explainTold(told, requestId))
 
 /** How the API answers whatever was thrown. */
-export function explainThrown(error: unknown, requestId: string): Answer {
-  const { code, details } = (error ?? {}) as { code?: unknown; details?: Details }
-  return typeof code === 'string'
-    ? explain({ code, message: messageOf(error), details: details ?? {} }, requestId)
-    : internal(requestId)
-}
+export const explainThrown = (error: unknown, requestId: string): Answer => explain(toldOf(error), requestId)
 
 /** How a request that is no HTTP is answered; `code` is Node's. */
 export function explainMalformed(code: string | undefined): Answer {
@@ -152,6 +77,87 @@ export const routeUnknown = (method: string, path: string) =>
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })
+
+export const authenticationFailed = (message = 'a credential is needed') => svcError('AUTHENTICATION_FAILED', message)
+
+export const scopeMissing = (scope: string) =>
+  svcError('FORBIDDEN', `the credential lacks the scope ${scope}`, { details: { scope, reason: 'the scope is missing' } })
+
+export const hostForbidden = (host: string) =>
+  svcError('FORBIDDEN', 'this Host is not served here; server.allowed_hosts names those that are', {
+    details: { field: 'host', value: host.slice(0, 200) },
+  })
+
+export const originForbidden = (origin: string) =>
+  svcError('FORBIDDEN', 'pages of this Origin may not use the server; server.cors.origins names those that may', {
+    details: { field: 'origin', value: origin.slice(0, 200) },
+  })
+
+export const tooMany = (limit: number, window: number, retryAfter: number) =>
+  svcError('RATE_LIMITED', `more than ${limit} in ${window} s; try again in ${retryAfter} s`, {
+    details: { limit, window, retry_after: retryAfter },
+  })
+
+const RETRY_SECONDS = 1
+
+/** A limit of what is open at a time has no window: room is there as soon as something ends. */
+export const crowded = (what: 'requests' | 'streams', limit: number) =>
+  svcError('RATE_LIMITED', `${limit} ${what} are open already; end one, or wait for it`, {
+    details: { limit, window: 0, retry_after: RETRY_SECONDS },
+  })
+
+export const stopping = () => svcError('UNAVAILABLE', 'the server is stopping')
+
+export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', `the route answered ${what}`)
+
+export const noScheme = () =>
+  svcError('AUTHENTICATION_WITHOUT_SCHEME', 'server.auth.enabled is true, and no loaded plugin knows any credential', {
+    mend: 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins", or set server.auth.enabled to false and keep server.host at 127.0.0.1',
+  })
+
+export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
+  svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
+    cause,
+    mend: 'mend that plugin, take it out of "plugins", or set server.auth.enabled to false',
+  })
+
+export const proxyInvalid = (entry: string) =>
+  svcError('PROXY_INVALID', `server.trusted_proxies: "${entry}" is no address and no network`, {
+    mend: 'write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',
+  })
+
+export const corsCredentials = () =>
+  svcError('CORS_INVALID', 'server.cors.credentials with the origin * would lend every page the credentials of its reader', {
+    mend: 'name the origins in server.cors.origins, or set server.cors.credentials to false',
+  })
+
+const SSL_MEND = 'svc serve --ssl-cert cert.pem --ssl-key key.pem, or server.ssl.cert and server.ssl.key'
+
+export const sslIncomplete = (key: 'cert' | 'key') =>
+  svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { mend: SSL_MEND })
+
+export const certificateUnreadable = (file: string, cause: unknown) =>
+  svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, mend: SSL_MEND })
+
+export const certificateInvalid = (file: string, reason: string) =>
+  svcError('CERTIFICATE_INVALID', `${file} is no certificate that can be used: ${reason}`, {
+    mend: "give a certificate in PEM form (-----BEGIN CERTIFICATE-----), the server's own first",
+  })
+
+export const keyInvalid = (file: string, reason: string) =>
+  svcError('KEY_INVALID', `${file} is no private key that can be used: ${reason}`, {
+    mend: 'give the private key in PEM form (-----BEGIN PRIVATE KEY-----)',
+  })
+
+export const keyProtected = (file: string) =>
+  svcError('KEY_PROTECTED', `the key in ${file} is protected by a password`, {
+    mend: `give it without one, readable by this user only: openssl pkey -in ${file} -out key.pem`,
+  })
+
+export const keyMismatch = (cert: string, key: string) =>
+  svcError('KEY_MISMATCH', `the key in ${key} does not belong to the certificate in ${cert}`, {
+    mend: "give the key that the certificate was asked for with; in a chain the server's own certificate comes first",
+  })
 
 export const portTaken = (host: string, port: number, cause: unknown) =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by another program`, {

@@ -1,14 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Principal, Use } from '@svc/core'
 import type { Json, Mount, RouteReply } from '@svc/core/contracts'
+import type { Outbox } from './outbox.ts'
 import type { Bound } from './routing.ts'
 
 /** What a server knows of its own life. */
 export interface Life {
   /** It is about to end: each answer closes its connection. */
   draining: boolean
+  /** Nothing takes its place: what is new is refused. */
+  ending: boolean
   /** Milliseconds after which a reader that takes nothing is cut off. */
   readonly stallMs: number
+  /** Headers of every answer: name, value, name, value. */
+  readonly headers: readonly string[]
+  readonly outbox: Outbox
 }
 
 /** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */
@@ -27,6 +33,10 @@ export interface Exchange {
   readonly began: number
   readonly ending: AbortController
   requestId: string
+  /** The client's address. */
+  address: string
+  /** W3C `traceparent`, where it is one. */
+  trace: string | undefined
   principal: Principal
   /** What the handler is called with; made once the principal is known. */
   use: Use
@@ -43,6 +53,8 @@ export interface Exchange {
   readonly headers: string[]
   /** The error code it was refused with. */
   refused: string | undefined
+  /** Runs once when the answer is out or the client has gone. */
+  left: (() => void) | undefined
   /** The client has gone, or has been cut off. */
   gone: boolean
 }
@@ -65,6 +77,8 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
     began: performance.now(),
     ending,
     requestId: '',
+    address: '',
+    trace: undefined,
     principal: NOBODY,
     use: { signal: ending.signal, principal: NOBODY, requestId: '' },
     route: undefined,
@@ -73,8 +87,9 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
     allowed: [],
     query: NOTHING,
     body: undefined,
-    headers: [],
+    headers: life.headers.slice(),
     refused: undefined,
+    left: undefined,
     gone: false,
   }
 }

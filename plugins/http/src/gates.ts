@@ -1,30 +1,47 @@
-import type { Principal } from '@svc/core'
 import type { RouteReply } from '@svc/core/contracts'
+import type { Addresses } from './address.ts'
+import type { AllowanceGate } from './allowance.ts'
+import type { Authentication } from './authentication.ts'
 import { createBody } from './body.ts'
 import type { ServerConfig } from './config.ts'
-import { invalidValue, methodNotAllowed, routeUnknown } from './errors.ts'
+import type { Cors } from './cors.ts'
+import { createCrowd } from './crowd.ts'
+import { methodNotAllowed, routeUnknown, stopping } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
+import { createFlood } from './flood.ts'
+import type { HostGuard } from './host-guard.ts'
 import type { Journal } from './journal.ts'
 import type { Routing } from './routing.ts'
 import { validation } from './validation.ts'
 
-/** What the gates stand on. */
+/** What the gates stand on; those that others need too are made before. */
 export interface GateParts {
   readonly config: ServerConfig
   readonly routing: Routing
   readonly journal: Journal
+  readonly addresses: Addresses
+  readonly host: HostGuard
+  readonly cors: Cors
+  readonly authentication: Authentication
+  readonly allowance: AllowanceGate
 }
 
 /** The gates in the order in which every request meets them. */
-export function createGates({ config, routing, journal }: GateParts): readonly Gate[] {
+export function createGates(parts: GateParts): readonly Gate[] {
+  const { config } = parts
   return [
     requestId,
-    route(routing),
-    x => journal.open(x), // log and metrics: sees also what later gates refuse
-    // host and origin, CORS, the cheap gate by address: here
-    host,
-    authentication,
-    // scopes and exact limits: here
+    trace,
+    address(parts.addresses),
+    route(parts.routing),
+    x => parts.journal.open(x), // log and metrics: sees also what later gates refuse
+    parts.host.gate,
+    parts.cors.gate, // and the guard of origins; answers preflights
+    leaving,
+    createFlood(config.max_requests_per_second),
+    parts.authentication.gate, // and scopes
+    createCrowd(config),
+    parts.allowance.gate,
     known,
     createBody(config.body_limit),
     validation,
@@ -40,6 +57,21 @@ function requestId(x: Exchange) {
   x.headers.push('X-Request-Id', x.requestId)
 }
 
+const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+/** Takes up a W3C trace: whatever is called on behalf of the request carries it on. */
+function trace(x: Exchange) {
+  const given = x.req.headers.traceparent
+  if (typeof given === 'string' && TRACE.test(given)) x.trace = given
+  x.use = { signal: x.ending.signal, principal: x.principal, requestId: x.requestId }
+}
+
+function address(addresses: Addresses): Gate {
+  return x => {
+    x.address = addresses.clientOf(x.req)
+  }
+}
+
 /** Looks where the path leads, without judging: log, metrics and authentication need to know. */
 function route(routing: Routing): Gate {
   return x => {
@@ -51,31 +83,10 @@ function route(routing: Routing): Gate {
   }
 }
 
-/** HTTP/1.1 wants exactly one Host. */
-function host({ req }: Exchange) {
-  const name = req.headers.host
-  if (name === undefined && req.httpVersion === '1.1') throw invalidValue('host', 'is missing')
-  if (name?.includes(',')) throw invalidValue('host', 'is given more than once')
+/** A server that ends takes nothing new on the connections that are still open; one with a successor answers until they are idle. */
+function leaving({ life, route }: Exchange) {
+  if (life.ending && !route?.route.uncounted) throw stopping()
 }
-
-const ALL: readonly string[] = Object.freeze(['*'])
-const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
-
-/** Says who asks. The one place that decides it: without authentication everybody may do everything. */
-function authentication(x: Exchange) {
-  x.principal = anonymous(x)
-  const trace = x.req.headers.traceparent
-  const use = { signal: x.ending.signal, principal: x.principal, requestId: x.requestId }
-  x.use = typeof trace === 'string' && TRACE.test(trace) ? { ...use, trace } : use
-}
-
-const anonymous = ({ req }: Exchange): Principal => ({
-  id: 'anonymous',
-  scopes: ALL,
-  address: addressOf(req.socket.remoteAddress ?? ''),
-})
-
-const addressOf = (address: string) => (address.startsWith('::ffff:') ? address.slice(7) : address)
 
 /** Refuses what no route answers. */
 function known(x: Exchange): void | RouteReply {

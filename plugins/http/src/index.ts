@@ -1,7 +1,7 @@
 import { definePlugin, Host } from '@svc/core'
-import { AuthSchemes, Http, Mounts, Routes } from '@svc/core/contracts'
+import { AuthSchemes, Http, Limits, Mounts, Peers, Routes } from '@svc/core/contracts'
+import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
-import { TIDY_MS } from './listener.ts'
 import { createServer } from './server.ts'
 
 /** After all others are ready, and no longer than its own limits allow. */
@@ -10,23 +10,26 @@ const LAST = 1_000
 export default definePlugin({
   section: 'server',
   config: serverConfig,
+  check: serverProblems,
   requires: { routes: Routes, mounts: Mounts, schemes: AuthSchemes },
+  optional: { limits: Limits, peers: Peers },
   provides: Http,
-  setup(scope, given) {
+  async setup(scope, given) {
     const { config, hooks, log } = scope
-    const server = createServer({ config, hooks, log, ...given })
+    const server = await createServer({ config, hooks, log, ...given })
     scope.tap(
       Host.hooks.ready,
-      async () => {
-        await server.listen()
+      async (_, use) => {
+        await server.open(use)
         return undefined
       },
       { stage: LAST, limitMs: 30_000 }
     )
-    scope.tap(Host.hooks.closing, ({ successor }) => server.drain(successor), {
-      limitMs: config.shutdown_timeout * 1000 + 2 * TIDY_MS,
-    })
-    scope.defer(() => server.drain(false))
+    // it has a limit of its own
+    scope.tap(Host.hooks.closing, how => server.drain(how), { limitMs: Number.POSITIVE_INFINITY })
+    scope.tap(Peers.hooks.figures, server.figures.own)
+    scope.tap(Peers.hooks.inherit, server.figures.inherit)
+    scope.defer(() => server.drain({ successor: false }))
     return server.service
   },
 })

@@ -6,7 +6,10 @@ import type { Exchange } from './exchange.ts'
 export interface Journal {
   /** The gate: from here to the end of its answer a request is active. */
   open(x: Exchange): void
+  /** What this process has counted, and what it inherited. */
   figures(): HttpFigures
+  /** Requests that a worker answered which has ended. */
+  inherit(total: number): void
 }
 
 /** Nginx's word for a client that left before the answer. */
@@ -17,6 +20,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal 
   let active = 0
   const close = (x: Exchange) => {
     active--
+    x.left?.()
     if (!x.res.writableFinished) {
       x.gone = true
       x.ending.abort(clientLeft())
@@ -34,6 +38,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal 
       whenClosed(x, close)
     },
     figures: () => ({ requestsTotal: total, requestsActive: active }),
+    inherit: more => void (total += more),
   }
 }
 
@@ -46,6 +51,7 @@ function whenClosed(x: Exchange, close: (x: Exchange) => void) {
     close(x)
   }
   x.res.on('close', once)
+  x.res.on('error', broke) // Node would end the process for a write that comes after the end of its connection
   if (x.res.socket === null) x.req.socket.once('close', once)
 }
 
@@ -56,10 +62,12 @@ function lineOf(x: Exchange, route: string, status: number, ms: number) {
     status,
     ms: Math.round(ms * 100) / 100,
     request_id: x.requestId,
+    address: x.address,
     principal: x.principal.id,
   }
   if (x.refused !== undefined) return { ...line, error_code: x.refused }
   return x.gone ? { ...line, gone: true } : line
 }
 
+const broke = () => {}
 const clientLeft = () => new DOMException('the client has left', 'AbortError')

@@ -1,9 +1,18 @@
-import type { Server as NodeServer } from 'node:http'
-import type { Log, SlotView } from '@svc/core'
-import type { AuthScheme, Http } from '@svc/core/contracts'
+import type { Log } from '@svc/core'
+import type { Http } from '@svc/core/contracts'
+import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
 import { listenFailed, portTaken } from './errors.ts'
 import type { Life } from './exchange.ts'
+import type { ServerSocket } from './socket.ts'
+
+type NodeServer = ServerSocket['server']
+
+/** How a server ends: `successor` when another process takes the new work. */
+interface DrainHow {
+  readonly successor: boolean
+  readonly limitMs?: number
+}
 
 /** The life of the socket: open, drain, closed. */
 export interface Listener {
@@ -11,8 +20,8 @@ export interface Listener {
   address(): Awaited<ReturnType<Http['address']>>
   /** Opens the socket. Throws PORT_TAKEN, LISTEN_FAILED. */
   listen(): Promise<void>
-  /** Takes no new connection, lets what runs end within `server.shutdown_timeout`, cuts the rest. */
-  drain(successor: boolean): Promise<void>
+  /** Takes no new connection, lets what runs end within `limitMs` (default `server.shutdown_timeout`), cuts the rest. */
+  drain(how: DrainHow): Promise<void>
   /** Counts work as running until it is settled. */
   running(work: Promise<void>): Promise<void>
 }
@@ -22,14 +31,14 @@ interface ListenerParts {
   readonly config: ServerConfig
   readonly life: Life
   readonly log: Log
-  readonly schemes: SlotView<AuthScheme>
 }
 
 /** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
-export const TIDY_MS = 3_000
+const TIDY_MS = 3_000
 
-export function createListener({ server, config, life, log, schemes }: ListenerParts): Listener {
+export function createListener({ server, config, life, log }: ListenerParts): Listener {
   const { host } = config
+  const scheme = config.ssl.enabled ? 'https' : 'http'
   const works = createWorks()
   const port = () => {
     const bound = server.address()
@@ -40,17 +49,17 @@ export function createListener({ server, config, life, log, schemes }: ListenerP
     running: work => works.add(work),
     address() {
       const bound = port()
-      return bound === undefined ? undefined : { host, port: bound, url: `http://${urlHost(host)}:${bound}` }
+      return bound === undefined ? undefined : { host, port: bound, url: `${scheme}://${urlHost(host)}:${bound}` }
     },
     async listen() {
       await bind(server, host, config.port)
-      if (!isLoopback(host) && schemes.size === 0)
-        log.warn({ host }, `everybody who reaches ${host} may use this server: ${MEND}`)
-      log.info({ host, port: port() }, 'listening')
+      for (const warning of warningsOf(config)) log.warn({ host }, warning)
+      log.info({ host, port: port(), scheme }, 'listening')
     },
-    async drain(successor) {
+    async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true
-      await closeServer(server, config.shutdown_timeout * 1000, successor, log)
+      life.ending ||= !successor
+      await closeServer(server, limitMs, successor, log)
       await works.settled(TIDY_MS)
     },
   }
@@ -58,7 +67,17 @@ export function createListener({ server, config, life, log, schemes }: ListenerP
 
 const MEND = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
 
-const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.')
+function warningsOf({ host, auth, cors }: ServerConfig): string[] {
+  if (auth.enabled) return []
+  return [
+    ...(!isLoopback(host) ? [`everybody who reaches ${host} may use this server: ${MEND}`] : []),
+    ...(cors.enabled && cors.origins?.includes('*')
+      ? [
+          'every page that somebody here opens may use this server: name origins in server.cors.origins, or switch authentication on',
+        ]
+      : []),
+  ]
+}
 
 function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'

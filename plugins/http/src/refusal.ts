@@ -5,6 +5,7 @@ import type { ErrorTold } from '@svc/core/contracts'
 import { sendError } from './answer.ts'
 import { type Answer, explainThrown } from './errors.ts'
 import type { Exchange } from './exchange.ts'
+import { createSeldom } from './seldom.ts'
 
 /** How what failed is told: to the caller in the API's terms, to the log in ours. */
 export interface Refusal {
@@ -14,11 +15,17 @@ export interface Refusal {
 }
 
 export function createRefusal(log: Log): Refusal {
+  const due = createSeldom()
+  const unavailable = (x: Exchange, err: unknown, code: string) => {
+    const left_out = due(code)
+    if (left_out !== undefined) log.warn({ err, request_id: x.requestId, error_code: code, left_out }, 'a request was refused')
+  }
   const refuse = (x: Exchange, error: unknown) => {
     if (x.gone) return log.debug({ err: error, request_id: x.requestId }, 'ended after the client had left')
     const answer = explainThrown(error, x.requestId)
-    if (answer.internal) log.error({ err: error, request_id: x.requestId, route: x.route?.route.path }, 'a request failed')
-    else log[answer.status === 503 ? 'warn' : 'debug']({ err: error, request_id: x.requestId }, 'a request was refused')
+    if (answer.internal) log.error({ err: error, request_id: x.requestId, ...placeOf(x) }, 'a request failed')
+    else if (answer.status === 503) unavailable(x, error, answer.record.error_code)
+    else log.debug({ err: error, request_id: x.requestId }, 'a request was refused')
     if (!x.res.headersSent) return sendError(x, answer)
     x.refused = answer.record.error_code
     setImmediate(() => x.res.destroy()) // half an answer must not look like a whole one; what was written goes out
@@ -30,10 +37,15 @@ export function createRefusal(log: Log): Refusal {
   return Object.assign(refuse, { told })
 }
 
+/** Whose work it was: the plugin that brought the route, and the route. */
+const placeOf = ({ route, mount }: Exchange) =>
+  route ? { owner: route.plugin, route: route.route.path, name: route.name } : { route: mount?.path }
+
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 
-/** Answers what Node's parser refused, or no request of ours can be: there is only a socket. */
-export function createMalformed(log: Log) {
+/** Answers what Node's parser refused, or no request of ours can be: there is only a socket. `headers`: name, value, name, value. */
+export function createMalformed(log: Log, headers: readonly string[]) {
+  const common = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []))
   return (answer: Answer, socket: Socket): void => {
     const { status, record } = answer
     const requestId = crypto.randomUUID()
@@ -42,6 +54,7 @@ export function createMalformed(log: Log) {
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
       'Connection: close',
+      ...common,
       `X-Request-Id: ${requestId}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,

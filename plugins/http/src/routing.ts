@@ -1,11 +1,16 @@
-import { Router } from '@koa/router'
+import { createRequire } from 'node:module'
 import type { Log, SlotView } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
 import { type Checks, createChecks } from './validation.ts'
 
+// Its module for `import` reads all names of node:http: see socket.ts.
+const { Router } = createRequire(import.meta.url)('@koa/router') as typeof import('@koa/router')
+
 /** A route with what is made once for it. */
 export interface Bound {
   readonly name: string
+  /** Who added it. */
+  readonly plugin: string | undefined
   readonly route: Route
   readonly checks: Checks
 }
@@ -32,9 +37,10 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
   const known = new WeakMap<Route, Bound>()
   let table = new Map<string, Bound>()
   let router = new Router()
+  let plain = new Map<string, Found>()
   let built = -1
   const boundOf = (name: string, route: Route) => {
-    const bound = known.get(route) ?? { name, route, checks: createChecks(route) }
+    const bound = known.get(route) ?? { name, plugin: routes.owner(name), route, checks: createChecks(route) }
     known.set(route, bound)
     return bound
   }
@@ -43,10 +49,15 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
     table = new Map(sorted(withoutTwins(routes, log)).map(([name, route]) => [name, boundOf(name, route)]))
     router = new Router({ sensitive: true })
     for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
+    // most requests need no pattern
+    const isPlain = ({ route }: Bound) => /^[\w./-]+$/.test(route.path)
+    plain = new Map([...table.values()].filter(isPlain).map(bound => [placeOf(bound.route), { ...NOWHERE, bound }]))
   }
   return {
     find(method, path) {
       if (built !== routes.version) build()
+      const there = plain.get(`${method} ${path}`)
+      if (there) return there
       const { path: layers, pathAndMethod } = router.match(path, method)
       const layer = pathAndMethod[0]
       const bound = layer && table.get(layer.name ?? '')
@@ -69,6 +80,8 @@ function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
   const above = mounts.entries().filter(([, mount]) => path === mount.path || path.startsWith(`${mount.path}/`))
   return above.toSorted(([, a], [, b]) => b.path.length - a.path.length)[0]?.[1]
 }
+
+const placeOf = ({ method, path }: Route) => `${method} ${path}`
 
 const methodsOf = (layers: readonly { methods: string[] }[]) => [
   ...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS']),

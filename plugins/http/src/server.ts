@@ -1,18 +1,26 @@
-import { createServer as createNodeServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { HookCallers, Log, SlotView } from '@svc/core'
-import type { AuthScheme, Http, HttpHooks, Mount, Route } from '@svc/core/contracts'
+import type { HookCallers, Log, SlotView, Use } from '@svc/core'
+import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route } from '@svc/core/contracts'
 import Koa from 'koa'
-import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
-import { requestOf, sendReply } from './answer.ts'
+import { createAddresses } from './address.ts'
+import { createAllowance } from './allowance.ts'
+import { createAuthentication } from './authentication.ts'
 import type { ServerConfig } from './config.ts'
+import { createCors } from './cors.ts'
 import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
-import { createExchange, type Exchange, type Life } from './exchange.ts'
+import { createExchange, type Life } from './exchange.ts'
 import { createGates } from './gates.ts'
+import { createHostGuard } from './host-guard.ts'
 import { createJournal } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
+import { createOutbox } from './outbox.ts'
+import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
 import { createRouting } from './routing.ts'
-import { sendStream } from './stream.ts'
+import { securityHeaders } from './security-headers.ts'
+import { createServerFigures, type ServerFigures } from './server-figures.ts'
+import { createSocket } from './socket.ts'
+import { createWalk } from './walk.ts'
 
 /** What the server stands on. */
 export interface ServerParts {
@@ -20,88 +28,87 @@ export interface ServerParts {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   readonly schemes: SlotView<AuthScheme>
+  readonly limits: Limits | undefined
+  readonly peers: Peers | undefined
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
 }
 
 /** The server: the service that others see, and its life. */
-export interface Server extends Listener {
+export interface Server extends Pick<Listener, 'drain'> {
   readonly service: Http
+  readonly figures: ServerFigures
+  /** Makes sure that all are ready who are asked for each request, and opens the socket. */
+  open(use: Use): Promise<void>
 }
 
-/** Makes the HTTP server; `listen` opens its socket. */
-export function createServer(parts: ServerParts): Server {
+/** Makes the HTTP server; `open` opens its socket. Throws what is wrong with certificate, proxies and origins. */
+export async function createServer(parts: ServerParts): Promise<Server> {
   const { config, log } = parts
-  const life: Life = { draining: false, stallMs: config.stall_timeout_ms }
+  const host = createHostGuard(config)
+  const addresses = createAddresses(config.trusted_proxies)
+  const cors = createCors({ config: config.cors, addresses, isHostChecked: host.isChecked })
+  const authentication = createAuthentication({ enabled: config.auth.enabled, schemes: parts.schemes })
+  const allowance = createAllowance(parts.limits)
   const journal = createJournal(log, parts.hooks)
-  const gates = createGates({ config, journal, routing: createRouting(parts.routes, parts.mounts, log) })
+  const figures = createServerFigures(journal, parts.peers)
   const refuse = createRefusal(log)
-  const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
-
-  const walk = async (x: Exchange) => {
-    try {
-      for (const gate of gates) {
-        const passed = gate(x)
-        const reply = passed instanceof Promise ? await passed : passed
-        if (reply) return sendReply(x, reply)
-      }
-      if (x.mount) return await handOver(x, x.mount)
-      const { route } = x.route!
-      if (!route.stream) return sendReply(x, await route.handle!(requestOf(x), x.use))
-      if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
-      await sendStream(x, route.stream(requestOf(x), x.use), route.streams ?? 'text/plain; charset=utf-8', limits)
-    } catch (error) {
-      refuse(x, error)
-    }
+  const routing = createRouting(parts.routes, parts.mounts, log)
+  const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, allowance })
+  const walk = createWalk({ gates, refuse, limits: { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms } })
+  const headers = [...securityHeaders(config.ssl.enabled), ...cors.headers]
+  const outbox = createOutbox()
+  const life: Life = { draining: false, ending: false, stallMs: config.stall_timeout_ms, headers, outbox }
+  const socket = await createSocket(config, log)
+  const listener = createListener({ config, life, log, server: socket.server })
+  attend(
+    listener,
+    koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log),
+    createMalformed(log, headers)
+  )
+  return {
+    figures,
+    service: {
+      address: async () => listener.address(),
+      figures: figures.read,
+      explain: async (error, use) => refuse.told(error, explain(error, use.requestId), use.requestId),
+      codes: async () => errorCodes,
+    },
+    async open(use) {
+      await authentication.prepare(use)
+      await allowance.prepare(use)
+      await listener.listen()
+    },
+    async drain(how) {
+      await listener.drain(how)
+      socket[Symbol.dispose]()
+    },
   }
-
-  const listener = createListener({
-    config,
-    life,
-    log,
-    schemes: parts.schemes,
-    server: createNodeServer(optionsOf(config)),
-  })
-  const handle = koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log)
-  listener.server.on('request', handle).on('checkExpectation', handle)
-  const malformed = createMalformed(log)
-  listener.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy()
-    else if (!answersFirst(socket)) malformed(explainMalformed(error.code), socket)
-  })
-  listener.server.on('connect', (_req, socket: Socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket))
-  const service: Http = {
-    address: async () => listener.address(),
-    figures: async () => journal.figures(),
-    explain: async (error, use) => refuse.told(error, explain(error, use.requestId), use.requestId),
-    codes: async () => errorCodes,
-  }
-  return { ...listener, service }
 }
 
-/** Gives the raw request away: body and answer are the mount's. */
-async function handOver({ req, res, headers, life, use }: Exchange, mount: Mount): Promise<void> {
-  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
-  if (life.draining) res.setHeader('Connection', 'close')
-  await mount.handle(req, res, use)
-}
+/** What Node's HTTP has to say of a connection; other faults are of the connection itself (it broke, no TLS came about), and nobody would hear an answer. */
+const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
-const optionsOf = (config: ServerConfig) => ({
-  headersTimeout: config.headers_timeout_ms,
-  requestTimeout: config.request_timeout_ms,
-  keepAliveTimeout: config.keep_alive_ms,
-  connectionsCheckingInterval: Math.min(5_000, config.headers_timeout_ms),
-  joinDuplicateHeaders: true, // else Node drops the second of two, and two that contradict each other look like one
-  requireHostHeader: false, // the gate `host` asks for it: so the refusal is an error record
-})
+/** Says who takes what comes: requests, what is no request, and those that wish for a tunnel. */
+function attend(
+  { server }: Listener,
+  handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>,
+  malformed: ReturnType<typeof createMalformed>
+) {
+  server.on('request', handle).on('checkExpectation', handle)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (!socket.writable || !OF_HTTP.test(error.code ?? '')) socket.destroy()
+    else if (!answersFirst(socket as Socket)) malformed(explainMalformed(error.code), socket as Socket)
+  })
+  server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
+}
 
 /** Koa takes requests and watches their ends; answers are written without its body handling, which would double a request's cost. */
 function koaHandler(serve: (req: IncomingMessage, res: ServerResponse) => Promise<void>, log: Log) {
   const app = new Koa()
   app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke'))
-  app.use(ctx => {
-    ctx.respond = false
-    return serve(ctx.req, ctx.res)
-  })
+  app.use(ctx => serve(ctx.req, ctx.res))
+  // Koa's own would watch the end of each answer a second time and look whether there is a body to send.
+  Object.assign(app, { handleRequest: (ctx: Koa.Context, walk: (ctx: Koa.Context) => Promise<void>) => walk(ctx) })
   return app.callback()
 }

@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http'
+import { show } from '@svc/core'
 import { HEARTBEAT } from '@svc/sse'
+import { answerInvalid } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 
 export interface StreamLimits {
@@ -28,6 +30,7 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
   x.ending.signal.addEventListener('abort', leave, { once: true })
   try {
     const first = await iterator.next()
+    if (!first.done) textOf(first.value)
     if (!x.gone) over = await send(x, iterator, first, type, limits)
   } catch (error) {
     over = true
@@ -36,6 +39,12 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
     x.ending.signal.removeEventListener('abort', leave)
     leave()
   }
+}
+
+/** An item, whoever wrote the route. Throws ROUTE_ANSWER_INVALID. */
+function textOf(item: unknown): string {
+  if (typeof item !== 'string') throw answerInvalid(`${show(item)} in its stream`)
+  return item
 }
 
 /** Answers whether the stream came to its own end. */
@@ -51,7 +60,7 @@ async function send(
   x.res.writeHead(200, x.headers)
   using outlet = createOutlet(x.res, limits, type === EVENTS)
   for (let item = first; !item.done; item = await iterator.next()) {
-    const wait = outlet.take(item.value)
+    const wait = outlet.take(textOf(item.value))
     if (wait) await wait
     if (x.gone) return false
   }

@@ -13,6 +13,8 @@ interface Check {
   readonly required: readonly string[]
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
+  /** The names it knows; others are nobody's business. */
+  readonly known: ReadonlySet<string>
 }
 type Fields = Readonly<Record<string, unknown>>
 
@@ -25,14 +27,19 @@ function checkOf(json: JsonSchema | undefined): Check | undefined {
     properties?: Record<string, { type?: string }>
   }
   const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
-  return { schema: schema(json, { faults: 'first' }), required, typed: new Map(typed.map(([name, { type }]) => [name, type!])) }
+  return {
+    schema: schema(json, { faults: 'first' }),
+    required,
+    typed: new Map(typed.map(([name, { type }]) => [name, type!])),
+    known: new Set(Object.keys(properties)),
+  }
 }
 
 /** The gate of body and query: what the route's schemas do not allow goes no further. Throws MISSING_FIELD, INVALID_VALUE. */
 export function validation(x: Exchange): void {
   const checks = x.route?.checks
   if (!checks) return
-  if (x.search !== '') x.query = parseQuery(x.search)
+  if (x.search !== '') x.query = parseQuery(x.search, checks.query?.known)
   if (checks.query) hold(checks.query, typedQuery(checks.query, x.query))
   if (checks.body) hold(checks.body, x.body as Json as Fields)
 }
@@ -52,10 +59,14 @@ function invalid(fault: Fault) {
 const isShort = (value: unknown) =>
   (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
 
-function parseQuery(search: string): Readonly<Record<string, string>> {
+/** Of a parameter that nobody knows the first counts; one that is known must not say two things. */
+function parseQuery(search: string, known: ReadonlySet<string> | undefined): Readonly<Record<string, string>> {
   const query: Record<string, string> = {}
   for (const [name, value] of new URLSearchParams(search)) {
-    if (Object.hasOwn(query, name)) throw invalidValue(name.slice(0, 200), 'is given more than once')
+    if (Object.hasOwn(query, name)) {
+      if (known?.has(name)) throw invalidValue(name, 'is given more than once')
+      continue
+    }
     Object.defineProperty(query, name, { value, enumerable: true })
   }
   return query

@@ -192,7 +192,7 @@ describe('a large answer', () => {
     await using served = await serve({ large }, { stall_timeout_ms: 200 }, { destination: { write: written } })
     const socket = await open(served.url)
     socket.pause()
-    socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.write('GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await left.promise
     socket.destroy()
   })

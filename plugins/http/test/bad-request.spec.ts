@@ -59,6 +59,11 @@ describe('bad input', () => {
       expect(reply.body.details).to.deep.include({ field: 'word', reason: 'is given more than once' })
     })
 
+    it('ignores a parameter that it does not know, given twice too', async () => {
+      const { status, body } = await call(`${url}/things/a?other=1&other=2&word=a`)
+      expect([status, body.query]).to.deep.equal([200, { other: '1', word: 'a' }])
+    })
+
     it('lets a __proto__ in a query change nothing', async () => {
       const { status, body } = await call(`${url}/things/a?__proto__=x&toString=y`)
       expect([status, body.query]).to.deep.equal([200, JSON.parse('{"__proto__":"x","toString":"y"}')])
@@ -67,7 +72,7 @@ describe('bad input', () => {
 
   describe('in the protocol', () => {
     it('answers a whole request before it turns to the broken one behind it', async () => {
-      const request = `POST /say HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(GOOD)}\r\n\r\n${GOOD}`
+      const request = `POST /say HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(GOOD)}\r\n\r\n${GOOD}`
       const { status, head } = await raw(url, `${request}BROKEN\r\n\r\n`)
       expect(status).to.equal(200)
       expect(head.toLowerCase()).to.contain('connection: close')
@@ -84,20 +89,32 @@ describe('bad input', () => {
         expect([reply.status, reply.body.success, reply.body.error_code]).to.deep.equal([status, false, code])
         expect(reply.head).to.match(/x-request-id: \S+/i)
       })
-    const head = 'POST /say HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n'
+    const head = 'POST /say HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n'
 
     malformed('answers what is no HTTP', 'hello\r\n\r\n')
-    malformed('answers an unknown method', 'BREW /say HTTP/1.1\r\nHost: x\r\n\r\n')
+    malformed('answers an unknown method', 'BREW /say HTTP/1.1\r\nHost: localhost\r\n\r\n')
     malformed('refuses two lengths', `${head}Content-Length: 5\r\nContent-Length: 6\r\n\r\n${GOOD}`)
     malformed('refuses a length that is none', `${head}Content-Length: x\r\n\r\n${GOOD}`)
     malformed('refuses a length together with chunks', `${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`)
     malformed('refuses a broken chunk', `${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
+    malformed(
+      'refuses a body in another transfer coding',
+      `${head}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+      415,
+      'UNSUPPORTED_MEDIA_TYPE'
+    )
+    malformed(
+      'refuses it on a route without a body, and takes nothing behind it for a request',
+      'GET /things/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      415,
+      'UNSUPPORTED_MEDIA_TYPE'
+    )
     malformed('refuses two media types', `${head}Content-Type: text/plain\r\nContent-Length: ${GOOD.length}\r\n\r\n${GOOD}`)
     malformed('refuses a missing Host', 'GET /things/a HTTP/1.1\r\nConnection: close\r\n\r\n')
     malformed('refuses two Hosts', 'GET /things/a HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n')
     malformed(
       'refuses headers of 64 KiB',
-      `GET /things/a HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(65_536)}\r\n\r\n`,
+      `GET /things/a HTTP/1.1\r\nHost: localhost\r\nX-Large: ${'a'.repeat(65_536)}\r\n\r\n`,
       413,
       'PAYLOAD_TOO_LARGE'
     )
@@ -109,7 +126,10 @@ describe('bad input', () => {
     )
 
     it('takes a request line that names the whole URL', async () => {
-      const reply = await raw(url, 'GET http://x/things/a?limit=2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+      const reply = await raw(
+        url,
+        'GET http://localhost/things/a?limit=2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+      )
       expect([reply.status, reply.body.query]).to.deep.equal([200, { limit: '2' }])
     })
   })

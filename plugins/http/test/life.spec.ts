@@ -78,7 +78,7 @@ describe('the life of the server', () => {
     const socket = await open(served.url)
     let text = ''
     socket.setEncoding('utf8').on('data', chunk => (text += chunk))
-    socket.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await begun.promise
     const closed = served.host.close()
     await untilRefused(served.url)
@@ -96,7 +96,7 @@ describe('the life of the server', () => {
       { keep_alive_ms: 600_000 }
     )
     const socket = await open(served.url)
-    socket.write('GET /hi HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.write('GET /hi HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await once(socket, 'data')
     await Promise.all([once(socket, 'close'), served.host.close()])
   })
@@ -143,7 +143,7 @@ describe('the life of the server', () => {
     }
     await using served = await serve({ stuck }, {}, { destination: { write: line => void lines.push(line) } })
     const socket = await open(served.url)
-    socket.write('GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n')
+    socket.write('GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await begun.promise
     socket.destroy()
     await aborted.promise
@@ -166,7 +166,7 @@ describe('the life of the server', () => {
     }
     await using served = await serve({ stuck })
     const socket = await open(served.url)
-    socket.write('GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
+    socket.write('GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(3))
     await begun.promise
     socket.destroy()
     const http = served.host.service(Http)
@@ -185,7 +185,7 @@ describe('the life of the server', () => {
     const socket = await open(served.url)
     let text = ''
     socket.setEncoding('utf8').on('data', chunk => (text += chunk))
-    const request = (n: number, more = '') => `GET /e/${n} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
+    const request = (n: number, more = '') => `GET /e/${n} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n`
     socket.write(request(1) + request(2) + request(3, 'Connection: close\r\n'))
     await once(socket, 'close')
     expect(text.match(/<\d>/g)).to.deep.equal(['<1>', '<2>', '<3>'])

@@ -9,7 +9,7 @@ type Make = NonNullable<Route['stream']>
 const streaming = (stream: Make, streams = 'text/event-stream'): Record<string, Route> => ({
   flow: { method: 'GET', path: '/flow', summary: 'Flows', streams, stream },
 })
-const GET = 'GET /flow HTTP/1.1\r\nHost: x\r\n\r\n'
+const GET = 'GET /flow HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 /** The chunks of an answer, each of which was one write. */
 function chunksOf(answer: string): string[] {

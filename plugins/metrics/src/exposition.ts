@@ -1,17 +1,9 @@
-import { messageOf, type Log, type SlotView, type Use } from '@svc/core'
-import type { MetricFamily, MetricSource, Route } from '@svc/core/contracts'
-import { withPointedBounds } from './families.ts'
+import type { Http, MetricFamily, Route } from '@svc/core/contracts'
+import { gauge, withPointedBounds } from './families.ts'
+import type { WorkerFigures } from './worker-figures.ts'
 
-/** All sources as one text. A source that fails is left out, and the log says so. */
-export function createExposition(sources: SlotView<MetricSource>, log: Log): Route {
-  const readOne = async ([name, source]: [string, MetricSource], use: Use) => {
-    try {
-      return await source.read(use)
-    } catch (error) {
-      log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
-      return []
-    }
-  }
+/** All workers' figures as one text. */
+export function createExposition(figures: WorkerFigures, http: Http): Route {
   return {
     method: 'GET',
     path: '/metrics',
@@ -22,14 +14,16 @@ export function createExposition(sources: SlotView<MetricSource>, log: Log): Rou
       '200': { description: 'Text in the Prometheus exposition format.', schema: { type: 'string' }, contentType: 'text/plain' },
     },
     async handle(_request, use) {
-      const read = await Promise.all(sources.entries().map(entry => readOne(entry, use)))
-      return exposed(read.flat().map(withPointedBounds))
+      const workers = await figures.read(use)
+      const { requestsActive } = await http.figures(use)
+      const active = gauge('svc_requests_active', 'Requests under way.', requestsActive)
+      return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
     },
   }
 }
 
-async function exposed(families: readonly MetricFamily[]) {
+async function exposed(workers: readonly (readonly MetricFamily[])[]) {
   const { AggregatorRegistry } = await import('prom-client')
-  const registry = AggregatorRegistry.aggregate([families as unknown as object])
+  const registry = AggregatorRegistry.aggregate(workers as unknown as object[])
   return { text: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
 }

@@ -1,10 +1,11 @@
 import { definePlugin, Host, schema } from '@svc/core'
-import { Chat, Http, MetricSources, Routes } from '@svc/core/contracts'
+import { Chat, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
 import { createExposition } from './exposition.ts'
 import { hostFigures } from './host-figures.ts'
 import { createModelCounts } from './model-counts.ts'
 import { collectNodeFigures } from './node-figures.ts'
 import { createRequestCounts } from './request-counts.ts'
+import { createWorkerFigures } from './worker-figures.ts'
 
 export interface MetricsConfig {
   node: boolean
@@ -18,16 +19,22 @@ export default definePlugin({
     properties: { node: { type: 'boolean', default: true, description: "Whether Node's own figures are shown." } },
   }),
   requires: { host: Host, http: Http, sources: MetricSources },
-  setup(scope, { host, http, sources }) {
+  optional: { peers: Peers },
+  setup(scope, { host, http, sources, peers }) {
     const requests = createRequestCounts()
     const models = createModelCounts()
     scope.tap(Http.hooks.done, done => requests.count(done))
     scope.tap(Chat.hooks.modelDone, done => models.count(done))
     scope.add(MetricSources, 'service', {
-      read: async use => [...requests.read(), ...models.read(), ...(await hostFigures(host, http, use))],
+      read: async use => [...requests.read(), ...models.read(), ...(await hostFigures(host, use))],
     })
-    scope.add(Routes, 'metrics', createExposition(sources, scope.log))
+    const figures = createWorkerFigures(sources, peers, scope.log)
+    scope.tap(Peers.hooks.figures, figures.own)
+    scope.tap(Peers.hooks.inherit, figures.inherit)
+    scope.tap(Peers.hooks.told, figures.told)
+    scope.add(Routes, 'metrics', createExposition(figures, http))
     // from the first scrape on: prom-client takes 60 ms and 8 MiB that a server nobody scrapes does without
-    if (scope.config.node) scope.add(MetricSources, 'node', { read: async () => (await collectNodeFigures())() })
+    const node = async () => (figures.wasRead() ? (await collectNodeFigures())() : [])
+    if (scope.config.node) scope.add(MetricSources, 'node', { read: node })
   },
 })

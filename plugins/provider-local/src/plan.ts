@@ -27,7 +27,7 @@ export async function planReply(
   const reply = replyTo(request, turn)
   if ('calls' in reply) return planCalls(tokens, reply.calls, turn, input, signal)
   const room = Math.min(request.maxTokens ?? model.output, model.output, Math.max(1, model.context - input))
-  const said = await say(tokens, reply.say, room, signal)
+  const said = await say(tokens, reply.say, room, isWhole(request, turn), signal)
   if (turn.fail) return fail(said.events, turn.fail.after, asked(turn.fail.kind, { limit: model.context, count: input }))
   said.events.push(
     { type: 'usage', usage: { input, output: said.output } },
@@ -43,11 +43,19 @@ interface Said {
   readonly cut: boolean
 }
 
-async function say(tokens: Tokens, texts: readonly string[], room: number, signal: AbortSignal): Promise<Said> {
+/** Whether a text may go out as one piece: nobody reads along, and no directive counts or paces the pieces. */
+const isWhole = ({ gathered }: ModelRequest, { fail, paceMs }: LocalTurn) => gathered === true && !fail && paceMs === 0
+
+async function say(tokens: Tokens, texts: readonly string[], room: number, whole: boolean, signal: AbortSignal): Promise<Said> {
   const events: ModelEvent[] = []
   let output = 0
   for (const text of texts) {
     const pieces = await tokens.pieces(text, room - output, signal)
+    if (whole && pieces.total > 0 && output + pieces.total <= room) {
+      output += pieces.total
+      events.push({ type: 'text', text })
+      continue
+    }
     for (let at = 0; at < pieces.parts.length; at++) {
       if (output + pieces.tokens[at]! > room) return { events, output, cut: true }
       output += pieces.tokens[at]!

@@ -1,8 +1,7 @@
 import type { Use } from '@svc/core'
 import { type Chat, type ErrorTold, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
 import { eventFrame } from '@svc/sse'
-import { codeOf, messageOf } from '@svc/core'
-import { endWire, errorWire, eventWire } from './wire.ts'
+import { type ChatEvent, endEvent, errorEvent, eventOf, toldOf } from '@svc/wire'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 
@@ -20,7 +19,7 @@ export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, use: 
       }
       if (event.type === 'start') start = event
       ended = event.type === 'end'
-      yield frame(++id, event.type === 'error' ? await explained(http, event.error, use) : eventWire(event))
+      yield frame(++id, event.type === 'error' ? await explained(http, event.error, use) : eventOf(event))
     }
   } catch (error) {
     if (!start || ended || use.signal.aborted) throw error
@@ -34,19 +33,14 @@ function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: '
   return `id: ${id}\nevent: token\ndata: {"type":"token","content":${JSON.stringify(content)},"index":${index}}\n\n`
 }
 
-const frame = (id: number, data: object) => eventFrame(id, (data as { type: string }).type, JSON.stringify(data))
+const frame = (id: number, event: ChatEvent) => eventFrame(id, event.type, JSON.stringify(event))
 
-async function explained(http: Http, error: ErrorTold, use: Use) {
-  return errorWire((await http.explain(error, use)).record)
-}
-
-function toldOf(error: unknown): ErrorTold {
-  const { details = {} } = (error ?? {}) as Partial<ErrorTold>
-  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details }
+async function explained(http: Http, error: ErrorTold, use: Use): Promise<ChatEvent> {
+  return errorEvent((await http.explain(error, use)).record)
 }
 
 const failedEnd = ({ requestId, provider, model }: Start, durationMs: number) =>
-  endWire({
+  endEvent({
     requestId,
     provider,
     model,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { JsonSchema } from '@svc/core'
 import type { ErrorCode, Route, RouteResponse } from '@svc/core/contracts'
 
@@ -18,19 +19,22 @@ export function openApiDocument({ version, routes, codes }: DocumentParts): Tree
     a.path === b.path ? METHODS.indexOf(a.method) - METHODS.indexOf(b.method) : a.path < b.path ? -1 : 1
   )
   const paths: Record<string, Tree> = {}
-  for (const [name, route] of sorted) (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route)
+  const schemas: Record<string, unknown> = { Error: errorSchema(codes) }
+  const publish = publisher(schemas)
+  for (const [name, route] of sorted)
+    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route, publish)
   return {
     openapi: '3.1.0',
     info: { title: 'Agent Service', version, description: 'Chat with models, and what belongs to it.' },
     paths,
-    components: { schemas: { Error: errorSchema(codes) }, responses: errorResponses(codes) },
+    components: { schemas, responses: errorResponses(codes) },
   }
 }
 
 const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
 
-function operation(name: string, route: Route): Tree {
-  const parameters = [...pathParameters(route.path), ...queryParameters(route.query)]
+function operation(name: string, route: Route, publish: Publish): Tree {
+  const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish)]
   return {
     operationId: name,
     summary: route.summary,
@@ -39,10 +43,10 @@ function operation(name: string, route: Route): Tree {
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(route.body === undefined
       ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: published(route.body) } } } }),
+      : { requestBody: { required: true, content: { 'application/json': { schema: publish(route.body) } } } }),
     responses: {
       ...errorRefs(route),
-      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, one]) => [status, response(one)])),
+      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, one]) => [status, response(one, publish)])),
     },
   }
 }
@@ -52,7 +56,7 @@ const tagOf = (path: string) => path.split('/').find(part => part !== '' && part
 const pathParameters = (path: string) =>
   [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
 
-function queryParameters(query: JsonSchema | undefined): Tree[] {
+function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[] {
   const { properties = {}, required = [] } = (typeof query === 'object' ? query : {}) as {
     properties?: Tree
     required?: readonly string[]
@@ -61,12 +65,12 @@ function queryParameters(query: JsonSchema | undefined): Tree[] {
     name,
     in: 'query',
     required: required.includes(name),
-    schema: published(schema),
+    schema: publish(schema),
   }))
 }
 
-function response({ description, schema, contentType = 'application/json' }: RouteResponse): Tree {
-  return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: published(schema) } } }) }
+function response({ description, schema, contentType = 'application/json' }: RouteResponse, publish: Publish): Tree {
+  return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: publish(schema) } } }) }
 }
 
 /** Which refusals a route may answer with follows from what it takes. */
@@ -74,10 +78,11 @@ function errorRefs(route: Route): Tree {
   const input = route.body !== undefined || route.query !== undefined
   const statuses = [
     ...(input ? [400] : []),
-    ...(route.scope ? [401, 403] : []),
+    ...(route.scope ? [401] : []),
+    403, // a Host or Origin that is not served
     ...(route.path.includes(':') || route.body !== undefined ? [404] : []),
     ...(route.body === undefined ? [] : [413, 415]),
-    ...(route.uncounted ? [] : [429]),
+    429,
     500,
     503,
   ]
@@ -106,13 +111,25 @@ function errorResponses(codes: readonly ErrorCode[]): Tree {
   return Object.fromEntries(statuses.map(status => [status, { description: described(status), content }]))
 }
 
-/** Without the words that only our own checker knows. */
-function published(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(published)
-  if (typeof schema !== 'object' || schema === null) return schema
-  return Object.fromEntries(
-    Object.entries(schema)
-      .filter(([word]) => word !== 'patternHint')
-      .map(([word, value]) => [word, published(value)])
-  )
+/** A schema as the document shows it. */
+type Publish = (schema: unknown) => unknown
+
+const COMPONENT = /^[A-Z][A-Za-z0-9]*$/
+
+/** Leaves out the words that only our own checker knows. A schema whose title can name a component becomes one, unless another one has that name. */
+function publisher(schemas: Record<string, unknown>): Publish {
+  const publish: Publish = schema => {
+    if (Array.isArray(schema)) return schema.map(publish)
+    if (typeof schema !== 'object' || schema === null) return schema
+    const shown = Object.fromEntries(
+      Object.entries(schema)
+        .filter(([word]) => word !== 'patternHint')
+        .map(([word, value]) => [word, publish(value)])
+    )
+    const { title } = shown
+    if (typeof title !== 'string' || !COMPONENT.test(title)) return shown
+    schemas[title] ??= shown
+    return isDeepStrictEqual(schemas[title], shown) ? { $ref: `#/components/schemas/${title}` } : shown
+  }
+  return publish
 }

@@ -1,6 +1,5 @@
-import { messageOf, type SlotView, type Use } from '@svc/core'
+import { messageOf, type SlotView, type Use, within } from '@svc/core'
 import type { Check, CheckReport, HealthWord } from '@svc/core/contracts'
-import { limited } from './limited.ts'
 
 const PROBE_MS = 5_000
 /** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
@@ -16,7 +15,7 @@ export async function probeAll(checks: SlotView<Check>, use: Use): Promise<Map<s
 async function probeOne(check: Check | undefined, use: Use): Promise<CheckReport> {
   if (!check) return { status: 'healthy' }
   try {
-    return await limited(PROBE_MS, use, within => check.probe(within))
+    return await within(PROBE_MS, signal => check.probe({ ...use, signal }), use)
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }

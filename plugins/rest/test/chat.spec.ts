@@ -1,7 +1,8 @@
 import { expect } from 'chai'
-import { svcError } from '@svc/core'
+import { schema, svcError } from '@svc/core'
 import type { TurnEvent, TurnRequest } from '@svc/core/contracts'
 import { readEvents } from '@svc/sse'
+import { CHAT_EVENT } from '../src/chat-events.ts'
 import { end, reply, serveRest } from './support/house.ts'
 
 const start = {
@@ -22,8 +23,23 @@ const streamOf = (...events: (TurnEvent | Error)[]) => ({
   },
 })
 
-const eventsOf = async (text: string) =>
-  (await Array.fromAsync(readEvents(new Blob([text]).stream()))).map(one => ({ ...one, data: JSON.parse(one.data) }))
+interface EventSchema {
+  readonly properties: { readonly type: { readonly const: string } }
+}
+const { oneOf: EVENT_SCHEMAS } = CHAT_EVENT as unknown as { oneOf: readonly EventSchema[] }
+
+/** The events of a stream; each has what its schema in /openapi.json says, and nothing else. */
+async function eventsOf(text: string) {
+  const events = (await Array.fromAsync(readEvents(new Blob([text]).stream()))).map(one => ({
+    ...one,
+    data: JSON.parse(one.data),
+  }))
+  for (const { event, data } of events) {
+    const own = EVENT_SCHEMAS.find(one => one.properties.type.const === event)
+    expect(schema({ ...own, additionalProperties: false }).check(data), `the faults of ${event}`).to.deep.equal([])
+  }
+  return events
+}
 
 describe('POST /api/v1/chat', () => {
   it('answers with the whole reply', async () => {

@@ -1,3 +1,4 @@
+import { mock } from 'node:test'
 import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
 import { type Check, type CheckReport, Routes } from '@svc/core/contracts'
@@ -37,6 +38,28 @@ describe('GET /health', () => {
       const { status, body, text } = await served.call('GET', '/health')
       expect([status, body.status, (body.checks as { database: string }).database]).to.deep.equal([503, 'unhealthy', 'unhealthy'])
       expect(text).not.to.include('secret')
+    }
+  })
+
+  it('is unhealthy when a check does not answer within five seconds, and asks it to stop', async () => {
+    const asked = Promise.withResolvers<AbortSignal>()
+    const hanging: Check = {
+      probe(use) {
+        asked.resolve(use.signal)
+        return new Promise(() => {})
+      },
+    }
+    await using served = await serveRest({ checks: { database: hanging } })
+    const route = served.host.slot(Routes).get('health')!
+    mock.timers.enable({ apis: ['setTimeout'] })
+    try {
+      const reply = route.handle!({ params: {}, query: {}, headers: {}, body: undefined }, use)
+      const signal = await asked.promise
+      mock.timers.tick(5_000)
+      expect((await reply).status).to.equal(503)
+      expect(signal.aborted).to.equal(true)
+    } finally {
+      mock.timers.reset()
     }
   })
 

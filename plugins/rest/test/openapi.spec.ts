@@ -1,6 +1,7 @@
-import { expect } from 'chai'
-import { definePlugin } from '@svc/core'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { definePlugin, type JsonSchema } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
+import { expect } from 'chai'
 import { serveRest } from './support/house.ts'
 
 interface Operation {
@@ -16,6 +17,13 @@ interface Document {
   components: {
     schemas: { Error: { properties: { error_code: { enum: string[] } } } }
     responses: Record<string, { description: string }>
+  }
+}
+
+interface Streams {
+  paths: Record<string, Record<string, { responses: Record<string, { content: Record<string, { schema: object }> }> }>>
+  components: {
+    schemas: Record<string, { oneOf?: { $ref: string }[]; properties?: Record<string, { const: string }> }>
   }
 }
 
@@ -89,6 +97,47 @@ describe('GET /openapi.json', () => {
     const refs = [...JSON.stringify(document).matchAll(/"#\/components\/(\w+)\/(\w+)"/g)]
     expect(refs).not.to.have.lengthOf(0)
     for (const [, kind, name] of refs) expect(document.components).to.have.nested.property(`${kind}.${name}`)
+  })
+
+  it('is valid by the schema of OpenAPI 3.1 itself', async () => {
+    await using served = await serveRest()
+    const { valid, errors } = await new Validator().validate((await served.call('GET', '/openapi.json')).text)
+    expect(errors ?? []).to.deep.equal([])
+    expect(valid).to.equal(true)
+  })
+
+  it('gives each event of the chat stream a schema of its own', async () => {
+    await using served = await serveRest()
+    const { paths, components } = (await served.call('GET', '/openapi.json')).body as unknown as Streams
+    const { schema } = paths['/api/v1/chat/stream']!.post!.responses['200']!.content['text/event-stream']!
+    expect(schema).to.deep.equal({ $ref: '#/components/schemas/ChatEvent' })
+    const names = components.schemas.ChatEvent!.oneOf!.map(one => one.$ref.split('/').at(-1)!)
+    const types = names.map(name => components.schemas[name]!.properties!.type!.const)
+    expect(types).to.deep.equal(['start', 'token', 'tool_call', 'tool_result', 'error', 'end'])
+  })
+
+  it('keeps two schemas apart that want the same name', async () => {
+    const answers = (schema: JsonSchema) => ({ '200': { description: 'One.', schema: { title: 'Same', ...Object(schema) } } })
+    const routes = definePlugin({
+      setup(scope) {
+        const add = (path: string, schema: JsonSchema) =>
+          scope.add(Routes, path, {
+            method: 'GET',
+            path: `/${path}`,
+            summary: path,
+            responses: answers(schema),
+            handle: async () => ({}),
+          })
+        add('a', { type: 'string' })
+        add('b', { type: 'string' })
+        add('c', { type: 'integer' })
+      },
+    })
+    await using served = await serveRest({ more: [{ name: 'same', use: routes }] })
+    const { paths } = (await served.call('GET', '/openapi.json')).body as unknown as Streams
+    const shown = ['/a', '/b', '/c'].map(path => paths[path]!.get!.responses['200']!.content['application/json']!.schema)
+    const ref = { $ref: '#/components/schemas/Same' }
+    expect(shown).to.deep.equal([ref, ref, { title: 'Same', type: 'integer' }])
   })
 
   it('names each operation once', async () => {

@@ -1,16 +1,11 @@
-import { join } from 'node:path'
-import { definePlugin, Host, schema, svcHome, systemUse } from '@svc/core'
-import { Modes, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { definePlugin, Host, schema, systemUse } from '@svc/core'
+import { Modes, Peers, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, warnOfNames } from './begin.ts'
-import { readProfiles } from './profiles.ts'
+import { checkProfiles, profilesFile, readProfiles } from './profiles.ts'
 import { createSelection } from './selection.ts'
-import { openSession } from './state.ts'
+import { CHANGED, openSession } from './state.ts'
 
-export interface SelectionConfig {
-  profile?: string
-  mode?: string
-  profiles_file?: string
-}
+export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 
 export default definePlugin({
   section: 'selection',
@@ -23,13 +18,17 @@ export default definePlugin({
       profiles_file: { type: 'string', minLength: 1, description: 'File of the profiles; default <svc home>/profiles.yaml' },
     },
   }),
+  check: config => checkProfiles(profilesFile(config), config.profile),
   requires: { store: Store, host: Host, providers: Providers, modes: Modes, tools: Tools },
+  optional: { peers: Peers },
   provides: Selection,
-  async setup(scope, { store, host, providers, modes, tools }) {
-    const { profiles_file, ...begin } = scope.config
-    const profiles = await readProfiles(profiles_file ?? join(svcHome(), 'profiles.yaml'))
+  async setup(scope, { host, providers, modes, tools, ...shared }) {
+    const { profiles_file: _file, ...begin } = scope.config
+    const profiles = await readProfiles(profilesFile(scope.config))
     const lasting = systemUse(scope.signal, 'selection')
-    const session = await openSession(store, (await host.report(lasting)).serverId, scope.log, lasting)
+    const { serverId: key } = await host.report(lasting)
+    const session = await openSession({ ...shared, key, log: scope.log }, lasting)
+    scope.tap(Peers.hooks.told, ({ topic }, use) => (topic === CHANGED ? session.read(use) : undefined))
     scope.tap(Host.hooks.ready, () => {
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)

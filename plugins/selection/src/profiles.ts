@@ -1,8 +1,19 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, dirname } from 'node:path'
-import { codeOf, type Fault, type Layer, nearest, readConfigFile, schema } from '@svc/core'
+import { dirname, join } from 'node:path'
+import {
+  asSvcError,
+  codeOf,
+  type Fault,
+  type Layer,
+  nearest,
+  readConfigFile,
+  schema,
+  shownPath,
+  svcHome,
+  type SvcError,
+} from '@svc/core'
 import type { Profile } from '@svc/core/contracts'
-import { profilesInvalid } from './errors.ts'
+import { notAllowed, profilesInvalid } from './errors.ts'
 
 /** The profiles of `profiles.yaml`: at least the default one. */
 export interface Profiles {
@@ -74,32 +85,49 @@ profiles:
   #     - { provider: local, model: local-small }
 `
 
-/** Reads the profiles; writes a commented default where there is no file yet. Throws PROFILES_INVALID with line and mend. */
+/** Where the profiles lie. */
+export const profilesFile = ({ profiles_file }: { profiles_file?: string }) => profiles_file ?? join(svcHome(), 'profiles.yaml')
+
+/** Reads the profiles; writes a commented default where there is no file yet. Throws the first of `checkProfiles`. */
 export async function readProfiles(file: string): Promise<Profiles> {
-  const layer = await read(file)
-  const value = structuredClone(layer.value)
+  const { value, problems } = valueOf(file, await read(file, writeFirst))
+  for (const problem of problems) throw problem
+  const { default: first, profiles } = value
+  return { default: first, byName: new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)])) }
+}
+
+/** All that is wrong with the profiles, and with the one to begin with: PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and mend. Writes nothing. */
+export async function checkProfiles(file: string, begin?: string): Promise<SvcError[]> {
+  try {
+    const { value, problems } = valueOf(file, await read(file, async () => FIRST_PROFILES))
+    const known = Object.keys(Object(value.profiles))
+    return begin === undefined || known.includes(begin) ? problems : [...problems, notAllowed('profile', begin, known)]
+  } catch (error) {
+    return [asSvcError(error, 'PROFILES_INVALID')]
+  }
+}
+
+function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: SvcError[] } {
+  const value = structuredClone(layer.value) as unknown as ProfilesFile
+  const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
   const faults = PROFILES_SCHEMA.check(value)
-  if (faults.length > 0) throw faultsError(file, layer, faults)
-  const { default: first, profiles } = value as unknown as ProfilesFile
-  const byName = new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)]))
-  if (!byName.has(first))
-    throw profilesInvalid(
-      `default names the profile "${first}", which is not there`,
-      place(file, layer, ['default']),
-      `one of: ${[...byName.keys()].join(', ')}`
-    )
-  return { default: first, byName }
+  const problems = faults.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), mendOf(fault)))
+  const { default: first, profiles } = value
+  // a name can only be missed in a list that is one
+  if (typeof first !== 'string' || Object(profiles) !== profiles || Object.hasOwn(profiles, first)) return { value, problems }
+  const [message, known] = [`default names the profile "${first}", which is not there`, Object.keys(profiles)]
+  return { value, problems: [...problems, profilesInvalid(message, where(['default']), `one of: ${known.join(', ')}`)] }
 }
 
 /** What `FIRST_PROFILES` says: the file as svc wrote it needs no parser, which would take a tenth of a start to load. */
 const FIRST = { default: 'default', profiles: { default: { description: 'The first configured provider, as it comes' } } }
 
-async function read(file: string): Promise<Layer> {
+async function read(file: string, first: (file: string) => Promise<string>): Promise<Layer> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return writeFirst(file)
+    if (codeOf(error) === 'ENOENT') return first(file)
     throw error
   })
-  return text === FIRST_PROFILES ? { name: basename(file), file, value: FIRST } : readConfigFile(file)
+  return text === FIRST_PROFILES ? { name: shownPath(file), file, value: FIRST } : readConfigFile(file)
 }
 
 async function writeFirst(file: string): Promise<string> {
@@ -109,17 +137,6 @@ async function writeFirst(file: string): Promise<string> {
     if (codeOf(left) !== 'EEXIST') throw left
   })
   return FIRST_PROFILES
-}
-
-const place = (file: string, layer: Layer, keys: readonly string[]) => `${basename(file)}:${layer.line?.(keys) ?? 1}`
-
-function faultsError(file: string, layer: Layer, faults: readonly Fault[]) {
-  const [first, ...others] = faults as [Fault, ...Fault[]]
-  const lines = [
-    `${first.path} ${first.message}`,
-    ...others.map(one => `${one.path} ${one.message}   (${place(file, layer, one.keys)})`),
-  ]
-  return profilesInvalid(lines.join('\n'), place(file, layer, first.keys), mendOf(first))
 }
 
 function mendOf(fault: Fault): string {

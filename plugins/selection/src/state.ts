@@ -1,5 +1,5 @@
 import { codeOf, type Log, type Use } from '@svc/core'
-import type { Json, Space, Store } from '@svc/core/contracts'
+import type { Json, Peers, Space, Store } from '@svc/core/contracts'
 
 /** What was switched in this server; `null` where nothing was. */
 interface SessionState {
@@ -20,12 +20,27 @@ const KEPT_MS = 400 * 24 * 3600 * 1000
 /** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
 export interface Session {
   readonly now: SessionState
-  /** Changes it for all workers; answers once it is kept. */
+  /** Takes what the store has: another worker has told that it changed. */
+  read(use: Use): Promise<void>
+  /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
   change(change: Partial<SessionState>, use: Use): Promise<void>
 }
 
-/** Takes up the session `key` (a server's id); follows what other workers change until `lasting.signal` aborts. */
-export async function openSession(store: Store, key: string, log: Log, lasting: Use): Promise<Session> {
+/** What a session stands on. */
+interface SessionParts {
+  readonly store: Store
+  /** A server's id. */
+  readonly key: string
+  /** The other workers, which must have taken a change before it is answered. */
+  readonly peers: Peers | undefined
+  readonly log: Log
+}
+
+/** The topic of a change; what changed is read from the store. */
+export const CHANGED = 'selection'
+
+/** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
+export async function openSession({ store, key, peers, log }: SessionParts, lasting: Use): Promise<Session> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0
@@ -42,8 +57,11 @@ export async function openSession(store: Store, key: string, log: Log, lasting: 
   follow().catch((error: unknown) => {
     if (!lasting.signal.aborted) log.error({ err: error }, 'switches made by other workers are no longer seen')
   })
-  const stored = await store.get(COLLECTION, key, lasting)
-  take(stored?.value, stored?.version ?? 0)
+  const read = async (use: Use) => {
+    const stored = await store.get(COLLECTION, key, use)
+    take(stored?.value, stored?.version ?? 0)
+  }
+  await read(lasting)
 
   const put = async (change: Partial<SessionState>, use: Use): Promise<void> => {
     const next = { ...now, ...change }
@@ -54,8 +72,7 @@ export async function openSession(store: Store, key: string, log: Log, lasting: 
       take(value, from + 1)
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
-      const theirs = await store.get(COLLECTION, key, use)
-      take(theirs?.value, theirs?.version ?? 0)
+      await read(use)
       await put(change, use)
     }
   }
@@ -63,7 +80,11 @@ export async function openSession(store: Store, key: string, log: Log, lasting: 
     get now() {
       return now
     },
-    change: put,
+    read,
+    async change(change, use) {
+      await put(change, use)
+      await peers?.tell(CHANGED, null, use)
+    },
   }
 }
 

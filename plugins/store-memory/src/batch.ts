@@ -3,7 +3,7 @@ import { type Catalog, checkSize, storeConflict } from '@svc/space'
 import { type Kept, type KeptText, keep, keepText } from './copy.ts'
 import { createJournal, type Journal } from './journal.ts'
 import type { Room } from './room.ts'
-import type { Table } from './table.ts'
+import type { Row, Table } from './table.ts'
 
 /** The entries of one stream. */
 interface Stream {
@@ -59,8 +59,10 @@ export function createBatches(held: Held, catalog: Catalog, room: Room): { run(o
 function one(work: Work, op: StoreOp, at: number, { value, entries }: KeptOp): number {
   const { held } = work
   if (op.op === 'put' || op.op === 'delete') {
-    expect(at, op.ifVersion, held.tables.get(op.collection)!.get(op.key)?.record.version ?? 0)
-    return replace(work, op.collection, op.key, value)
+    const table = held.tables.get(op.collection)!
+    const before = table.get(op.key)
+    expect(at, op.ifVersion, before?.record.version ?? 0)
+    return replace(work, table, op.collection, op.key, before, value)
   }
   if (op.op === 'append') {
     const length = held.logs.get(op.log)!.get(op.id)?.values.length ?? 0
@@ -70,15 +72,20 @@ function one(work: Work, op: StoreOp, at: number, { value, entries }: KeptOp): n
   return op.op === 'drop' ? drop(work, op.log, op.id) : migrated(work, op.space, op.version)
 }
 
-function replace({ held, journal }: Work, collection: string, key: string, kept: Kept | undefined): number {
-  const table = held.tables.get(collection)!
-  const before = table.get(key)
+function replace(
+  { journal }: Work,
+  table: Table,
+  collection: string,
+  key: string,
+  before: Row | undefined,
+  kept: Kept | undefined
+): number {
   if (!kept && !before) return 0
   const version = kept ? (before?.record.version ?? 0) + 1 : 0
   const row = kept && { record: Object.freeze({ key, version, value: kept.value }), bytes: kept.bytes + key.length + ENTRY }
-  if (row) table.set(row)
+  if (row) table.set(row, before)
   else table.remove(key)
-  journal.undone(() => (before ? table.set(before) : table.remove(key)))
+  journal.undone(() => (before ? table.set(before, row) : table.remove(key)))
   journal.account(table.space, key, (row?.bytes ?? 0) - (before?.bytes ?? 0), (row ? 1 : 0) - (before ? 1 : 0))
   journal.tell(table, collection, key)
   return version
@@ -121,7 +128,8 @@ function migrated({ held, journal }: Work, space: string, version: number): numb
 
 /** Gives up a thing: what shares its key within its space. */
 function evict(work: Work, space: string, id: string): void {
-  for (const [name, table] of work.held.tables) if (table.space === space) replace(work, name, id, undefined)
+  for (const [name, table] of work.held.tables)
+    if (table.space === space) replace(work, table, name, id, table.get(id), undefined)
   for (const log of work.catalog.space(space).logs ?? []) drop(work, log, id)
 }
 

@@ -8,6 +8,8 @@ interface MemoryConfig {
   max_records: number
   /** About so many bytes of keys and values. */
   max_bytes: number
+  /** Keys that are counted. */
+  max_counts: number
   /** Whether the oldest go when it is full; otherwise writes are refused. */
   evict: boolean
 }
@@ -21,13 +23,14 @@ export default definePlugin({
     properties: {
       max_records: { type: 'integer', minimum: 1, default: 1_000_000 },
       max_bytes: { type: 'integer', minimum: 1, default: 256 * 1024 * 1024 },
+      max_counts: { type: 'integer', minimum: 1, default: 100_000 },
       evict: { type: 'boolean', default: true },
     },
   }),
   provides: Store,
   setup(scope) {
-    const { max_records: maxRecords, max_bytes: maxBytes, evict } = scope.config
-    const store = scope.use(createMemoryStore({ maxRecords, maxBytes, evict }))
+    const { max_records: maxRecords, max_bytes: maxBytes, max_counts: maxCounts, evict } = scope.config
+    const store = scope.use(createMemoryStore({ maxRecords, maxBytes, maxCounts, evict }))
     scope.add(Checks, 'database', createCheck(store))
     return store
   },

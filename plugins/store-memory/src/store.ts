@@ -1,6 +1,7 @@
 import {
   byBytes,
   type Catalog,
+  checkCount,
   checkLease,
   checkOps,
   checkRange,
@@ -13,20 +14,28 @@ import {
 import type { Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
 import { createBatches, type Held } from './batch.ts'
 import { createChanges } from './changes.ts'
-import { createLeases } from './leases.ts'
+import { type Counts, createCounts } from './counts.ts'
+import { createLeases, type Leases } from './leases.ts'
 import { createRoom, type RoomLimits } from './room.ts'
 import { createTable } from './table.ts'
 
 /** A store that lives as long as its process; disposing of it ends its watches and waits. */
 export type MemoryStore = Store & AsyncDisposable
 
+/** How much the store may hold. */
+export interface MemoryLimits extends RoomLimits {
+  /** Keys that are counted at the most. Default 100,000. */
+  readonly maxCounts?: number
+}
+
 /** Makes a bounded store in memory: `createMemoryStore({ maxRecords: 1000, maxBytes: 1 << 20, evict: true })`. */
-export function createMemoryStore(limits: RoomLimits): MemoryStore {
+export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   const catalog = createCatalog()
   const held: Held = { tables: new Map(), logs: new Map(), versions: new Map() }
   const batches = createBatches(held, catalog, createRoom(limits))
   const changes = createChanges()
   const leases = createLeases()
+  const counts = createCounts(limits.maxCounts ?? 100_000)
   let closed = false
   const enter = (signal: AbortSignal) => {
     signal.throwIfAborted()
@@ -47,6 +56,27 @@ export function createMemoryStore(limits: RoomLimits): MemoryStore {
       changes.tell(done.changes)
       return { results: done.results }
     },
+    ...createClaims(leases, counts, enter),
+    watch(collection, use) {
+      catalog.collection(collection)
+      return changes.watch(collection, use.signal)
+    },
+    async probe(use) {
+      enter(use.signal)
+      return { kind: 'memory', durable: false }
+    },
+    async [Symbol.asyncDispose]() {
+      closed = true
+      leases.queue.close()
+      changes.close()
+    },
+  }
+}
+
+type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder' | 'count'>
+
+function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSignal) => void): Claims {
+  return {
     async acquire(lease, request, use) {
       enter(use.signal)
       checkLease(lease, request.ttlMs, request.waitMs, request.holder)
@@ -65,18 +95,10 @@ export function createMemoryStore(limits: RoomLimits): MemoryStore {
       enter(use.signal)
       leases.releaseHolder(holderPrefix)
     },
-    watch(collection, use) {
-      catalog.collection(collection)
-      return changes.watch(collection, use.signal)
-    },
-    async probe(use) {
+    async count(key, windows, use) {
       enter(use.signal)
-      return { kind: 'memory', durable: false }
-    },
-    async [Symbol.asyncDispose]() {
-      closed = true
-      leases.queue.close()
-      changes.close()
+      checkCount(key, windows)
+      return counts.count(key, windows)
     },
   }
 }

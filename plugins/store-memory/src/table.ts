@@ -3,7 +3,7 @@ import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
 import { createSorted, type Place, type Sorted } from './sorted.ts'
 
 /** A record and about how many bytes it takes. */
-interface Row {
+export interface Row {
   readonly record: StoreRecord
   readonly bytes: number
 }
@@ -13,7 +13,8 @@ export interface Table {
   readonly watched: boolean
   readonly space: string
   get(key: string): Row | undefined
-  set(row: Row): void
+  /** Puts a row in the place of the one that is there, if any. */
+  set(row: Row, before: Row | undefined): void
   remove(key: string): void
   /** The order of an index; of the keys for no paths. Made when it is first asked for, kept from then on. */
   order(paths: IndexPaths): Sorted<string>
@@ -52,10 +53,8 @@ export function createTable(first: Declared): Table {
       return space
     },
     get: key => rows.get(key),
-    set(row) {
-      const { key } = row.record
-      const before = rows.get(key)
-      rows.set(key, row)
+    set(row, before) {
+      rows.set(row.record.key, row)
       for (const order of orders.values()) {
         if (before && order.paths.length === 0) continue
         if (before) order.sorted.remove(placeOf(order.paths, before).at)

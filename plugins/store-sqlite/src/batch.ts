@@ -3,7 +3,7 @@ import type { Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/space/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
-import { expect, Refusal } from './trouble.ts'
+import { expect, parsed, Refusal } from './trouble.ts'
 import { UNASKED, type WireOp } from './wire.ts'
 
 /** What the writer knows while it does a batch. */
@@ -120,7 +120,7 @@ function createPlaces(db: DatabaseSync) {
   const put = db.prepare('INSERT INTO places VALUES (?, ?, ?)')
   const take = db.prepare('DELETE FROM places WHERE idx = ? AND position = ?')
   return ({ indexes }: StoredCollection, id: number, key: string, before: string | undefined, after: string | undefined) => {
-    const old = before === undefined ? undefined : (JSON.parse(before) as Json)
+    const old = before === undefined ? undefined : parsed(before)
     const fresh = after === undefined ? undefined : (JSON.parse(after) as Json)
     for (const { id: index, paths } of indexes) {
       const from = old === undefined ? undefined : sortKey(paths, old, key)

@@ -1,15 +1,18 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Batches, type BatchContext, createBatches } from './batch.ts'
-import { identityOf, openForWriting } from './file.ts'
+import { type Counts, createCounts } from './counts.ts'
+import { openForWriting } from './file.ts'
 import { createHoldings, type Holdings } from './holdings.ts'
-import { Refusal } from './trouble.ts'
+import { type Identity, identityOf, isThere, setAside } from './identity.ts'
+import type { WriterData } from './wire.ts'
 
 /** The open file with its statements. */
 export interface Connection {
   readonly db: DatabaseSync
-  readonly identity: string | undefined
+  readonly identity: Identity | undefined
   readonly batches: Batches
   readonly holdings: Holdings
+  readonly counts: Counts
   readonly s: Record<'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'trim' | 'forget', StatementSync>
   /** Whether a commit waits for the disk. */
   isFull: boolean
@@ -29,9 +32,12 @@ export interface Connections {
   close(): void
 }
 
+export type ConnectionOptions = Pick<WriterData, 'path' | 'mostCounts' | 'mayMake'>
+
 /** Makes the keeper of the connection to a file. */
-export function createConnections(path: string, context: BatchContext): Connections {
+export function createConnections({ path, mostCounts, mayMake }: ConnectionOptions, context: BatchContext): Connections {
   let current: Connection | undefined
+  let former: Identity | undefined
   let generation = 0
 
   const close = () => {
@@ -54,24 +60,21 @@ export function createConnections(path: string, context: BatchContext): Connecti
       return generation
     },
     get() {
-      const identity = identityOf(path)
-      if (current?.identity === identity && current) return current
+      if (current?.identity && isThere(current.identity, path)) return current
       abandon()
-      if (generation > 0 && identity === undefined) throw gone()
-      current = open(path, context)
+      if (former) setAside(path, former)
+      const fresh = open(path, mostCounts, context, { mayMake: mayMake && generation === 0 })
+      former = fresh.identity
       generation++
-      return current
+      return (current = fresh)
     },
     abandon,
     close,
   }
 }
 
-const gone = () =>
-  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'put it back; or start the server again to begin with an empty one')
-
-function open(path: string, context: BatchContext): Connection {
-  const db = openForWriting(path)
+function open(path: string, mostCounts: number, context: BatchContext, options: { mayMake: boolean }): Connection {
+  const db = openForWriting(path, options)
   const s = {
     begin: db.prepare('BEGIN IMMEDIATE'),
     commit: db.prepare('COMMIT'),
@@ -85,7 +88,15 @@ function open(path: string, context: BatchContext): Connection {
       "UPDATE counters SET value = max(value, coalesce((SELECT max(seq) FROM feed WHERE gone = 1 AND at < ?), 0)) WHERE name = 'forgotten'"
     ),
   }
-  return { db, identity: identityOf(path), batches: createBatches(db, context), holdings: createHoldings(db), s, isFull: true }
+  return {
+    db,
+    identity: identityOf(path),
+    batches: createBatches(db, context),
+    holdings: createHoldings(db),
+    counts: createCounts(db, mostCounts),
+    s,
+    isFull: true,
+  }
 }
 
 /** The only column of a statement's first row. */

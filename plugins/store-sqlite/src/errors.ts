@@ -1,34 +1,42 @@
 import { basename } from 'node:path'
-import type { SvcError } from '@svc/core'
+import { type SvcError, shownPath, svcError } from '@svc/core'
 import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/space'
-import { isTrouble, Refusal, wordsFor } from './trouble.ts'
+import { gone, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
 import type { Refused } from './wire.ts'
 
 type Args = readonly (string | number)[]
 const text = (args: Args, at: number) => String(args[at] ?? '')
 const number = (args: Args, at: number) => Number(args[at])
 
-const builders: Record<Refused['code'], (args: Args) => SvcError> = {
+const builders: Record<Refused['code'], (args: Args, path: string) => SvcError> = {
   STORE_CONFLICT: args => storeConflict(number(args, 0), number(args, 1), number(args, 2)),
   STORE_FENCED: args => storeFenced(text(args, 0), number(args, 1)),
-  STORE_NEWER: args => storeNewer(text(args, 0), number(args, 1), number(args, 2)),
+  STORE_NEWER: (args, path) => placed(storeNewer(text(args, 0), number(args, 1), number(args, 2)), path),
   STORE_UNKNOWN: args => storeUnknown(text(args, 0), text(args, 1)),
   STORE_INVALID: args => storeInvalid(text(args, 0)),
-  STORE_UNAVAILABLE: args => storeUnavailable(text(args, 0), text(args, 1), args[2]),
+  STORE_UNAVAILABLE: (args, path) => fileTrouble(path, [text(args, 0), text(args, 1)], args[2], text(args, 3)),
 }
 
 /** What the writer refused, as the contract says it. */
-export const refusedError = ({ code, args }: Refused): SvcError => builders[code](args)
+export const refusedError = ({ code, args }: Refused, path: string): SvcError => builders[code](args, path)
 
 /** What a read threw, as the contract says it. */
 export function readError(error: unknown, path: string): unknown {
-  if (error instanceof Refusal) return refusedError(error.refused)
+  if (error instanceof Refusal) return refusedError(error.refused, path)
   if (!isTrouble(error)) return error
-  return storeUnavailable(...wordsFor(error, basename(path)), error)
+  return fileTrouble(path, wordsFor(error, basename(path)), error, lastingOf(error))
 }
 
-export const fileGone = (): SvcError =>
-  storeUnavailable('the store file is gone', 'put it back; or start the server again to begin with an empty one')
+export const fileGone = (path: string): SvcError => refusedError(gone().refused, path)
+
+/** Trouble with the file; where it lies is for the terminal and the log, the message goes to others. `lasting`: see `lastingOf`. */
+function fileTrouble(path: string, [reason, mend]: readonly [string, string], cause: unknown, lasting: string): SvcError {
+  const details = { retryable: true, ...(lasting === '' ? {} : { lasting }) }
+  return svcError('STORE_UNAVAILABLE', reason, { details, mend, cause, where: shownPath(path) })
+}
+
+const placed = ({ code, message, details, mend = '' }: SvcError, path: string): SvcError =>
+  svcError(code, message, { details, mend, where: shownPath(path) })
 
 export const writerGone = (cause: unknown): SvcError =>
   storeUnavailable('the thread that writes the store ended', 'the next request starts it anew; the log has the cause', cause)
@@ -38,3 +46,9 @@ export const tooManyWrites = (): SvcError =>
 
 export const fellBehind = (): SvcError =>
   storeUnavailable('this watcher fell too far behind', 'read what is there and watch again')
+
+export const noAnswer = (seconds: number): SvcError =>
+  storeUnavailable(
+    `the store has not answered for ${seconds} s: another program has locked it, or the disk hangs`,
+    'end the program that holds the file (a backup, a database browser), or look after the disk; the next request works then'
+  )

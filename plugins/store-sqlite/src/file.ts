@@ -1,7 +1,7 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Refusal } from './trouble.ts'
+import { gone, Refusal } from './trouble.ts'
 
 /** The version of the tables below; a file with a higher one is refused. */
 const FORMAT = 1
@@ -27,18 +27,23 @@ PRAGMA application_id = ${APPLICATION};
 PRAGMA user_version = ${FORMAT};
 `
 
-/** The number that tells one file from another one in its place, `undefined` when there is none. */
-export const identityOf = (path: string): string | undefined => {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat && `${stat.dev}:${stat.ino}`
-}
+// What came later; a program that does not know of it leaves it alone, so the format stays.
+const COUNTS = `
+CREATE TABLE IF NOT EXISTS counts(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ends INTEGER NOT NULL, windows TEXT NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS counts_ends ON counts(ends);
+INSERT OR IGNORE INTO counters VALUES ('counts', 0);
+`
 
-/** Opens the file for writing; makes it, with its folder, when there is none. */
-export function openForWriting(path: string): DatabaseSync {
-  if (!existsSync(path)) make(path)
+/** Opens the file for writing; makes it, with its folder, when there is none and `mayMake` allows it. */
+export function openForWriting(path: string, { mayMake }: { mayMake: boolean }): DatabaseSync {
+  if (!existsSync(path)) {
+    if (!mayMake) throw gone()
+    make(path)
+  }
   // Without the busy handler of SQLite, which starves one of two writers: who finds it busy tries again by itself.
   const db = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: false })
   try {
+    if (!mayMake && formatOf(db) === 0) throw gone()
     prepare(db)
     return db
   } catch (error) {
@@ -47,10 +52,10 @@ export function openForWriting(path: string): DatabaseSync {
   }
 }
 
-/** Opens the file for reading; `undefined` while nobody has made its tables. */
-export function openForReading(path: string): DatabaseSync | undefined {
+/** Opens the file for reading; `undefined` while nobody has made its tables. `timeout`: milliseconds to wait where it is locked. */
+export function openForReading(path: string, timeout = 0): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined
-  const db = new DatabaseSync(path, { readOnly: true, timeout: 0 })
+  const db = new DatabaseSync(path, { readOnly: true, timeout })
   try {
     db.exec('PRAGMA cache_size = -8000')
     if (formatOf(db) !== 0) return db
@@ -68,7 +73,12 @@ function make(path: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   closeSync(openSync(path, 'a', 0o600))
   // Its name must survive a power cut as well as its content.
-  const opened = openSync(folder, 'r')
+  sync(folder)
+}
+
+/** Brings a file, or the names in a folder, to the disk. */
+export function sync(path: string): void {
+  const opened = openSync(path, 'r')
   try {
     fsyncSync(opened)
   } finally {
@@ -80,10 +90,11 @@ function prepare(db: DatabaseSync): void {
   db.exec(
     'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000'
   )
-  if (formatOf(db) !== 0) return
+  if (formatOf(db) !== 0 && db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'counts'").get()) return
   db.exec('BEGIN IMMEDIATE')
   try {
     if (formatOf(db) === 0) db.exec(TABLES)
+    db.exec(COUNTS)
     db.exec('COMMIT')
   } catch (error) {
     db.exec('ROLLBACK')

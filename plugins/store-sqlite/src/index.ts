@@ -1,38 +1,24 @@
-import { join, resolve } from 'node:path'
-import { definePlugin, schema, svcHome } from '@svc/core'
+import { definePlugin } from '@svc/core'
 import { Checks, Store } from '@svc/core/contracts'
 import { createCheck } from './check.ts'
+import { config } from './config.ts'
+import { examine } from './examine.ts'
+import { fileOf } from './place.ts'
 import { createSqliteStore } from './store.ts'
-
-interface SqliteConfig {
-  /** The database file. Default `<svc home>/svc.db`. */
-  path?: string
-  /** Milliseconds to wait for a file that another program has locked. */
-  busy_timeout_ms: number
-}
+import { tryOut } from './try-out.ts'
 
 /** The embedded store: one file, durable, shared by the processes of one machine. */
 export default definePlugin({
   section: 'store',
-  config: schema<SqliteConfig>({
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      path: { type: 'string', minLength: 1, description: 'The database file; default <svc home>/svc.db.' },
-      busy_timeout_ms: {
-        type: 'integer',
-        minimum: 0,
-        maximum: 600_000,
-        default: 10_000,
-        description: 'Milliseconds to wait for a file that another program has locked.',
-      },
-    },
-  }),
+  config,
   provides: Store,
-  setup(scope) {
-    const path = resolve(scope.config.path ?? join(svcHome(), 'svc.db'))
-    const store = scope.use(createSqliteStore({ path, busyMs: scope.config.busy_timeout_ms }))
-    scope.add(Checks, 'database', createCheck(store))
+  async setup(scope) {
+    const path = fileOf(scope.config)
+    const busyMs = scope.config.busy_timeout_ms
+    // What is wrong with the file at the start is an error of the start; later it is one of each request until it is mended.
+    await tryOut(path, busyMs, scope.signal)
+    const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false }))
+    scope.add(Checks, 'database', { ...createCheck(store), examine: use => examine(path, use) })
     return store
   },
 })

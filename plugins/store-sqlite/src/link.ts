@@ -3,7 +3,17 @@ import type { Space } from '@svc/core/contracts'
 import { storeClosed } from '@svc/space'
 import { refusedError, tooManyWrites, writerGone } from './errors.ts'
 import { createPending } from './pending.ts'
-import { type Answer, eachDone, type FromWriter, type Job, pack, type ToWriter, type Word, type WriterData } from './wire.ts'
+import {
+  type Answer,
+  eachDone,
+  type FromWriter,
+  type Job,
+  pack,
+  type Numbered,
+  type ToWriter,
+  type Word,
+  type WriterData,
+} from './wire.ts'
 
 /** The event loop's end of the writer's thread. */
 export interface Link {
@@ -14,13 +24,13 @@ export interface Link {
   /** Answers everybody, calls `then`, closes the file and ends the thread. */
   close(then: () => void): Promise<void>
 }
-export interface LinkOptions {
-  readonly path: string
-  readonly busyMs: number
+export interface LinkOptions extends Omit<WriterData, 'spaces'> {
   /** The writer had to open the file again: another one may be in its place. */
   reopened(): void
   /** A watched collection may have changed. */
   watched(): void
+  /** Hears what a job failed with, and gives it back. */
+  readonly failed: <T>(error: T) => T
 }
 
 const MAX_PENDING = 50_000
@@ -29,11 +39,13 @@ const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastInde
 
 /** Starts the writer's thread; starts it again when it has died. */
 export function createLink(options: LinkOptions): Link {
+  const { path, busyMs, mostCounts } = options
   const spaces = new Map<string, Space>()
   const pending = createPending()
-  let outbox: [number, Job][] = []
+  let outbox: Numbered[] = []
   let worker: Worker | undefined
   let seen = 0
+  let { mayMake } = options
   let closing = false
 
   // Its thread keeps the process alive only while somebody waits for it.
@@ -43,9 +55,10 @@ export function createLink(options: LinkOptions): Link {
   const receive = ({ done, refused, watched, generation }: FromWriter) => {
     if (generation > seen && seen > 0) options.reopened()
     seen = Math.max(seen, generation)
+    mayMake &&= seen === 0
     if (watched) options.watched()
     eachDone(done, (id, answer) => pending.settle(id, s => s.resolve(answer)))
-    for (const [id, why] of refused) pending.settle(id, s => s.reject(refusedError(why)))
+    for (const [id, why] of refused) pending.settle(id, s => s.reject(options.failed(refusedError(why, path))))
     rest()
   }
   const lost = (dead: Worker, cause: unknown) => {
@@ -54,11 +67,10 @@ export function createLink(options: LinkOptions): Link {
     seen = 0
     pending.failAll(writerGone(cause))
   }
-  const start = () => startWriter({ path: options.path, busyMs: options.busyMs, spaces: [...spaces.values()] }, receive, lost)
+  const start = () => startWriter({ path, busyMs, mostCounts, mayMake, spaces: [...spaces.values()] }, receive, lost)
   const flush = () => {
-    const words: Word[] = []
     // Whoever has given up by now asks for nothing.
-    for (const [id, job] of outbox) if (pending.has(id)) pack(words, id, job)
+    const words = wordsOf(outbox.filter(([id]) => pending.has(id)))
     outbox = []
     if (words.length === 0) return
     worker ??= start()
@@ -85,6 +97,12 @@ export function createLink(options: LinkOptions): Link {
       worker = undefined
     },
   }
+}
+
+function wordsOf(jobs: readonly Numbered[]): Word[] {
+  const words: Word[] = []
+  for (const [id, job] of jobs) pack(words, id, job)
+  return words
 }
 
 function startWriter(

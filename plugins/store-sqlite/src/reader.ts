@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { IndexPaths, Json, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
-import { cursorOf, type Span } from '@svc/space'
-import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
+import { loadCatalog, type StoredCatalog } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { openForReading } from './file.ts'
+import { type Identity, identityOf, isThere, setAside } from './identity.ts'
+import { createReads, type Reads } from './reads.ts'
 import type { Tails } from './tails.ts'
 import { isBusy, isTrouble } from './trouble.ts'
 
@@ -18,39 +18,64 @@ export interface Reader {
   reset(): void
 }
 
-/** A change in the feed of watched collections. */
-export interface FeedRow {
-  readonly seq: number
-  readonly key: string
-  readonly record?: StoreRecord
-}
-
-/** What can be read. */
-interface Reads {
-  get(collection: string, key: string): StoreRecord | undefined
-  range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
-  read(log: string, id: string, query: LogQuery): LogEntry[]
-  /** Until when a lease is held (Unix milliseconds), 0 when it is free. */
-  heldUntil(lease: string): number
-  feedEnd(): number
-  /** At most `limit` changes behind `seq`; `undefined` when deletions since then have been forgotten. */
-  feed(collection: string, seq: number, limit: number): FeedRow[] | undefined
-  /** Differs after any commit of any process. */
-  dataVersion(): number
-  probed(): number
-}
-
 interface Open {
   readonly db: DatabaseSync
   readonly reads: Reads
+  readonly identity: Identity | undefined
   catalog: StoredCatalog
 }
 
+/** What a reader is made of. */
+export interface ReaderOptions {
+  readonly path: string
+  readonly busyMs: number
+  readonly tails: Tails
+  /** Hears what a read failed with, and gives it back. */
+  readonly failed: <T>(error: T) => T
+}
+
 const RETRY_MS = 2
+/** A file that is taken away or replaced is noticed within so many milliseconds. */
+const LOOK_MS = 50
 
 /** Makes a reader; opens nothing yet. */
-export function createReader(path: string, busyMs: number, tails: Tails): Reader {
+export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Reader {
+  const keeper = createKeeper(path, tails)
+
+  const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
+    for (const until = Date.now() + busyMs; ; ) {
+      try {
+        return work()
+      } catch (error) {
+        if (isTrouble(error) && !isBusy(error)) keeper.reset()
+        if (!isBusy(error) || Date.now() >= until) throw failed(readError(error, path))
+      }
+      await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})
+    }
+  }
+  return {
+    reading: (read, signal) =>
+      attempt(() => {
+        const connection = keeper.connect()
+        if (!connection) throw fileGone(path)
+        return read(connection.reads)
+      }, signal),
+    catalog: () =>
+      attempt(() => {
+        const connection = keeper.connect()
+        if (connection) connection.catalog = loadCatalog(connection.db)
+        return connection?.catalog
+      }),
+    reset: () => keeper.reset(),
+  }
+}
+
+/** Keeps the open file: until it is given up, or another one is in its place. */
+function createKeeper(path: string, tails: Tails): { connect(): Open | undefined; reset(): void } {
   let open: Open | undefined
+  let former: Identity | undefined
+  let opens = 0
+  let looked = 0
 
   const reset = () => {
     const { db } = open ?? {}
@@ -62,152 +87,31 @@ export function createReader(path: string, busyMs: number, tails: Tails): Reader
       // A broken file may not even close; the connection is given up all the same.
     }
   }
-  const connect = (): Open | undefined => {
-    if (open) return open
+  const opened = (db: DatabaseSync): Open => {
+    const identity = (former = identityOf(path))
+    const reads = createReads(db, tails, { catalog: () => fresh.catalog, file: `${identity?.file}`, version: ++opens })
+    const fresh: Open = { db, identity, catalog: loadCatalog(db), reads }
+    return fresh
+  }
+  const reopen = (): Open | undefined => {
+    if (former) setAside(path, former)
     const db = openForReading(path)
     if (!db) return undefined
-    const fresh: Open = { db, catalog: loadCatalog(db), reads: createReads(db, tails, () => fresh.catalog) }
-    return (open = fresh)
-  }
-  const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
-    for (const until = Date.now() + busyMs; ; ) {
-      try {
-        return work()
-      } catch (error) {
-        if (isTrouble(error) && !isBusy(error)) reset()
-        if (!isBusy(error) || Date.now() >= until) throw readError(error, path)
-      }
-      await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})
+    try {
+      return (open = opened(db))
+    } catch (error) {
+      db.close()
+      throw error
     }
   }
   return {
-    reading: (read, signal) =>
-      attempt(() => {
-        const connection = connect()
-        if (!connection) throw fileGone()
-        return read(connection.reads)
-      }, signal),
-    catalog: () =>
-      attempt(() => {
-        const connection = connect()
-        if (connection) connection.catalog = loadCatalog(connection.db)
-        return connection?.catalog
-      }),
+    connect() {
+      if (open && performance.now() - looked > LOOK_MS) {
+        looked = performance.now()
+        if (!open.identity || !isThere(open.identity, path)) reset()
+      }
+      return open ?? reopen()
+    },
     reset,
   }
-}
-
-/** No text is greater: in SQLite every blob is. */
-const NO_END = new Uint8Array()
-/** A page ends early behind so many characters of values. */
-const PAGE_CHARS = 8 * 1024 * 1024
-
-function createReads(db: DatabaseSync, tails: Tails, catalog: () => StoredCatalog): Reads {
-  const prepare = lazily(db)
-  const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
-    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
-
-  return {
-    get(name, key) {
-      const collection = catalog().collections.get(name)
-      const row = collection && prepare(GET).get(collection.id, key)
-      return row && { key, version: Number(row.version), value: JSON.parse(String(row.value)) as Json }
-    },
-    range(name, paths, span, reverse, limit) {
-      const collection = catalog().collections.get(name)
-      const owner = paths.length === 0 ? collection?.id : indexOf(collection, paths)
-      if (owner === undefined) return { records: [] }
-      return page(rangeRows(paths.length === 0 ? BY_KEY : BY_INDEX, reverse, owner, span, limit), limit)
-    },
-    read(name, id, query) {
-      const log = catalog().logs.get(name)
-      const head = log && prepare(STREAM).get(log.id, id)
-      if (!head) return []
-      const [stream, length] = [Number(head.id), Number(head.length)]
-      const [from, to] = seqs(query, length)
-      const entries =
-        tails.read(stream, from, to) ??
-        entriesOf(
-          prepare(ENTRIES).all(stream, from, stream, to),
-          from,
-          to === length ? (found, chars) => tails.saw(stream, found, chars) : undefined
-        )
-      return query.reverse ? entries.reverse() : entries
-    },
-    heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
-    feedEnd: () => Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0),
-    feed(name, seq, limit) {
-      if (seq < Number(prepare("SELECT value FROM counters WHERE name = 'forgotten'").get()!.value)) return undefined
-      const collection = catalog().collections.get(name)
-      return collection ? prepare(FEED).all(seq, collection.id, limit).map(feedRow) : []
-    },
-    dataVersion: () => Number(prepare('PRAGMA data_version').get()!.data_version),
-    probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
-  }
-}
-
-const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
-const BY_KEY =
-  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
-const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
-  WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
-const STREAM = 'SELECT id, length FROM streams WHERE log = ? AND name = ?'
-const ENTRIES = 'SELECT value FROM entries WHERE id >= ((? << 32) | ?) AND id <= ((? << 32) | ?) ORDER BY id'
-const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
-  WHERE f.seq > ? AND f.collection = ? ORDER BY f.seq LIMIT ?`
-
-type Row = NonNullable<ReturnType<ReturnType<DatabaseSync['prepare']>['get']>>
-
-function lazily(db: DatabaseSync) {
-  const prepared = new Map<string, ReturnType<DatabaseSync['prepare']>>()
-  return (sql: string) => {
-    let statement = prepared.get(sql)
-    if (!statement) prepared.set(sql, (statement = db.prepare(sql)))
-    return statement
-  }
-}
-
-const recordOf = (row: Row): StoreRecord => ({
-  key: String(row.key),
-  version: Number(row.version),
-  value: JSON.parse(String(row.value)) as Json,
-})
-
-/** The first and the last seq that a query asks for. */
-function seqs({ from, reverse, limit }: LogQuery, length: number): [from: number, to: number] {
-  const to = Math.min(length, reverse ? (from ?? length) : (from ?? 1) + limit - 1)
-  return [reverse ? Math.max(1, to - limit + 1) : (from ?? 1), to]
-}
-
-function entriesOf(
-  rows: readonly Row[],
-  first: number,
-  saw: ((entries: LogEntry[], chars: number) => void) | undefined
-): LogEntry[] {
-  let chars = 0
-  const entries = rows.map((row, i) => {
-    const text = String(row.value)
-    chars += text.length
-    return { seq: first + i, value: JSON.parse(text) as Json }
-  })
-  saw?.(entries, chars)
-  return entries
-}
-
-function feedRow(row: Row): FeedRow {
-  const base = { seq: Number(row.seq), key: String(row.key) }
-  return row.version === null ? base : { ...base, record: recordOf(row) }
-}
-
-function page(rows: Iterable<Row>, limit: number): RangePage {
-  const records: StoreRecord[] = []
-  let position = ''
-  let chars = 0
-  for (const row of rows) {
-    if (records.length === limit || chars > PAGE_CHARS) return { records, next: cursorOf(position) }
-    records.push(recordOf(row))
-    position = String(row.position)
-    chars += String(row.value).length
-  }
-  return { records }
 }

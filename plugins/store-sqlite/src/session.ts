@@ -3,8 +3,8 @@ import type { Space } from '@svc/core/contracts'
 import { type BatchContext, canFailHalfway } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { type Connection, createConnections, firstOf } from './connection.ts'
-import { isBusy, isTrouble, Refusal, wordsFor } from './trouble.ts'
-import type { Answer, Answered, FromWriter, Job, Refused, WireOp } from './wire.ts'
+import { isBusy, isDamage, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
+import type { Answer, Answered, FromWriter, Job, Refused, WireOp, WriterData } from './wire.ts'
 
 /** What a group of jobs came to. */
 export interface GroupDone extends Pick<FromWriter, 'watched' | 'generation'> {
@@ -22,12 +22,12 @@ export interface Session {
 const TRIM_MS = 60 * 60_000
 
 /** Opens the file when it is first needed, and again after trouble. */
-export function createSession(path: string, first: readonly Space[]): Session {
+export function createSession({ path, spaces, mostCounts, mayMake }: WriterData): Session {
   const context: BatchContext = {
     catalog: { spaces: new Map(), collections: new Map(), logs: new Map() },
-    spaces: new Map(first.map(space => [space.name, space])),
+    spaces: new Map(spaces.map(space => [space.name, space])),
   }
-  const connections = createConnections(path, context)
+  const connections = createConnections({ path, mostCounts, mayMake }, context)
   let trimmed = 0
 
   const transact = (jobs: readonly Job[], full: boolean): Answered[] => {
@@ -37,6 +37,7 @@ export function createSession(path: string, first: readonly Space[]): Session {
       refresh(c, context)
       if (full && Date.now() - trimmed > TRIM_MS) trim(c, (trimmed = Date.now()))
       const answers = jobs.map(job => answer(c, context, job))
+      c.counts.flush()
       if (full || !c.holdings.takeMustSync()) {
         c.s.commit.run()
         c.holdings.takeMustSync()
@@ -56,8 +57,8 @@ export function createSession(path: string, first: readonly Space[]): Session {
     } catch (error) {
       if (isBusy(error)) throw error
       if (error instanceof Refusal) return jobs.map(() => error.refused)
-      // What is no trouble with the file is one job's own: the others must not suffer from it.
-      if (!isTrouble(error) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
+      // What is no trouble with the file is one job's own, and damage may lie where only one job looks: the others must not suffer from it.
+      if ((!isTrouble(error) || isDamage(error)) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
       connections.abandon()
       return jobs.map(() => unavailable(error, path))
     }
@@ -71,12 +72,15 @@ export function createSession(path: string, first: readonly Space[]): Session {
   }
 }
 
-/** Only data wait for the disk: a lease may be lost with the power, for its holder is gone then, too. */
+/** Only data wait for the disk: a lease may be lost with the power, for its holder is gone then, too; so may the last hits of a count. */
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function unavailable(error: unknown, path: string): Refused {
   const [reason, mend] = wordsFor(error, basename(path))
-  return { code: 'STORE_UNAVAILABLE', args: [reason, mend, error instanceof Error ? error.message : String(error)] }
+  return {
+    code: 'STORE_UNAVAILABLE',
+    args: [reason, mend, error instanceof Error ? error.message : String(error), lastingOf(error)],
+  }
 }
 
 function begin(c: Connection, full: boolean): void {
@@ -89,6 +93,7 @@ function rollBack(c: Connection): void {
   // What was read of the catalog may have been the transaction's own.
   c.seen = c.seenCatalog = undefined
   c.batches.takeWatched()
+  c.counts.drop()
   if (c.db.isTransaction) c.db.exec('ROLLBACK')
 }
 
@@ -141,6 +146,8 @@ function act(c: Connection, context: BatchContext, job: Job): Answer {
       return c.holdings.release(job[1], job[2])
     case 'releaseHolder':
       return c.holdings.releaseHolder(job[1])
+    case 'count':
+      return c.counts.count(job[1], job[2])
     case 'open':
       return open(c, context, JSON.parse(job[1]) as Space)
     case 'probe':

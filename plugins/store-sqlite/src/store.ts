@@ -1,8 +1,10 @@
-import type { Use } from '@svc/core'
+import { codeOf, type Use } from '@svc/core'
 import type { Space, Store } from '@svc/core/contracts'
-import { createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/space'
+import { checkCount, createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/space'
 import { isDeclared } from './catalog.ts'
+import { countedOf, flatOf, MOST_COUNTS } from './counts.ts'
 import { createData } from './data.ts'
+import { createCondition } from './condition.ts'
 import { createLeases } from './leases.ts'
 import { createLink, type Link } from './link.ts'
 import { createReader, type Reader } from './reader.ts'
@@ -14,18 +16,19 @@ export interface SqliteOptions {
   readonly path: string
   /** Milliseconds to wait for a file that another program has locked. Default 10,000. */
   readonly busyMs?: number
+  /** Keys that are counted at the most. Default a million. */
+  readonly mostCounts?: number
+  /** Whether the file may be made at the first call; it is never made anew later. Default true. */
+  readonly mayMake?: boolean
 }
 
 /** A store in a file; disposing of it answers all writes and closes the file. */
 export type SqliteStore = Store & AsyncDisposable
 
 /** Opens a durable store: `await using store = createSqliteStore({ path: '/var/lib/svc/svc.db' })`. Trouble with the file comes with the first call. */
-export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): SqliteStore {
+export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const catalog = createCatalog()
-  const tails = createTails()
-  const reader = createReader(path, busyMs, tails)
-  const watches = createWatches(reader)
-  const link = createLink({ path, busyMs, reopened: () => reader.reset(), watched: () => watches.stir() })
+  const { tails, condition, reader, watches, link } = createParts(options)
   let closed = false
   const enter = ({ signal }: Use) => {
     signal.throwIfAborted()
@@ -43,6 +46,11 @@ export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): Sql
       catalog.declare(space)
       return { version }
     },
+    async count(key, windows, use) {
+      enter(use)
+      checkCount(key, windows)
+      return countedOf(await link.send(['count', key, flatOf(windows)], use.signal))
+    },
     watch(collection, use) {
       catalog.collection(collection)
       if (closed) throw storeClosed()
@@ -50,9 +58,8 @@ export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): Sql
     },
     async probe(use) {
       enter(use)
-      const [written] = await link.send(['probe'], use.signal)
-      const read = await reader.reading(reads => reads.probed(), use.signal)
-      if (read < written!) throw storeUnavailable('the store does not show what was written', 'start the server again')
+      await probe(link, reader, use.signal)
+      await condition.check()
       return { kind: 'sqlite', durable: true }
     },
     async [Symbol.asyncDispose]() {
@@ -63,6 +70,34 @@ export function createSqliteStore({ path, busyMs = 10_000 }: SqliteOptions): Sql
       await link.close(() => reader.reset())
     },
   }
+}
+
+function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake = true }: SqliteOptions) {
+  const tails = createTails()
+  const condition = createCondition(path)
+  const failed = <T>(error: T) => condition.note(error)
+  const reader = createReader({ path, busyMs, tails, failed })
+  const watches = createWatches(reader)
+  const link = createLink({
+    path,
+    busyMs,
+    mostCounts,
+    mayMake,
+    reopened: () => reader.reset(),
+    watched: () => watches.stir(),
+    failed(error) {
+      // What the writer met, the next read shall look for.
+      if (codeOf(error) === 'STORE_UNAVAILABLE') reader.reset()
+      return failed(error)
+    },
+  })
+  return { tails, condition, reader, watches, link }
+}
+
+async function probe(link: Link, reader: Reader, signal: AbortSignal): Promise<void> {
+  const [written] = await link.send(['probe'], signal)
+  const read = await reader.reading(reads => reads.probed(), signal)
+  if (read < written!) throw storeUnavailable('the store does not show what was written', 'start the server again')
 }
 
 /** Needs the writer only when the file does not have all of the space yet. */

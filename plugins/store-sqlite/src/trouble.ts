@@ -1,3 +1,4 @@
+import type { Json } from '@svc/core/contracts'
 import { type Refused, UNASKED } from './wire.ts'
 
 /** A refusal on its way up inside the writer. */
@@ -24,11 +25,14 @@ const REASONS: Record<number, readonly [reason: string, mend: string]> = {
   7: ['there is not enough memory for {file}', 'give the server more memory'],
   8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; the next request works then'],
   10: ['{file} cannot be read or written', 'look after the disk; the next request works once it answers again'],
-  11: ['{file} is damaged', 'put a backup in its place, or move it away to begin with an empty one'],
+  11: ['{file} is damaged', 'end the server and run `svc store restore <backup>`; or move a backup into its place'],
   13: ['the disk of {file} is full', 'free some space; the next request works then'],
   14: ['{file} cannot be opened', 'see that its folder exists and is writable, or set store.path to a place that is'],
   23: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
-  26: ['{file} is no database', 'put a backup in its place, or set store.path to another file'],
+  26: [
+    '{file} is no database',
+    'end the server and run `svc store restore <backup>`; or move a backup into its place, or set store.path to another file',
+  ],
 }
 
 /** The primary code of an error of SQLite, 0 of any other. */
@@ -58,9 +62,32 @@ const SYSTEM: Record<string, readonly [string, string]> = {
   ENOENT: REASONS[14]!,
   ENOTDIR: REASONS[14]!,
   EISDIR: REASONS[14]!,
+  EEXIST: REASONS[14]!,
   EIO: REASONS[10]!,
 }
 const OTHER = ['{file} failed in a way that is not known', 'the log has the details; the next request tries again'] as const
+
+/** What is wrong with a file for as long as nobody mends it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
+export function lastingOf(error: unknown): string {
+  const code = primaryCode(error)
+  if (code === 11 || code === 26) return 'damaged'
+  return code === 13 || systemCode(error) === 'ENOSPC' || systemCode(error) === 'EDQUOT' ? 'full' : ''
+}
+
+export const isDamage = (error: unknown): boolean => lastingOf(error) === 'damaged'
+
+/** The file was there and is no more, or there is nothing in it any more. */
+export const gone = (): Refusal =>
+  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'put it back; or start the server again to begin with an empty one')
+
+/** Reads JSON that the file holds: whatever is none, nobody of us has written. */
+export function parsed(text: unknown): Json {
+  try {
+    return JSON.parse(String(text)) as Json
+  } catch (cause) {
+    throw new Refusal('STORE_UNAVAILABLE', 'the store file is damaged', REASONS[11]![1], String(cause), 'damaged')
+  }
+}
 
 /** Refuses an operation whose expectation does not hold. */
 export function expect(op: number, expected: number, actual: number): void {

@@ -1,6 +1,8 @@
+import { codeOf } from '@svc/core'
 import type { StoreChange } from '@svc/core/contracts'
 import { fellBehind } from './errors.ts'
-import type { FeedRow, Reader } from './reader.ts'
+import type { Reader } from './reader.ts'
+import type { FeedPlace, FeedRow } from './reads.ts'
 
 /** Tells watchers what changed in the file: they keep a place in its feed and nothing else, however slow they are. */
 export interface Watches {
@@ -24,16 +26,16 @@ const PAGE = 64
 export function createWatches(reader: Reader): Watches {
   const watchers = new Set<Watcher>()
   let timer: NodeJS.Timeout | undefined
-  let seen = -1
+  let seen = ''
 
   const stir = (watcher: Watcher) => {
     watcher.stirred = true
     watcher.wake?.()
   }
   const look = async () => {
-    // Trouble with the file reaches the watchers by their own reads.
-    const version = await reader.reading(reads => reads.dataVersion()).catch(() => -1)
-    if (version === seen && version !== -1) return
+    // While the file is in trouble they look for themselves, each time.
+    const version = await reader.reading(reads => reads.dataVersion()).catch(() => '')
+    if (version === seen && version !== '') return
     seen = version
     watchers.forEach(stir)
   }
@@ -74,16 +76,16 @@ async function* changes(
   reader: Reader,
   collection: string,
   watcher: Watcher,
-  begin: Promise<number>,
+  begin: Promise<FeedPlace>,
   done: () => void
 ): AsyncGenerator<StoreChange> {
   try {
     for (let place = await begin; !watcher.ended; ) {
       watcher.stirred = false
-      const rows = await reader.reading(reads => reads.feed(collection, place, PAGE))
+      const rows = await rowsOf(reader, collection, place)
       if (!rows) throw fellBehind()
       for (const row of rows) {
-        place = row.seq
+        place = { ...place, seq: row.seq }
         yield changeOf(collection, row)
         if (watcher.ended) return
       }
@@ -91,6 +93,16 @@ async function* changes(
     }
   } finally {
     done()
+  }
+}
+
+/** While the file is in trouble there is nothing to hear; what changed is in the feed once it is mended. */
+async function rowsOf(reader: Reader, collection: string, place: FeedPlace): Promise<FeedRow[] | undefined> {
+  try {
+    return await reader.reading(reads => reads.feed(collection, place, PAGE))
+  } catch (error) {
+    if (codeOf(error) !== 'STORE_UNAVAILABLE') throw error
+    return []
   }
 }
 

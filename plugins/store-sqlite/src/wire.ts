@@ -20,11 +20,13 @@ export type Job =
   | readonly ['renew', lease: string, fence: number, ttlMs: number]
   | readonly ['release', lease: string, fence: number]
   | readonly ['releaseHolder', prefix: string]
+  /** A hit under a key; milliseconds and limit of each window, one after the other. */
+  | readonly ['count', key: string, windows: readonly number[]]
   /** The space as JSON. */
   | readonly ['open', space: string]
   | readonly ['probe']
 
-/** What a job answers: results and streams of a batch, a lease's fence and end, a version. */
+/** What a job answers: results and streams of a batch, a lease's fence and end, a version, how a count stands. */
 export type Answer = readonly number[]
 
 /** Why a job was not done, as plain data. */
@@ -55,13 +57,17 @@ export interface FromWriter {
 export interface WriterData {
   readonly path: string
   readonly busyMs: number
+  /** So many keys are counted at the most. */
+  readonly mostCounts: number
+  /** Whether the file may be made when it is missing: it has not been there yet. */
+  readonly mayMake: boolean
   /** Spaces that this process has opened before this writer started. */
   readonly spaces: readonly Space[]
 }
 
 const isRefused = (answer: Answered): answer is Refused => 'code' in answer
 
-/** How many words each kind takes; a batch and an append say at their end how many follow. */
+/** How many words each kind takes; a batch, an append and a count say at their end how many follow. */
 const LENGTHS = {
   acquire: 4,
   renew: 4,
@@ -78,6 +84,10 @@ const LENGTHS = {
 /** Adds a job to a packed list. */
 export function pack(words: Word[], id: number, job: Job): void {
   words.push(id)
+  if (job[0] === 'count') {
+    words.push(job[0], job[1], job[2].length, ...job[2])
+    return
+  }
   if (job[0] !== 'batch') {
     words.push(...job)
     return
@@ -103,6 +113,11 @@ export function unpack(words: readonly Word[]): Numbered[] {
   while (at < words.length) {
     const id = words[at++] as number
     const kind = words[at] as Job[0]
+    if (kind === 'count') {
+      const [, key, length] = some(3) as [string, string, number]
+      jobs.push([id, [kind, key, some(length) as number[]]])
+      continue
+    }
     if (kind !== 'batch') {
       jobs.push([id, some(LENGTHS[kind]) as unknown as Job])
       continue

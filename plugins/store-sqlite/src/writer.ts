@@ -21,9 +21,10 @@ const GROUP = 1000
 const GROUP_CHARS = 32 * 1024 * 1024
 const RETRY_MS = 1
 
-const { path, busyMs, spaces } = workerData as WriterData
+const data = workerData as WriterData
+const { path, busyMs } = data
 const port = parentPort!
-const session = createSession(path, spaces)
+const session = createSession(data)
 const queue: Numbered[] = []
 let working = false
 let closing = false
@@ -75,7 +76,8 @@ async function commit(jobs: readonly Job[]): Promise<GroupDone> {
       return session.run(jobs)
     } catch (error) {
       if (!isBusy(error)) throw error
-      if (Date.now() >= until) return { answers: jobs.map(() => busy(error)), watched: false, generation: 0 }
+      // Closing, nobody waits for an answer any more.
+      if (closing || Date.now() >= until) return { answers: jobs.map(() => busy(error)), watched: false, generation: 0 }
     }
     await setTimeout(RETRY_MS)
   }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { Checks, Store } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
@@ -41,9 +41,14 @@ describe('the plugin store-sqlite', () => {
 
   it('says in the health why it does not work, without any path', async () => {
     await using folder = await temporaryFolder()
-    await using host = await testHost([PLUGIN], { config: { store: { path: folder.path } } })
-    const report = await host.slot(Checks).get('database')!.probe(use)
+    const path = join(folder.path, 'svc.db')
+    await using host = await testHost([PLUGIN], { config: { store: { path } } })
+    const check = host.slot(Checks).get('database')!
+    renameSync(path, `${path}.away`)
+    const report = await check.probe(use)
     expect(report.status).to.equal('unhealthy')
     expect(report.reason).to.be.a('string').and.not.include(folder.path)
+    renameSync(`${path}.away`, path)
+    expect((await check.probe(use)).status).to.equal('healthy')
   })
 })

@@ -1,30 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
+import { client } from './client-support.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
-
-const CLIENT = new URL('./children/client.ts', import.meta.url)
-
-/** Starts a process on the file; it is killed at the latest with the test. */
-async function client(
-  path: string,
-  task: string,
-  name = 'child'
-): Promise<{ child: ChildProcess; said: unknown[]; exited: Promise<unknown[]>; next(): Promise<unknown> } & Disposable> {
-  const child = fork(CLIENT, [path, JSON.stringify(SPACE), task, name], { execArgv: ['--conditions=svc-source'] })
-  const exited = once(child, 'exit')
-  const said: unknown[] = []
-  const waiting: ((message: unknown) => void)[] = []
-  child.on('message', message => {
-    said.push(message)
-    waiting.shift()?.(message)
-  })
-  const next = () => new Promise<unknown>(resolve => waiting.push(resolve))
-  await next()
-  return { child, said, exited, next, [Symbol.dispose]: () => void child.kill('SIGKILL') }
-}
 
 describe('the store in SQLite, shared by processes', () => {
   it('has every acknowledged write of a process that was killed amid them', async () => {
@@ -108,16 +86,33 @@ describe('the store in SQLite, shared by processes', () => {
     expect(entries.map(entry => entry.value)).to.deep.equal(Array.from({ length: 400 }, (_, i) => i + 1))
   })
 
-  it('tells a watcher of another process’s writes', async () => {
+  it('counts exactly what several processes hit at once', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
+    using one = await client(path, 'hits')
+    using two = await client(path, 'hits')
+    await Promise.all([one.exited, two.exited])
+    const counted = [one, two].map(({ said }) => said.find(message => typeof message === 'number'))
+    expect(Number(counted[0]) + Number(counted[1])).to.equal(500)
     await using store = createSqliteStore({ path })
-    await store.open(SPACE, use)
-    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
-    using holder = await client(path, 'hold', 'worker-1')
-    await holder.next()
-    expect((await changes.next()).value).to.deep.equal({ collection: 'notes', key: 'by', version: 1, value: 'worker-1' })
-    await changes.return?.()
+    const state = await store.count('shared', [{ ms: 3_600_000, limit: 501 }], use)
+    expect([state.counted, state.windows[0]!.count]).to.deep.equal([true, 501])
+  })
+
+  it('has every hit that was counted when all its processes are killed', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    using one = await client(path, 'hit')
+    using two = await client(path, 'hit')
+    while (one.said.length < 500) await one.next()
+    while (two.said.length < 500) await two.next()
+    for (const { child } of [one, two]) child.kill('SIGKILL')
+    await Promise.all([one.exited, two.exited])
+    const counts = [...one.said, ...two.said].filter(message => typeof message === 'number')
+    expect(new Set(counts).size, 'one place was given twice').to.equal(counts.length)
+    await using store = createSqliteStore({ path })
+    const state = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], use)
+    expect(state.windows[0]!.count).to.be.greaterThan(Math.max(...counts))
   })
 
   it('lets its process end by itself once it is closed', async () => {

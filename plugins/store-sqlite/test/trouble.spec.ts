@@ -3,7 +3,6 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -13,41 +12,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { SvcError } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
-
-const put = (store: Store, key: string, value: string | number) =>
-  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
-const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
-  const nothing = Symbol()
-  const error = await work.then(() => nothing).catch((thrown: SvcError) => thrown)
-  if (error === nothing) throw new Error('it did not fail')
-  return error as SvcError
-}
-
-/** Expects an error that a person can act on, and that tells no path. */
-async function unavailable(work: Promise<unknown>, folder: string, reason: RegExp): Promise<void> {
-  const error = await errorOf(work)
-  expect(error.code, error.stack).to.equal('STORE_UNAVAILABLE')
-  expect(error.message).to.match(reason)
-  expect(error.message).not.to.include(folder)
-  expect(error.mend).to.be.a('string').and.not.include(folder)
-}
-
-/** A small file system of its own, where this machine lets us have one. */
-function smallDisk(path: string): boolean {
-  mkdirSync(path)
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' })
-    return true
-  } catch {
-    process.emitWarning('this machine lets no test mount a small disk: what is about full and read-only disks is skipped')
-    return false
-  }
-}
+import { errorOf, put, smallDisk, unavailable } from './trouble-support.ts'
 
 describe('the store in SQLite, in trouble', () => {
   it('makes the file and its folder for its owner only', async () => {

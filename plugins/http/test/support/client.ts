@@ -8,8 +8,13 @@ import { item, testHost } from '@svc/core/testing'
 export const use = systemUse(new AbortController().signal)
 
 /** A host with the HTTP server and these routes; `call` talks to it. */
-export async function serve(routes: Record<string, Route>, server: ConfigTree = {}, log?: LogOptions) {
-  const give = Object.entries(routes).map(([name, route]) => item(Routes, name, route))
+export async function serve(
+  routes: Record<string, Route>,
+  server: ConfigTree = {},
+  log?: LogOptions,
+  gifts: readonly ReturnType<typeof item>[] = []
+) {
+  const give = [...Object.entries(routes).map(([name, route]) => item(Routes, name, route)), ...gifts]
   const config = { server: { port: 0, ...server } }
   const host = await testHost([new URL('../..', import.meta.url)], { give, config, ...(log ? { log } : {}) })
   return { host, url: await urlOf(host), [Symbol.asyncDispose]: () => host.close() }

@@ -1,7 +1,8 @@
 import type { Chat, Http, Route } from '@svc/core/contracts'
+import { type ChatBody, replyOf, turnOf } from '@svc/wire'
+import { CHAT_EVENT, tokensUsed } from '../chat-events.ts'
 import { framesOf } from '../frames.ts'
 import { BOOLEAN, INTEGER, list, NUMBER, OBJECT, object, ok, STRING, text } from '../schemas.ts'
-import { type ChatBody, replyWire, turnOf } from '../wire.ts'
 
 const chatBody = object(
   {
@@ -20,8 +21,6 @@ const chatBody = object(
   ['message']
 )
 
-const tokens = object({ input: INTEGER, output: INTEGER, total: INTEGER })
-
 const toolUse = object(
   { tool: STRING, call_id: STRING, arguments: OBJECT, success: BOOLEAN, duration_ms: INTEGER, error: STRING },
   ['tool', 'call_id', 'arguments', 'success', 'duration_ms']
@@ -33,15 +32,16 @@ const chatReply = object({
   provider: STRING,
   model: STRING,
   conversation_id: STRING,
-  tokens_used: tokens,
+  tokens_used: tokensUsed,
   duration_ms: INTEGER,
   tools_used: list(toolUse),
 })
 
 const stream = {
   '200': {
-    description: 'Events start, token, tool_call, tool_result, error, end; start first, end last. The data repeats the type.',
-    schema: STRING,
+    description:
+      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call and tool_result in the order in which they happen, and error just before an end with status failed. Comments are heartbeats.',
+    schema: CHAT_EVENT,
     contentType: 'text/event-stream',
   },
 }
@@ -56,7 +56,7 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       scope: 'chat',
       body: chatBody,
       responses: ok('The reply.', chatReply),
-      handle: async ({ body }, use) => ({ body: replyWire(await chat.reply(turnOf(body as unknown as ChatBody), use)) }),
+      handle: async ({ body }, use) => ({ body: replyOf(await chat.reply(turnOf(body as unknown as ChatBody), use)) }),
     },
     chat_stream: {
       method: 'POST',

@@ -1,6 +1,7 @@
 import type { Chat, Conversations, Route } from '@svc/core/contracts'
+import { type ChatBody, turnOf } from '@svc/wire'
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '../schemas.ts'
-import { type ChatBody, conversationWire, messageWire, summaryWire, turnOf } from '../wire.ts'
+import { conversationWire, messageWire, summaryWire } from '../wire.ts'
 
 const PATH = '/api/v1/conversations'
 const PAGE = 50

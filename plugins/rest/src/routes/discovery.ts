@@ -1,6 +1,5 @@
-import type { SlotView, Use } from '@svc/core'
+import { type SlotView, type Use, within } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
-import { limited } from '../limited.ts'
 import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
 import { toolRecord } from '../tool-record.ts'
 
@@ -46,7 +45,7 @@ export function createDiscoveryRoutes({
 /** A provider that cannot say its models now has none to show; the others do. */
 async function providerRecord(name: string, provider: Provider, use: Use) {
   const { tool_calling, streaming, vision } = provider.features
-  const listed = await limited(LIST_MS, use, within => provider.models(within)).catch(() => ({ models: [] }))
+  const listed = await within(LIST_MS, signal => provider.models({ ...use, signal }), use).catch(() => ({ models: [] }))
   return { name, models: listed.models.map(({ id }) => id), features: { tool_calling, streaming, vision } }
 }
 

@@ -81,7 +81,8 @@ function failedPlugins({ plugins }: HostReport): Record<string, string> | undefi
   )
 }
 
-function readiness({ state }: HostReport): RouteReply {
-  const isReady = state === 'running'
+/** While its successor takes the new connections, the server is as ready as before: only this worker ends. */
+function readiness({ state, successor }: HostReport): RouteReply {
+  const isReady = state === 'running' || successor
   return { status: isReady ? 200 : 503, body: { status: isReady ? 'ready' : state } }
 }

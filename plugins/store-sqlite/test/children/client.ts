@@ -1,7 +1,7 @@
 // A process of its own on the same file: does what it is told by IPC and says when it is done.
 import { setTimeout } from 'node:timers/promises'
 import { systemUse } from '@svc/core'
-import type { Space } from '@svc/core/contracts'
+import type { Space, StoreChange } from '@svc/core/contracts'
 import { createSqliteStore } from '../../src/store.ts'
 
 const [path, space, task, name] = process.argv.slice(2) as [string, string, string, string]
@@ -51,6 +51,50 @@ const tasks: Record<string, () => Promise<void>> = {
         () => setTimeout(1, 0)
       )
     }
+  },
+  /** Hits one key for ever, 16 at once, and says how many hits it had after each. */
+  async hit() {
+    const hit = async (): Promise<void> => {
+      const { counted, windows } = await store.count('shared', [{ ms: 3_600_000, limit: 1_000_000 }], use)
+      if (counted) say(windows[0]!.count)
+      return hit()
+    }
+    await Promise.all(Array.from({ length: 16 }, hit))
+  },
+  /** Puts and deletes the same 20 records 600 times, 8 batches at once. */
+  async change() {
+    const change = async (n: number): Promise<void> => {
+      if (n >= 600) return
+      const key = `k${n % 20}`
+      await store.batch(
+        [n % 7 ? { op: 'put', collection: 'notes', key, value: n } : { op: 'delete', collection: 'notes', key }],
+        {},
+        use
+      )
+      if (n % 50 === 0) say(n)
+      return change(n + 8)
+    }
+    await Promise.all(Array.from({ length: 8 }, (_, n) => change(n)))
+  },
+  /** Watches, reads what is there, follows the changes until the record `end` comes, and says the versions that it knows then. */
+  async follow() {
+    const versions: Record<string, number> = {}
+    const changes = store.watch('notes', use)[Symbol.asyncIterator]()
+    for (const { key, version } of (await store.range('notes', { limit: 1000 }, use)).records) versions[key] = version
+    say('follows')
+    for (;;) {
+      const { value } = (await changes.next()) as IteratorYieldResult<StoreChange>
+      if (value.version === 0) delete versions[value.key]
+      else versions[value.key] = value.version
+      if (value.key === 'end') break
+    }
+    say(versions)
+  },
+  /** Hits one key 400 times at once, and says how many hits were counted. */
+  async hits() {
+    const hit = () => store.count('shared', [{ ms: 3_600_000, limit: 500 }], use)
+    const done = await Promise.all(Array.from({ length: 400 }, hit))
+    say(done.filter(one => one.counted).length)
   },
 }
 

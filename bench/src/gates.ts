@@ -1,0 +1,120 @@
+import { chatLoad } from './chat-load.ts'
+import { type Headers, requestFor } from './client.ts'
+import { compared, measure } from './compare.ts'
+import { type Load, middle } from './load.ts'
+import type { Options } from './options.ts'
+import { freePort, type Program } from './processes.ts'
+import type { Figure } from './report.ts'
+import type { Rounds } from './rounds.ts'
+import { type Server, start } from './server.ts'
+import { scratch, svcServe } from './svc.ts'
+import { workers } from './workers.ts'
+
+const CONNECTIONS = 64
+const KEY = 'a-key-of-the-benchmark-that-opens-nothing-else'
+const NEVER = 1_000_000_000
+
+/** What switches a gate on, and what a caller then sends. */
+interface Gate {
+  readonly server: object
+  headers?(port: number): Headers
+}
+
+const SINGLE = {
+  authentication: { server: { auth: { enabled: true } }, headers: () => ({ 'X-API-Key': KEY }) },
+  limits: { server: { rate_limit: { enabled: true, requests_per_minute: NEVER, requests_per_day: NEVER } } },
+  cors: { server: { cors: { enabled: true } }, headers: port => ({ Origin: `http://127.0.0.1:${port}` }) },
+} satisfies Record<string, Gate>
+
+const OFF: Gate = { server: { cors: { enabled: false } } }
+const ALL: Gate = {
+  server: Object.assign({}, ...Object.values<Gate>(SINGLE).map(one => one.server)),
+  headers: port => Object.assign({}, ...Object.values<Gate>(SINGLE).map(one => one.headers?.(port) ?? {})),
+}
+const GATES = { off: OFF, ...SINGLE, all: ALL }
+type Name = keyof typeof GATES
+
+/** A server with these gates and the stock store, where limits are counted for all workers. */
+async function gated(name: Name, { svc }: Options, folder: string, workers?: number): Promise<Server> {
+  const port = await freePort()
+  const { server } = GATES[name]
+  const config = { server: { ...OFF.server, ...server, ...(workers === undefined ? {} : { workers }) } }
+  const program: Program = svcServe(svc, port, folder, config)
+  const everywhere = workers !== undefined
+  return start({ ...program, env: { ...program.env, SVC_API_KEY: KEY }, everywhere }, port)
+}
+
+const headersFor = (name: Name, port: number): Headers => (GATES[name] as Gate).headers?.(port) ?? {}
+
+/** The least that a server does: what a gate adds is seen best here. */
+const smallLoad = (port: number, connections: number, ms: number, headers: Headers): Load => ({
+  port,
+  connections,
+  ms,
+  request: requestFor('GET', '/api/v1/modes', undefined, headers),
+  faultOf: ({ body }) => (body.includes('"modes":[') ? undefined : 'no modes'),
+})
+
+/** What all gates cost together and each alone, then what a second worker costs, and how the two share what comes. */
+export async function* gates(options: Options): AsyncGenerator<Figure> {
+  yield* costs(options)
+  using folder = scratch()
+  using second = scratch()
+  await using one = await gated('all', options, folder.path, 1)
+  await using two = await gated('all', options, second.path, 2)
+  yield* workers({ one, two }, ({ port }) => chatLoad(port, CONNECTIONS, options.ms, headersFor('all', port)), options)
+}
+
+async function* costs(options: Options): AsyncGenerator<Figure> {
+  await using stack = new AsyncDisposableStack()
+  const servers = {} as Record<Name, Server>
+  for (const name of Object.keys(GATES) as Name[]) {
+    const folder = stack.use(scratch())
+    servers[name] = stack.use(await gated(name, options, folder.path))
+  }
+  const { off, all } = servers
+  const { rounds, ms } = options
+  const loadOf = (load: typeof smallLoad, connections: number) => (server: Server, name: Name) =>
+    load(server.port, connections, ms, headersFor(name, server.port))
+  const chats = await measure<'off' | 'all'>({ off, all }, loadOf(chatLoad, CONNECTIONS), rounds)
+  yield { ...throughput(`durable turns, ${CONNECTIONS} connections`, chats.rates), must: 0.8 }
+  yield processorTime(`durable turns, ${CONNECTIONS} connections`, chats.costs)
+  const small = await measure<'off' | 'all'>({ off, all }, loadOf(smallLoad, CONNECTIONS), rounds)
+  yield throughput(`GET /api/v1/modes, ${CONNECTIONS} connections`, small.rates)
+  yield processorTime(`GET /api/v1/modes, ${CONNECTIONS} connections`, small.costs)
+  const single = await measure(servers, loadOf(smallLoad, 1), rounds, 2_000)
+  for (const name of Object.keys(GATES) as Name[]) if (name !== 'off') yield added(name, single.p50)
+}
+
+const BENCH = { bench: 'gates', anchor: 'all gates off' } as const
+
+const throughput = (what: string, rates: Rounds<'off' | 'all'>): Figure => ({
+  ...BENCH,
+  ...compared(`${what}, all gates on`, rates, 'all', 'off'),
+  unit: 'req/s',
+  better: 'more',
+})
+
+const processorTime = (what: string, costs: Rounds<'off' | 'all'>): Figure => ({
+  ...BENCH,
+  ...compared(`${what}, all gates on, processor time`, costs, 'all', 'off'),
+  unit: 'µs a request',
+  better: 'less',
+})
+
+/** What a gate adds to the middle answer of a single connection. */
+function added(name: Name, p50: Rounds<Name>): Figure {
+  const { what, ratio, ...ms } = compared(`GET /api/v1/modes, one connection, p50 with ${WORDS[name]}`, p50, name, 'off')
+  const [value, anchorValue] = [ms.value * 1000, ms.anchorValue * 1000]
+  const more = middle(p50[name].map((one, round) => one - p50.off[round]!)) * 1000
+  const note = `adds ${more.toFixed(0)} µs`
+  return { ...BENCH, what, value, anchorValue, ratio, unit: 'µs', better: 'less', note }
+}
+
+const WORDS: Readonly<Record<Name, string>> = {
+  off: 'no gate',
+  authentication: 'an API key',
+  limits: 'limits that are never reached',
+  cors: 'CORS and an Origin',
+  all: 'all of them',
+}

@@ -1,0 +1,136 @@
+import { styleText } from 'node:util'
+import { type Plan, planHost, type SvcError } from '@svc/core'
+import { Http, Selection, Store } from '@svc/core/contracts'
+import { authenticationFindings } from './doctor/authentication.ts'
+import { certificateFindings, type Ssl } from './doctor/certificate.ts'
+import { fail, type Finding, ok, warn } from './doctor/finding.ts'
+import { homeFindings, nodeFinding } from './doctor/machine.ts'
+import { partFindings } from './doctor/parts.ts'
+import { portFinding } from './doctor/port.ts'
+import { sandboxFinding } from './doctor/sandbox.ts'
+import { hostOptions } from './host-options.ts'
+import { startInnerHost } from './inner-host.ts'
+import { abortOnInterrupt } from './interrupt.ts'
+import { problemsOf } from './report-error.ts'
+import type { ServeOptions } from './serve-flags.ts'
+import { findSettings, here, sourceNames } from './settings.ts'
+import { wrapped } from './text.ts'
+
+/** `svc doctor`: looks at everything, prints what it found; resolves with the exit code, 1 when something fails. */
+export async function doctor(options: ServeOptions, json: boolean): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const findings = await examine(options, interrupt.signal)
+  const good = findings.every(one => one.state !== 'fail')
+  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : textOf(findings)}\n`)
+  return good ? 0 : 1
+}
+
+async function examine(options: ServeOptions, signal: AbortSignal): Promise<Finding[]> {
+  const place = here()
+  const machine = [nodeFinding(), ...(await homeFindings(place.home))]
+  const { plan, findings } = await configuration(options, place.home)
+  const isSound = [...machine, ...findings].every(one => one.state !== 'fail')
+  return [
+    ...machine,
+    ...findings,
+    ...(isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED]),
+    ...(plan ? await surface(plan, place.home) : []),
+    await sandboxFinding(),
+  ]
+}
+
+const SKIPPED = warn('plugins', 'store and providers were not looked at', 'mend what fails above first')
+
+/** Every fault of the configuration and of what it names. */
+async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: Finding[] }> {
+  try {
+    const config = await findSettings(options)
+    const plan = await planHost(hostOptions(config, home))
+    return { plan, findings: [...configurationFindings(plan), ...plan.notes.map(noteOf)] }
+  } catch (error) {
+    return { findings: problemsOf(error).map(problem => problemOf('configuration', problem)) }
+  }
+}
+
+function configurationFindings(plan: Plan): Finding[] {
+  const profiles = providerOf(plan, Selection.name)
+  const faults = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
+  const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
+  const from = sourceNames(plan.config).join(', ') || 'defaults only'
+  return [
+    ...good('configuration', `${from}, ${plan.loaded.length} plugins`),
+    ...(profiles === undefined ? [] : good('profiles', 'good')),
+    ...faults,
+  ]
+}
+
+const providerOf = ({ loaded }: Plan, service: string) => loaded.find(one => one.plugin.provides?.name === service)?.name
+const isOf = (problem: SvcError, plugin: string | undefined) => plugin !== undefined && problem.plugin === plugin
+
+function problemOf(name: string, { code, message, mend, where, plugin }: SvcError): Finding {
+  const who = plugin === undefined ? '' : `${plugin}: `
+  return { ...fail(name, `${who}${message} (${code})`, mend), ...(where === undefined ? {} : { where }) }
+}
+
+const noteOf = ({ message, where, mend = '' }: SvcError): Finding => ({
+  ...warn('configuration', message, mend),
+  ...(where === undefined ? {} : { where }),
+})
+
+/** Starts the plugins, but for what would listen, and lets each look at its own. */
+async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
+  try {
+    await using inner = await startInnerHost(plan.config, home)
+    const failed = inner.host.report().plugins.filter(one => one.state === 'failed')
+    const lost = failed.map(({ name, error }) =>
+      warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.mend ?? '')
+    )
+    const server = serverOf(plan)
+    const who = server ? await authenticationFindings(inner.host, server, signal) : []
+    return [...(await partFindings(inner.host, signal)), ...who, ...lost]
+  } catch (error) {
+    return problemsOf(error).map(problem => problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem))
+  }
+}
+
+interface Server {
+  readonly host: string
+  readonly port: number
+  readonly ssl: Ssl
+  readonly auth: { readonly enabled: boolean }
+}
+
+/** Its section, as the very plugin that owns it has checked it. */
+function serverOf({ seats }: Plan): Server | undefined {
+  const seat = seats.find(one => one.plugin.provides?.name === Http.name)
+  return seat && seat.problems.length === 0 ? (seat.config as Server) : undefined
+}
+
+/** What only a server needs: its port and its certificate. */
+async function surface(plan: Plan, home: string): Promise<Finding[]> {
+  const server = serverOf(plan)
+  return server ? [await portFinding(server.host, server.port, home), ...(await certificateFindings(server.ssl))] : []
+}
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
+
+function textOf(findings: readonly Finding[]): string {
+  const names = Math.max(...findings.map(one => one.name.length))
+  const indent = names + STATE + 4
+  const width = Math.max(40, (process.stdout.columns || 100) - indent)
+  const lines = findings.map(({ name, state, message, mend, where }) => {
+    const word = styleText(COLOURS[state], state.padEnd(STATE), { stream: process.stdout })
+    const said = [message, where, mend].flatMap(text => (text ? wrapped(text, width) : []))
+    return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
+  })
+  const count = (state: Finding['state']) => findings.filter(one => one.state === state).length
+  return `${lines.join('\n')}\n\n${summary(count('fail'), count('warn'))}`
+}
+
+const STATE = 'fail'.length
+
+function summary(fails: number, warns: number): string {
+  if (fails + warns === 0) return 'All is well.'
+  const faults = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
+  return `${faults}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
+}

@@ -1,0 +1,41 @@
+import { isIP } from 'node:net'
+import { messageOf, type RunningHost, type SvcError, systemUse, within } from '@svc/core'
+import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
+import { fail, type Finding, ok, warn } from './finding.ts'
+
+const NAME = 'authentication'
+const LIMIT_MS = 30_000
+
+/** Whether who comes from outside is asked for a credential, and whether each scheme can check one: what would fail the start of a server. */
+export async function authenticationFindings(
+  host: RunningHost,
+  server: { readonly host: string; readonly auth: { readonly enabled: boolean } },
+  signal: AbortSignal
+): Promise<Finding[]> {
+  if (!server.auth.enabled)
+    return [isLoopback(server.host) ? ok(NAME, `off, and only this machine reaches ${server.host}`) : open(server.host)]
+  const schemes = host.slot(AuthSchemes).entries()
+  if (schemes.length === 0) return [fail(NAME, 'it is on, and no loaded plugin knows any credential', MEND)]
+  return await Promise.all(schemes.map(([name, scheme]) => prepare(name, scheme, signal)))
+}
+
+const MEND = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'
+
+const open = (host: string) =>
+  warn(
+    NAME,
+    `it is off, and everybody who reaches ${host} may use the server`,
+    'set server.auth.enabled to true, or server.host to 127.0.0.1'
+  )
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<Finding> {
+  try {
+    await within(LIMIT_MS, async ending => scheme.prepare?.(systemUse(ending, 'doctor')), { signal })
+    return ok(NAME, `${name} is ready`)
+  } catch (error) {
+    const { mend } = Object(error) as Partial<SvcError>
+    return fail(NAME, `${name}: ${messageOf(error)}`, mend)
+  }
+}

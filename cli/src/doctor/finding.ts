@@ -1,0 +1,36 @@
+/** What `svc doctor` found of one thing. */
+export interface Finding {
+  /** What was looked at: `store`, `provider local`. */
+  readonly name: string
+  readonly state: 'ok' | 'warn' | 'fail'
+  readonly message: string
+  readonly mend?: string
+  /** File and line. */
+  readonly where?: string
+}
+
+export const ok = (name: string, message: string): Finding => ({ name, state: 'ok', message })
+export const warn = (name: string, message: string, mend: string): Finding => ({ name, state: 'warn', message, mend })
+export const fail = (name: string, message: string, mend?: string): Finding => ({
+  name,
+  state: 'fail',
+  message,
+  ...(mend === undefined ? {} : { mend }),
+})
+
+const GB = 1e9
+const MB = 1e6
+
+/** What a disk with a store on it should have left. */
+const SCARCE = 1 * GB
+const SPENT = 100 * MB
+
+const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` : `${Math.floor(count / MB)} MB`)
+
+/** How much room is left, as a finding where that is little; `text` for one where it is enough. */
+export function room(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
+  const text = `${bytes(free)} free`
+  const mend = 'make room on that disk: without any, nothing can be kept'
+  if (free < SPENT) return { text, finding: fail(name, `only ${text}`, mend) }
+  return free < SCARCE ? { text, finding: warn(name, `only ${text}`, mend) } : { text }
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import type { AnySlot, Config, HostOptions } from '@svc/core'
+import * as contracts from '@svc/core/contracts'
+import { RESERVED } from './reserved.ts'
+import { pluginPlaces } from './settings.ts'
+import { OWN_WORDS } from './summaries.ts'
+
+const isSlot = (value: object): value is AnySlot => 'what' in value && value.what === 'slot'
+
+/** The slots of the contracts: a plugin may add to one that no loaded plugin reads. */
+const SLOTS = Object.values(contracts)
+  .filter(isSlot)
+  .map(slot => slot.name)
+
+/** What every host of the command line is started with. */
+export const hostOptions = (config: Config, home: string): HostOptions => ({
+  config,
+  from: pluginPlaces(home),
+  reserved: RESERVED,
+  slots: SLOTS,
+  commands: OWN_WORDS,
+  version: version(),
+})
+
+/** The version of this package. */
+function version(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

@@ -1,0 +1,125 @@
+import { request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { serverUnreachable } from './errors.ts'
+import { type Metrics, parseMetrics } from './metrics-text.ts'
+
+/** Something that the server did not tell, and why. */
+interface Untold {
+  readonly path: string
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+interface ProviderState {
+  readonly healthy: boolean
+  readonly requests?: number
+  readonly error?: string
+}
+
+/** The records of the API, as far as they are shown. */
+interface HealthTold {
+  readonly status: string
+  readonly version: string
+  readonly uptime_seconds: number
+  readonly checks: Readonly<Record<string, string>>
+  readonly plugins?: Readonly<Record<string, string>>
+}
+interface StatusTold {
+  readonly uptime_seconds: number
+  readonly requests_total: number
+  readonly requests_active: number
+  readonly providers: Readonly<Record<string, ProviderState>>
+  readonly cache: { readonly enabled: boolean; readonly size: number; readonly hit_rate: number }
+}
+
+/** What a server tells over HTTP. */
+export interface Figures {
+  readonly health: HealthTold | undefined
+  readonly status: StatusTold | undefined
+  readonly metrics: Metrics | undefined
+  readonly untold: readonly Untold[]
+}
+
+export interface Reached {
+  readonly url: string
+  /** Its certificate need not be vouched for: a process of this very home has said that it listens there. */
+  readonly trusted: boolean
+}
+
+const ANSWER_MS = 10_000
+
+/** Asks the server at `url`; `SVC_API_KEY` goes along where it is set. Throws SERVER_UNREACHABLE. */
+export async function readFigures(server: Reached, key: string | undefined = process.env.SVC_API_KEY): Promise<Figures> {
+  // one after the other: what this asks is part of what is under way
+  const status = await get(server, '/api/v1/status', key)
+  const [health, metrics] = await Promise.all([get(server, '/health', key), get(server, '/metrics', key)])
+  // 503 is an unhealthy server's answer to the question how it is
+  const healthTold = recordOf<HealthTold>(health, 'checks')
+  const statusTold = withoutThis(recordOf<StatusTold>(status, 'requests_total'))
+  const hasMetrics = metrics.status === 200
+  return {
+    health: healthTold,
+    status: statusTold,
+    metrics: hasMetrics ? parseMetrics(metrics.text) : undefined,
+    untold: [
+      ...(healthTold ? [] : [untold(health)]),
+      ...(statusTold ? [] : [untold(status)]),
+      ...(hasMetrics ? [] : [untold(metrics)]),
+    ],
+  }
+}
+
+/** The request that asked is under way as well. */
+const withoutThis = (told: StatusTold | undefined) => told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }
+
+interface Answer {
+  readonly path: string
+  readonly status: number
+  readonly text: string
+}
+
+async function get({ url, trusted }: Reached, path: string, key: string | undefined): Promise<Answer> {
+  const address = new URL(path, url)
+  const request = address.protocol === 'https:' ? tlsRequest : plainRequest
+  try {
+    const asked = request(address, {
+      headers: key ? { 'x-api-key': key } : {},
+      signal: AbortSignal.timeout(ANSWER_MS),
+      agent: false,
+      rejectUnauthorized: !trusted,
+    })
+    asked.end()
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return { path, status: response.statusCode ?? 0, text: await text(response) }
+  } catch (error) {
+    throw serverUnreachable(url, error)
+  }
+}
+
+/** What answered may be no service at all: a record has its field. */
+function recordOf<T extends object>({ text: body }: Answer, field: keyof T & string): T | undefined {
+  const record = jsonOf(body)
+  return typeof record[field] === 'object' || typeof record[field] === 'number' ? (record as T) : undefined
+}
+
+function untold({ path, status, text: body }: Answer): Untold {
+  const { error_code: code, error } = jsonOf(body)
+  return {
+    path,
+    status,
+    code: typeof code === 'string' ? code : `HTTP_${status}`,
+    message: typeof error === 'string' ? error : `the server answered ${status}`,
+  }
+}
+
+function jsonOf(body: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(body))
+  } catch {
+    return {}
+  }
+}

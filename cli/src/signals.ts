@@ -1,0 +1,58 @@
+import { closeSync, openSync } from 'node:fs'
+
+const FORCED = 130
+/** npm sends its children the signal that the terminal has sent them already. */
+const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
+
+/** What signals do. */
+export interface SignalActions {
+  /** Whether this process was started on a terminal. */
+  readonly hadTerminal: boolean
+  readonly draining: () => void
+  /** Called once to drain, a second time to end at once. */
+  readonly stop: () => Promise<void>
+  readonly reload: () => void
+}
+
+/** Signals, as long as they are taken. */
+export interface Signals {
+  /** What the first SIGTERM does. */
+  readonly stop: () => void
+  /** The exit code, once it has ended: 0, or 130 when it was forced. */
+  readonly ended: Promise<number>
+  /** Whether it was asked to end. */
+  readonly asked: () => boolean
+  readonly forget: () => void
+}
+
+/** The first SIGINT or SIGTERM drains, the second ends at once; SIGHUP reloads, or drains when it says that the terminal has gone. */
+export function takeSignals({ hadTerminal, draining, stop: end, reload }: SignalActions): Signals {
+  const ended = Promise.withResolvers<number>()
+  let since: number | undefined
+  const stop = () => {
+    if (since !== undefined && performance.now() - since < ECHO_MS) return
+    const forced = since !== undefined
+    since ??= performance.now()
+    if (!forced) draining()
+    void end().then(() => ended.resolve(0))
+    if (forced) ended.resolve(FORCED)
+  }
+  const hup = () => (hadTerminal && isTerminalGone() ? stop() : reload())
+  const taken = [['SIGINT', stop] as const, ['SIGTERM', stop] as const, ['SIGHUP', hup] as const]
+  for (const [signal, act] of taken) process.on(signal, act)
+  return {
+    stop,
+    ended: ended.promise,
+    asked: () => since !== undefined,
+    forget: () => taken.forEach(([signal, act]) => process.off(signal, act)),
+  }
+}
+
+function isTerminalGone(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return false
+  } catch {
+    return true
+  }
+}

@@ -1,0 +1,43 @@
+import { definePlugin, Host, type Use } from '@svc/core'
+import { type Figures, Peers, type PeerMessage, Store } from '@svc/core/contracts'
+import type { PeerLine } from '@svc/core/processes'
+
+/** Before the http plugin listens: who serves has taken all news. */
+const BEFORE_SERVING = 900
+/** After the http plugin has drained: these figures are the last. */
+const AFTER_SERVING = 1_000
+const JOIN_MS = 30_000
+
+/** The service `Peers` of a worker of `svc serve`, over its line to the supervisor. */
+export const workersPlugin = (line: PeerLine, serverId: string) =>
+  definePlugin({
+    optional: { store: Store },
+    provides: Peers,
+    setup(scope, { store }) {
+      const { hooks, log } = scope
+      const release = (holder: string, use: Use) =>
+        store
+          ?.releaseHolder(holder, use)
+          .catch((err: unknown) => log.warn({ err, holder }, 'its leases are free only when they run out'))
+      const join = () =>
+        line.join({
+          told: (news, use) => hooks.told(news as PeerMessage, use),
+          figures: use => hooks.figures({}, use),
+          inherit: (figures, use) => hooks.inherit(figures as Figures, use),
+          async gone(pid, use) {
+            const holder = `${serverId}/${pid}/`
+            await release(holder, use)
+            await hooks.gone({ holder }, use)
+          },
+        })
+      scope.tap(Host.hooks.ready, () => join().then(() => undefined), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
+      scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
+      return {
+        async tell(topic, message, use) {
+          await hooks.told({ topic, message }, use)
+          await line.tell({ topic, message }, use)
+        },
+        figures: async use => (await line.figures(use)) as readonly Figures[],
+      }
+    },
+  })

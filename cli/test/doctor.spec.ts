@@ -1,0 +1,167 @@
+import { once } from 'node:events'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { expect } from 'chai'
+import { makeCertificate, writeCertificate } from '../../plugins/http/test/support/certificate.ts'
+import { makePlace, type Place } from './support/svc.ts'
+
+interface Finding {
+  name: string
+  state: 'ok' | 'warn' | 'fail'
+  message: string
+  mend?: string
+  where?: string
+}
+
+async function examine(place: Place, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const { code, out } = await place.svc(['doctor', '--json', ...args], { env })
+  const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] }
+  const of = (name: string) => findings.filter(one => one.name === name)
+  return { code, ok, findings, of, states: (name: string) => of(name).map(one => one.state) }
+}
+
+/** A folder with a `bwrap` that does this. */
+async function withBwrap(place: Place, script: string) {
+  const folder = join(place.folder, 'bin')
+  await mkdir(folder)
+  await writeFile(join(folder, 'bwrap'), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return { PATH: `${folder}${delimiter}${process.env.PATH}` }
+}
+
+describe('svc doctor', () => {
+  it('finds nothing wrong where nothing is, and makes no more than the store', async () => {
+    await using place = await makePlace()
+    const env = await withBwrap(place, 'echo bubblewrap 0.8.0')
+    const { code, out } = await place.svc(['doctor', '--port', '0'], { env })
+    expect(code).to.equal(0)
+    for (const name of ['node', 'home', 'configuration', 'profiles', 'store', 'provider local', 'port', 'sandbox'])
+      expect(out).to.match(new RegExp(`^ok {4}${name} +\\S`, 'm'))
+    expect(out).to.match(/\nAll is well\.\n$/)
+  })
+
+  it('looks the store through while a server has it open, and knows whose port it is', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const body = JSON.stringify({ message: 'hello' })
+    await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    const { code, of } = await examine(place, ['--port', new URL(server.url).port])
+    expect(code).to.equal(0)
+    expect(of('store')[0]?.message).to.match(/svc\.db, whole, conversations \d+, .*\d+ records, .*GB free$/)
+    expect(of('port')[0]?.message).to.contain(`this svc home (process ${server.process.pid})`)
+    expect((await fetch(`${server.url}/health`)).status).to.equal(200)
+  })
+
+  it('tells every fault of the configuration, where it is, and what it could not look at', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server:\n  prot: 1\nchat:\n  timeout_ms: soon\n')
+    const { code, ok, of, states } = await examine(place)
+    expect([code, ok, states('configuration')]).to.deep.equal([1, false, ['fail', 'fail']])
+    expect(of('configuration').map(one => one.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
+    expect(of('configuration').every(one => one.mend)).to.equal(true)
+    expect([states('profiles'), states('plugins'), states('store')]).to.deep.equal([['ok'], ['warn'], []])
+  })
+
+  it('tells a fault of the profiles apart', async () => {
+    await using place = await makePlace()
+    await mkdir(place.home, { mode: 0o700 })
+    await writeFile(join(place.home, 'profiles.yaml'), 'profiles: { default: { modle: x } }\n')
+    const { code, states } = await examine(place)
+    expect([code, states('profiles'), states('configuration')]).to.deep.equal([1, ['fail'], ['ok']])
+  })
+
+  it('finds a damaged store', async () => {
+    await using place = await makePlace()
+    await mkdir(place.home, { mode: 0o700 })
+    await writeFile(join(place.home, 'svc.db'), 'no database at all, but long enough to be taken for one by nobody')
+    const { code, of } = await examine(place)
+    expect([code, of('store')[0]?.state]).to.deep.equal([1, 'fail'])
+    expect(of('store')[0]?.mend).to.be.a('string')
+  })
+
+  it('warns of a home that others may look into', async () => {
+    await using place = await makePlace()
+    await mkdir(place.home, { mode: 0o700 })
+    await chmod(place.home, 0o755)
+    const { code, of } = await examine(place)
+    expect([code, of('home').map(one => one.mend)]).to.deep.equal([0, [undefined, `chmod 700 ${place.home}`]])
+  })
+
+  it('fails where the home is no folder', async () => {
+    await using place = await makePlace()
+    await place.write('../home', '')
+    const { code, states } = await examine(place)
+    expect([code, states('home')]).to.deep.equal([1, ['fail']])
+  })
+
+  it('finds a port that another program has', async () => {
+    await using place = await makePlace()
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, of } = await examine(place, ['--port', String(port)])
+    other.close()
+    expect([code, of('port')[0]?.state]).to.deep.equal([1, 'fail'])
+    expect(of('port')[0]?.mend).to.contain('--port')
+  })
+
+  it('looks at certificate and key', async () => {
+    await using place = await makePlace()
+    const made = makeCertificate()
+    const good = await writeCertificate(place.folder, made)
+    await chmod(good.key, 0o600)
+    const soon = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key, '--port', '0'])
+    expect([soon.code, soon.of('tls').map(one => one.message)]).to.satisfy(
+      ([code, [message]]: [number, string[]]) => code === 0 && /ends in \d days/.test(message!)
+    )
+    await writeFile(good.key, makeCertificate().key)
+    const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
+    expect(code).to.equal(1)
+    expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.mend)).to.equal(true)
+  })
+
+  it('finds what would keep authentication from starting, and a server that asks nobody', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    const without = await examine(place)
+    expect([without.code, without.states('authentication')]).to.deep.equal([1, ['fail', 'ok']])
+    expect(without.of('authentication')[0]?.message).to.contain('SVC_API_KEY')
+    const given = await examine(place, ['--port', '0'], { SVC_API_KEY: 'a-secret-key-of-32-characters-00' })
+    expect([given.code, given.states('authentication')]).to.deep.equal([0, ['ok', 'ok']])
+    await place.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
+    expect((await examine(place)).states('authentication')).to.deep.equal(['warn'])
+  })
+
+  it('finds a provider that does not answer', async () => {
+    await using place = await makePlace()
+    await place.write('package.json', '{ "type": "module" }')
+    await place.write(
+      'mute.ts',
+      `import { definePlugin } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+export default definePlugin({ setup: scope => void scope.add(Providers, 'mute', {
+  features: { tool_calling: false, streaming: true, vision: false },
+  models: async () => ({ models: [], open: true }), countTokens: async () => 0, chat: async function* () {},
+  probe: () => new Promise(() => {}),
+}) })`
+    )
+    await place.write('svc.config.yaml', 'plugins: [./mute.ts]\n')
+    const { code, of, states } = await examine(place)
+    expect([code, states('provider mute'), states('provider local')]).to.deep.equal([1, ['fail'], ['ok']])
+    expect(of('provider mute')[0]?.message).to.contain('2000 ms')
+  })
+
+  it('tries the sandbox and says what will be missing without it', async () => {
+    await using place = await makePlace()
+    const env = await withBwrap(
+      place,
+      '[ "$1" = --version ] && exit 0\necho "bwrap: No permissions to create new namespace" >&2; exit 1'
+    )
+    const { code, of } = await examine(place, [], env)
+    expect([code, of('sandbox')[0]?.state]).to.deep.equal([0, 'warn'])
+    expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('will be refused')
+    expect(of('sandbox')[0]?.mend).to.be.a('string')
+    const none = await examine(place, [], { PATH: join(place.folder, 'nowhere') })
+    expect(none.of('sandbox')[0]?.mend).to.contain('install bubblewrap')
+  })
+})

@@ -1,0 +1,193 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { makeCertificate, writeCertificate } from '../../plugins/http/test/support/certificate.ts'
+import { makePlace } from './support/svc.ts'
+
+interface Facts {
+  ok: boolean
+  url: string
+  pid: number
+  health: string
+  workers: { pid: number; state: string; generation: number }[]
+  requests: { total: number; active: number; refused: number; failed: number; p50_ms: number; p95_ms: number }
+  routes: { route: string; requests: number; failed: number; p95_ms: number }[]
+  providers: Record<string, { healthy: boolean; requests: number; calls: number; errors: number; input_tokens: number }>
+  plugins: { name: string; state: string; calls?: number }[]
+  checks: Record<string, string>
+  store: string
+  untold: { path: string; code: string }[]
+  recent?: { seconds: number; requests: number; requests_per_second: number }
+}
+
+const factsOf = (text: string) => JSON.parse(text) as Facts
+
+const chat = (url: string, message: string) =>
+  fetch(`${url}/api/v1/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ message }),
+  })
+
+describe('svc status', () => {
+  it('shows how the running server is, in 80 columns', async () => {
+    await using place = await makePlace()
+    const server = await place.serve(['--workers', '2'])
+    for (const message of ['hello', '/fail overloaded']) await chat(server.url, message)
+    await fetch(`${server.url}/api/v1/nothing`)
+    const { code, out, err } = await place.svc(['status'])
+    expect([code, err]).to.deep.equal([0, ''])
+    expect(out).to.match(new RegExp(`^svc \\S+ at ${server.url} is healthy +process ${server.process.pid}, up \\d+ s\n`))
+    expect(out).to.match(/^requests +\d+ in all, 0 under way, 1 refused \(4xx\), 1 failed \(5xx\)$/m)
+    expect(out).to.match(/^latency +p50 [\d.]+ m?s, p95 [\d.]+ m?s$/m)
+    expect(out).to.match(/^checks +database healthy, providers healthy, cache healthy$/m)
+    expect(out).to.match(/^store +store-sqlite$/m)
+    expect(out.match(/^\d+ +ready +\d+ +\d+ s$/gm)).to.have.length(2)
+    expect(out).to.match(/^POST \/api\/v1\/chat +2 +0 +1 +/m)
+    expect(out).to.match(/^local +healthy +2 +1 +/m)
+    expect(out).to.match(/^PLUGIN \(HOOKS\) +CALLS +ERRORS +MEAN +TIME$/m)
+    expect(out.split('\n').filter(line => line.length > 80)).to.deep.equal([])
+  })
+
+  it('tells programs the same with --json', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    for (const message of ['one', 'two', '/fail overloaded']) await chat(server.url, message)
+    const { code, out } = await place.svc(['status', '--json'])
+    const facts = factsOf(out)
+    expect([code, facts.ok, facts.url, facts.pid, facts.health]).to.deep.equal([
+      0,
+      true,
+      server.url,
+      server.process.pid,
+      'healthy',
+    ])
+    expect(facts.workers.map(one => one.state)).to.deep.equal(['ready'])
+    expect(facts.requests).to.include({ active: 0, refused: 0, failed: 1 })
+    expect(facts.requests.p50_ms).to.be.above(0).and.at.most(facts.requests.p95_ms)
+    expect(facts.routes.map(({ route, requests, failed }) => [route, requests, failed])).to.deep.equal([
+      ['POST /api/v1/chat', 3, 1],
+    ])
+    expect(facts.providers.local).to.include({ healthy: true, calls: 3, errors: 1 })
+    expect(facts.store).to.equal('@svc/plugin-store-sqlite')
+    expect(facts.plugins.find(one => one.name === '@svc/plugin-metrics')?.calls).to.be.above(0)
+    expect(facts.untold).to.deep.equal([])
+  })
+
+  it('says what to do where no server runs, or several do', async () => {
+    await using place = await makePlace()
+    const none = await place.svc(['status'])
+    expect([none.code, none.out]).to.deep.equal([1, ''])
+    expect(none.err).to.contain('SERVER_NONE').and.contain('svc serve')
+    const servers = [await place.serve(), await place.serve()] as const
+    const several = await place.svc(['status'])
+    expect(several.code).to.equal(1)
+    expect(several.err).to.contain('SERVER_AMBIGUOUS').and.contain('--port')
+    const [{ url }] = servers
+    expect(factsOf((await place.svc(['status', '--json', '--port', new URL(url).port])).out).url).to.equal(url)
+    const gone = await place.svc(['status', '--url', 'http://127.0.0.1:1'])
+    expect([gone.code, gone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVER_UNREACHABLE'))
+  })
+
+  it('asks a server of another home by its address, and does without its processes', async () => {
+    await using place = await makePlace()
+    await using other = await makePlace()
+    const server = await place.serve()
+    const { code, out } = await other.svc(['status', '--url', server.url])
+    expect(code).to.equal(0)
+    expect(out).to.contain(`at ${server.url} is healthy`).and.not.contain('WORKER')
+  })
+
+  it('sends SVC_API_KEY; without it shows what needs no key, says what is missing and ends with 1', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    const server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    const without = await place.svc(['status'])
+    expect(without.code).to.equal(1)
+    expect(without.out)
+      .to.contain(`at ${server.url} is healthy`)
+      .and.match(/^\d+ +ready/m)
+    expect(without.out).to.match(/\/api\/v1\/status told nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
+    const refused = factsOf((await place.svc(['status', '--json'])).out)
+    expect([refused.ok, refused.untold.map(one => one.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
+    const given = await place.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    expect([given.code, given.out.includes('told nothing')]).to.deep.equal([0, false])
+  })
+
+  it('reaches the server of its home over TLS, whoever signed the certificate, and no other', async () => {
+    await using place = await makePlace()
+    const { cert, key } = await writeCertificate(place.folder, makeCertificate())
+    const server = await place.serve(['--ssl-cert', cert, '--ssl-key', key])
+    expect(server.url).to.match(/^https:/)
+    expect((await place.svc(['status'])).out).to.contain('is healthy')
+    const stranger = await place.svc(['status', '--url', server.url])
+    expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
+  })
+
+  it('ends with 1 when the server is unhealthy, and names what is', async () => {
+    await using place = await makePlace()
+    await place.write('package.json', '{ "type": "module" }')
+    await place.write(
+      'sick.ts',
+      `import { definePlugin } from '@svc/core'
+import { Checks } from '@svc/core/contracts'
+export default definePlugin({ setup: scope => void scope.add(Checks, 'queue', { probe: async () => ({ status: 'unhealthy' }) }) })`
+    )
+    await place.write('svc.config.yaml', 'plugins: [./sick.ts]\n')
+    await place.serve()
+    const { code, out } = await place.svc(['status'])
+    expect([code, /is unhealthy/.test(out), /queue unhealthy/.test(out)]).to.deep.equal([1, true, true])
+  })
+
+  it('looks again and again with --watch: a line a look where no terminal is, until Ctrl-C', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const child = place.start(['status', '--watch', '--interval', '0.1'])
+    const lines = createInterface({ input: child.stdout! })
+    const [first] = (await once(lines, 'line')) as [string]
+    expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 workers/)
+    await chat(server.url, 'hello')
+    const rates: string[] = []
+    lines.on('line', line => rates.push(line))
+    while (!rates.some(line => / {2}(?!0\/s)[\d.]+\/s .*p50/.test(line))) await once(lines, 'line')
+    child.kill('SIGINT')
+    expect(await once(child, 'exit')).to.deep.equal([0, null])
+  })
+
+  it('tells programs that watch a JSON line a look, with what was new', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const child = place.start(['status', '--watch', '--interval', '0.1', '--json'])
+    const lines = createInterface({ input: child.stdout! })
+    expect(factsOf(String((await once(lines, 'line'))[0])).recent).to.equal(undefined)
+    await chat(server.url, 'hello')
+    let facts: Facts
+    do facts = factsOf(String((await once(lines, 'line'))[0]))
+    while ((facts.recent?.requests ?? 0) === 0)
+    expect(facts.recent?.requests).to.equal(1)
+    expect(facts.recent?.requests_per_second).to.be.above(0)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).to.deep.equal([0, null])
+  })
+
+  it('goes on watching while the server is away, and sees it come back', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const child = place.start(['status', '--watch', '--interval', '0.1'])
+    const [lines, faults] = [createInterface({ input: child.stdout! }), createInterface({ input: child.stderr! })]
+    await once(lines, 'line')
+    await server.end()
+    while (!/SERVER_(NONE|UNREACHABLE)/.test(String((await once(faults, 'line'))[0])));
+    const healthy = once(lines, 'line')
+    await place.serve()
+    expect(String((await healthy)[0])).to.contain('healthy')
+    child.kill('SIGINT')
+    expect(await once(child, 'exit')).to.deep.equal([0, null])
+  })
+
+  it('refuses an interval that is none', async () => {
+    await using place = await makePlace()
+    const { code, err } = await place.svc(['status', '--watch', '--interval', 'soon'])
+    expect([code, err.includes('soon')]).to.deep.equal([2, true])
+  })
+})

@@ -1,0 +1,61 @@
+import { type SvcError, svcError } from '../src/svc-error.ts'
+import { didYouMean } from './nearest.ts'
+
+export const configInvalid = (plugin: string | undefined, message: string, where: string | undefined, mend?: string) =>
+  svcError('CONFIG_INVALID', message, {
+    ...(plugin ? { plugin } : {}),
+    ...(where ? { where } : {}),
+    mend: mend ?? 'mend the value, or take the key out to get its default',
+  })
+
+export const configUnknownKey = (path: string, known: Iterable<string>, where: string | undefined) =>
+  svcError('CONFIG_UNKNOWN_KEY', `${path} is no known key`, {
+    ...(where ? { where } : {}),
+    details: { path },
+    mend: didYouMean(path.split('.').at(-1)!, known) ?? `known here: ${[...known].sort().join(', ') || 'nothing'}`,
+  })
+
+export const configUnreadable = (message: string, where: string) =>
+  svcError('CONFIG_UNREADABLE', message, { where, mend: 'mend the file; svc starts with none rather than a broken one' })
+
+export const configAmbiguous = (files: readonly string[]) =>
+  svcError('CONFIG_AMBIGUOUS', `${files.join(' and ')} lie in one folder, and only one of them can count`, {
+    where: files[0]!,
+    details: { files },
+    mend: `keep one: move into it what the others say, and remove ${files.slice(1).join(' and ')}`,
+  })
+
+/** An unknown name that may well be known to what could not be loaded. */
+export const doubted = (error: SvcError, lost: readonly string[]): SvcError =>
+  Object.assign(error, { mend: `${error.mend} (or it belongs to ${lost.join(', ')}, which could not be loaded)` })
+
+export const slotUnknown = (plugin: string, slot: string, known: readonly string[], where: string) =>
+  svcError('SLOT_UNKNOWN', `declares that it adds to "${slot}", a slot that no loaded plugin knows`, {
+    plugin,
+    where,
+    details: { slot, known },
+    mend: `${didYouMean(slot, known) ?? `known slots: ${known.join(', ')}`}; a slot of another plugin is known once that one is in "plugins", or once this one requires it`,
+  })
+
+export const commandMissing = (plugin: string, command: string, module: string, where: string) =>
+  svcError('COMMAND_MODULE_MISSING', `has the command "${command}" in the module ${module}, which is not there`, {
+    plugin,
+    where,
+    details: { command, module },
+    mend: 'build the plugin, or mend the path: it starts at the folder of its package.json',
+  })
+
+export const commandTaken = (plugin: string, command: string, by: string, where: string) =>
+  svcError('COMMAND_TAKEN', `has the command "${command}", a name that ${by} has already`, {
+    plugin,
+    where,
+    details: { command, by },
+    mend: `rename it in svc.contributes.commands: by habit a plugin's commands begin with a word of its own`,
+  })
+
+export const reservedAsked = (path: string, what: string, where: string | undefined, mend: string) =>
+  svcError('CONFIG_UNOWNED', `${path} asks for ${what}, which no loaded plugin does`, {
+    ...(where ? { where } : {}),
+    details: { path },
+    mend,
+  })

@@ -1,0 +1,41 @@
+import { defineService, type Series, type Use, type Waterfall } from '@svc/core'
+import type { Json } from './store.ts'
+
+/** Something that one worker tells all, under a topic of the plugin's own (its name, or `name.what`). */
+export interface PeerMessage {
+  readonly topic: string
+  readonly message: Json
+}
+
+/**
+ * What a worker has counted, by the plugin that counts it: plain figures that can be added to another worker's. `ended` is true in those of a worker that is
+ * gone: its totals count, what was current does not.
+ */
+export type Figures = { readonly [plugin: string]: Json | undefined; readonly ended?: boolean }
+
+export interface PeersHooks {
+  /** A worker of this server, perhaps this one, told something. */
+  told: Series<PeerMessage>
+  /** What this worker has counted since it began, with what it inherited: each tap adds its own under its plugin's name. */
+  figures: Waterfall<Figures>
+  /** The last figures of a worker that has ended: each tap adds its own to what it counts, so that no total ever falls. What is current (active requests) dies with the worker. */
+  inherit: Series<Figures>
+  /** A worker has ended: what it held is free. `holder` is the prefix of the leases it held. */
+  gone: Series<{ readonly holder: string }>
+}
+
+/**
+ * The workers of one server, as far as a plugin may care: to tell all of them something, and to sum what they count. A host that runs alone has no such service
+ * (take it as `optional`); what must last goes through the store, this only spreads the news of it.
+ */
+export interface Peers {
+  /** Runs the `told` taps of every living worker, this one's first; answers when all have taken it, those that end meanwhile aside. Throws UNAVAILABLE when one does not in time. */
+  tell(topic: string, message: Json, use: Use): Promise<void>
+  /** The figures of all living workers, this one's first, and of those that ended and are not inherited yet. */
+  figures(use: Use): Promise<readonly Figures[]>
+}
+export const Peers = defineService<Peers, PeersHooks>('peers', {
+  api: 1,
+  methods: { tell: 'call', figures: 'call' },
+  hooks: { told: 'series', figures: 'waterfall', inherit: 'series', gone: 'series' },
+})

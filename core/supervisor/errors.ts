@@ -1,0 +1,35 @@
+import { svcError } from '../src/errors.ts'
+
+export const workerEnded = (how: string) =>
+  svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, {
+    mend: 'its last lines, above or in the log, tell why',
+  })
+
+export const workerSlow = (ms: number) =>
+  svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, {
+    details: { ms },
+    mend: 'its log tells what it was waiting for',
+  })
+
+export const crashLoop = (deaths: number, how: string) =>
+  svcError('CRASH_LOOP', `${deaths} workers in a row died soon after they were brought up, the last one with ${how}`, {
+    details: { deaths, how },
+    mend: 'the log above tells why; mend the configuration or the plugin and start again',
+  })
+
+export const notRunning = (state: string) =>
+  svcError('NOT_RUNNING', `the server is ${state}: it takes no new configuration`, {
+    details: { state },
+    mend: 'start it with svc serve',
+  })
+
+export const noSupervisor = () =>
+  svcError('NO_SUPERVISOR', 'this process was not forked by a supervisor', { mend: 'start it with svc serve' })
+
+export const notTaken = (pid: number, topic: string, ms: number) =>
+  svcError('UNAVAILABLE', `worker ${pid} did not take "${topic}" within ${ms} ms`, {
+    details: { pid, topic, retryable: true },
+    mend: 'it holds nevertheless, and that worker takes it as soon as it can; the log tells what it is busy with',
+  })
+
+export const leaving = () => svcError('LEAVING', 'this worker ends: another one takes over what is to be counted')

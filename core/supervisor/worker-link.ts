@@ -1,0 +1,96 @@
+import cluster from 'node:cluster'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { type Channel, openChannel } from '../processes/channel.ts'
+import { problemsToWire, type WireError } from '../processes/errors.ts'
+import { ipcTransport } from '../processes/wire.ts'
+import { defineService, systemUse, type Use } from '../src/token.ts'
+import { noSupervisor } from './errors.ts'
+import { createPeerLine, type PeerLine } from './peer-line.ts'
+
+/** What the supervisor hears from a worker. */
+export interface Supervision {
+  ready(report: unknown, use: Use): Promise<void>
+  failed(problems: readonly WireError[], use: Use): Promise<void>
+}
+export const Supervision = defineService<Supervision>('supervision', { api: 1, methods: { ready: 'call', failed: 'call' } })
+
+/** How a worker is to end. */
+export interface DrainWish {
+  /** Others take the new work meanwhile: open connections are left to their own end. */
+  readonly successor: boolean
+  /** Milliseconds that what runs has to end. */
+  readonly limitMs?: number
+}
+
+/** What a worker is told. */
+export interface WorkerControl {
+  /** Answers at once; the worker ends when it has drained. */
+  drain(wish: DrainWish, use: Use): Promise<void>
+  /** A sign of life of its event loop. */
+  beat(use: Use): Promise<void>
+}
+export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
+
+/** A worker's line to its supervisor. */
+export interface WorkerLink {
+  /** For further contracts between worker and supervisor. */
+  readonly channel: Channel
+  /** To the other workers. */
+  readonly peers: PeerLine
+  /** Tells that this worker serves; `report` is plain data. */
+  ready(report: unknown): Promise<void>
+  /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
+  failed(error: unknown): Promise<void>
+  /**
+   * `drain` runs once, when the supervisor asks for it or is gone: it ends with all work done (close the host). Then the worker lets go of the socket and
+   * ends as soon as nothing else is open.
+   *
+   * The line is let go with `cluster.worker.disconnect()`, which calls `http.Server.close()`, and that cuts idle keep-alive connections at once: a client that
+   * sends its next request at that moment loses it. So the http plugin sets, before it begins to drain,
+   *
+   *     server.closeIdleConnections = () => {}
+   *
+   * goes on answering what comes on open connections with `Connection: close`, and lets idle ones end by the keep-alive time-out.
+   */
+  onDrain(drain: (wish: DrainWish) => unknown): void
+}
+
+/** Opens the line; for the entry of a process that a supervisor forked. */
+export function workerLink(): WorkerLink {
+  const { worker } = cluster
+  if (!worker) throw noSupervisor()
+  // Node ends a worker whose primary is gone at once, unless it thinks that this was meant.
+  worker.once('disconnect', () => {
+    worker.exitedAfterDisconnect = true
+  })
+  const drained = Promise.withResolvers<DrainWish>()
+  const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
+  channel.offer('worker', WorkerControl, { drain: async wish => drained.resolve(wish), beat: async () => {} })
+  channel.signal.addEventListener('abort', () => drained.resolve({ successor: false }), { once: true })
+  const supervisor = channel.reach('supervision', Supervision)
+  const use = systemUse(channel.signal)
+  const leave = () => {
+    if (process.connected) worker.disconnect()
+  }
+  return {
+    channel,
+    peers: createPeerLine(channel),
+    ready: report => supervisor.ready(report, use),
+    failed: error => supervisor.failed(problemsToWire(error), use),
+    onDrain: drain => void drained.promise.then(drain).finally(leave),
+  }
+}
+
+/**
+ * A port that is free now, for a worker that was told to take any. It listens on this very number then, and all others must be told it
+ * (`SupervisorSettings.env`): the supervisor shares a socket between workers that ask with the same words, and `0` would be another word than the number.
+ */
+export async function freePort(host: string): Promise<number> {
+  const server = createServer().listen({ port: 0, host, exclusive: true })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,55 @@
+import { definePlugin, startHost } from '@svc/core'
+import { expect } from 'chai'
+import { entry, folder, packageFiles, PLAIN_PLUGIN, problemOf, problemsOf, Words } from './support/kernel.ts'
+
+describe('a manifest that cannot be right', () => {
+  const declaring = (name: string, contributes: object) => packageFiles(name, { api: 1, kind: 'x', contributes }, PLAIN_PLUGIN)
+  const command = (module = './main.js') => ({ summary: 'x', module })
+
+  it('names a slot that nobody knows, the nearest, and its line', async () => {
+    await using dir = await folder({
+      ...declaring('svc-a', { wrods: ['x'] }),
+      ...declaring('svc-b', { words: ['x'], mine: ['y'] }),
+    })
+    const reader = entry('reader', definePlugin({ requires: { words: Words }, setup() {} }))
+    const options = { plugins: ['svc-a', 'svc-b', reader], from: [dir.url], slots: ['mine'] }
+    const error = await problemOf(options)
+    expect(error).to.include({ code: 'SLOT_UNKNOWN', plugin: 'svc-a', where: 'package.json:10' })
+    expect(error.mend).to.match(/^did you mean "words"\?; /)
+    await using _free = await startHost({ plugins: ['svc-a'], from: [dir.url] })
+  })
+
+  it('names a command whose module is not there, and one whose name is taken, with line and mend', async () => {
+    const commands = { now: command('./gone.js'), 'serve fast': command(), tell: command() }
+    await using dir = await folder({
+      ...declaring('svc-a', { commands }),
+      ...declaring('svc-b', { commands: { ' tell ': command() } }),
+    })
+    const problems = await problemsOf({ plugins: ['svc-a', 'svc-b'], from: [dir.url], commands: ['serve'] })
+    expect(problems.map(one => [one.code, one.plugin, one.where, one.details.command, one.details.by])).to.deep.equal([
+      ['COMMAND_MODULE_MISSING', 'svc-a', 'package.json:11', 'now', undefined],
+      ['COMMAND_TAKEN', 'svc-a', 'package.json:15', 'serve fast', 'svc'],
+      ['COMMAND_TAKEN', 'svc-b', 'package.json:11', 'tell', 'svc-a'],
+    ])
+    expect(problems[0]!.mend).to.contain('build the plugin')
+    const optional = [{ use: 'svc-a', optional: true }]
+    await using host = await startHost({ plugins: optional, from: [dir.url], commands: ['serve'] })
+    expect(host.report().plugins[0]).to.deep.include({ name: 'svc-a', state: 'failed' })
+  })
+
+  it('is noted in the log and the report where it declares a name that is not added', async () => {
+    const code = `
+const Words = { what: 'slot', local: false, name: 'words', api: 1, methods: { say: 'call' }, changed: { id: 'words.changed', kind: 'series' } }
+export default { requires: {}, optional: {}, setup: scope => void scope.add(Words, 'here', { text: '', say: async () => '' }) }`
+    const svc = { api: 1, kind: 'x', contributes: { words: ['here', 'absent', 'some_*'] } }
+    await using dir = await folder(packageFiles('svc-a', svc, code))
+    const lines: string[] = []
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    await using host = await startHost({ plugins: ['svc-a'], from: [dir.url], config: { log: { level: 'debug' } }, log })
+    expect(host.report().plugins[0]?.absent).to.deep.equal({ words: ['absent'] })
+    expect(lines.map(line => JSON.parse(line) as unknown)).to.satisfy(
+      (all: { plugin: string; level: unknown; absent: unknown }[]) =>
+        all.some(one => one.plugin === 'svc-a' && JSON.stringify(one.absent) === '{"words":["absent"]}')
+    )
+  })
+})

@@ -1,0 +1,116 @@
+import { memoryTransport, openChannel } from '@svc/core/processes'
+import { systemUse } from '@svc/core'
+import { expect } from 'chai'
+import { Desk } from '../supervisor/peer-desk.ts'
+import { createPeerLine, type PeerHandlers, type PeerLine } from '../supervisor/peer-line.ts'
+import type { PeerFigures } from '../supervisor/peer-words.ts'
+
+const use = () => systemUse(AbortSignal.timeout(10_000))
+
+/** A worker at a desk, without a process: what it counts, and what it was told. */
+function enter(desk: Desk, pid: number) {
+  const [here, there] = memoryTransport()
+  const channel = openChannel(here, { name: `worker ${pid}` })
+  const far = openChannel(there, { name: 'supervisor' })
+  const leave = desk.seat(pid, channel, () => true)
+  const line: PeerLine = createPeerLine(far)
+  const seen = { told: [] as unknown[], gone: [] as number[], count: 0 }
+  const handlers: PeerHandlers = {
+    told: async ({ message }) => void seen.told.push(message),
+    figures: async () => ({ count: seen.count }),
+    inherit: async figures => void (seen.count += Number(figures.count)),
+    gone: async left => void seen.gone.push(left),
+  }
+  return {
+    line,
+    seen,
+    handlers,
+    join: () => line.join(handlers),
+    die() {
+      channel.close()
+      far.close()
+      leave()
+    },
+  }
+}
+
+const sum = (all: readonly PeerFigures[]) => all.reduce((total, one) => total + Number(one.count), 0)
+
+describe('workers among each other', () => {
+  it('have all been told when the teller has its answer', async () => {
+    const desk = new Desk()
+    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    for (const one of [a, b, c]) await one.join()
+    await a.line.tell({ topic: 't', message: 'news' }, use())
+    expect([a, b, c].map(one => one.seen.told)).to.deep.equal([[], ['news'], ['news']])
+  })
+
+  it('are told before they serve what was told while they started, and nobody waits for them', async () => {
+    const desk = new Desk()
+    const [a, starting] = [enter(desk, 1), enter(desk, 2)]
+    await a.join()
+    await a.line.tell({ topic: 't', message: 'early' }, use())
+    expect(starting.seen.told).to.deep.equal([])
+    await starting.join()
+    expect(starting.seen.told).to.deep.equal(['early'])
+  })
+
+  it('are not waited for when they die', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const asked = Promise.withResolvers<void>()
+    await a.join()
+    await b.line.join({ ...b.handlers, told: () => (asked.resolve(), new Promise<void>(() => {})) })
+    const told = a.line.tell({ topic: 't', message: 'news' }, use())
+    await asked.promise
+    b.die()
+    await told
+  })
+
+  it('hear of a death', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const heard = Promise.withResolvers<number>()
+    await a.line.join({ ...a.handlers, gone: async pid => heard.resolve(pid) })
+    await b.join()
+    b.die()
+    expect(await heard.promise).to.equal(2)
+  })
+
+  it('never count less after a death, nor anything twice', async () => {
+    const desk = new Desk()
+    const crew = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    for (const one of crew) await one.join()
+    for (const one of crew) one.seen.count = 10
+    const [a, b, c] = crew as [(typeof crew)[0], (typeof crew)[0], (typeof crew)[0]]
+    expect(sum(await a.line.figures(use()))).to.equal(30)
+    b.die()
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    a.die()
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    const late = enter(desk, 4)
+    await late.join()
+    late.seen.count = 1
+    c.die()
+    for (let i = 0; i < 5; i++) expect(sum(await late.line.figures(use()))).to.equal(31)
+  })
+
+  it('pass on what an heir had not taken when it died itself', async () => {
+    const desk = new Desk()
+    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    const asked = Promise.withResolvers<void>()
+    await a.line.join({ ...a.handlers, inherit: () => (asked.resolve(), new Promise<void>(() => {})) })
+    await b.join()
+    await c.join()
+    a.seen.count = 1
+    b.seen.count = 10
+    expect(sum(await c.line.figures(use()))).to.equal(11)
+    b.die()
+    await asked.promise
+    const all = await c.line.figures(use())
+    expect(sum(all)).to.equal(11)
+    expect(all.filter(one => one.ended)).to.have.length(1)
+    a.die()
+    expect(sum(await c.line.figures(use()))).to.equal(11)
+  })
+})

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { codeOf } from '@svc/core'
+import type { AuthScheme } from '@svc/core/contracts'
+import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitSubject, outcome } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** A scheme to be proved, with credentials of its own; it may live in another process. */
+export interface AuthSubject extends KitSubject {
+  readonly scheme: AuthScheme
+  /** What it takes, and who that is. `header` has the whole credential, in lower case: `authorization`, `x-api-key`. */
+  readonly good: { readonly header: string; readonly value: string; readonly id: string; readonly scopes: readonly string[] }
+  /** Credentials of its kind that it must refuse, by what is wrong with them: expired, revoked, of another issuer. */
+  readonly bad: Readonly<Record<string, string>>
+}
+
+const ADDRESS = '192.0.2.1'
+const AT_ONCE = 200
+const KIB_64 = 65_536
+const LONGEST_ID = 512
+
+/** What every scheme must do: `for (const one of authKit(open)) it(one.title, one.run)`. Each case opens a scheme of its own. */
+export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase[] {
+  const make = caseMaker(open)
+  return [...taking(make), ...refusing(make), ...enduring(make)]
+}
+
+type Make = ReturnType<typeof caseMaker<AuthSubject>>
+
+const ask = (scheme: AuthScheme, headers: Headers, use = abortable().use) =>
+  atOnce(outcome(scheme.authenticate(frozen({ headers, address: ADDRESS }), use)), 'an answer')
+
+const sent = ({ good }: AuthSubject, value: string): Headers => ({ [good.header]: value })
+
+function taking(make: Make): KitCase[] {
+  return [
+    make('names a challenge that a header can carry', async ({ scheme }) => {
+      assert.match(scheme.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
+    }),
+    make('can be prepared where it has what it needs, and asked without', async subject => {
+      const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().use))), 'the end of prepare')
+      assert.equal(prepared.error, undefined)
+      await assertTaken(subject)
+    }),
+    make('has nothing to say of a request without a credential of its kind', async ({ scheme }) => {
+      const strange = ['Basic dTpw', 'Bearer', 'Bearer of.bad.news', 'Digest username="u"']
+      const plain: Headers[] = [{}, { host: 'localhost', cookie: 'session=1', 'x-other': 'x' }]
+      for (const headers of [...plain, ...strange.map(value => ({ authorization: value }))]) {
+        const { value, failed } = await ask(scheme, headers)
+        assert.equal(failed, false, `it refuses ${JSON.stringify(headers)}, which is no business of its own`)
+        assert.equal(value, undefined)
+      }
+    }),
+    make('says who holds a good credential, in plain data', assertTaken),
+    make('answers the same again, whatever was done to the first answer', async subject => {
+      const { value } = await ask(subject.scheme, sent(subject, subject.good.value))
+      Reflect.set(value ?? {}, 'id', 'somebody else')
+      Reflect.set(value?.scopes ?? [], 0, 'admin')
+      await assertTaken(subject)
+    }),
+  ]
+}
+
+async function assertTaken(subject: AuthSubject): Promise<void> {
+  const { scheme, good } = subject
+  const { value, error } = await ask(scheme, sent(subject, good.value))
+  assert.equal(error, undefined)
+  assert.deepEqual({ ...value, scopes: [...(value?.scopes ?? [])] }, { id: good.id, scopes: [...good.scopes] })
+  assertPlain(value, 'principal')
+  assert.ok(good.id.length > 0 && good.id.length <= LONGEST_ID && good.id !== 'anonymous' && good.id !== 'system', 'the id')
+}
+
+/** Credentials that nobody gave out. `surely` its kind: to pass them on to other schemes would be a mistake. */
+function spoiled(value: string): { readonly what: string; readonly value: string; readonly surely: boolean }[] {
+  const secret = value.slice(value.lastIndexOf(' ') + 1)
+  const word = value.slice(0, value.length - secret.length)
+  const flipped = (part: number) => {
+    const at = Math.floor(secret.length * part)
+    return `${word}${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
+  }
+  return [
+    { what: 'empty', value: '', surely: false },
+    { what: 'its word alone', value: word.trim(), surely: false },
+    { what: 'one character changed early', value: flipped(0.25), surely: false },
+    { what: 'one character changed in the middle', value: flipped(0.5), surely: false },
+    { what: 'one character changed late', value: flipped(0.75), surely: true },
+    { what: 'cut short', value: value.slice(0, -1), surely: true },
+    { what: 'one character longer', value: `${value}A`, surely: true },
+    { what: 'the same twice', value: `${value}, ${value}`, surely: true },
+    { what: 'good, then a stranger', value: `${value}, Basic dTpw`, surely: true },
+    { what: '64 KiB longer', value: value + 'A'.repeat(KIB_64), surely: true },
+    { what: '64 KiB of blanks between', value: `${value}${' '.repeat(KIB_64)}A`, surely: true },
+    { what: 'not ASCII', value: `${value}\u00e9`, surely: true },
+  ]
+}
+
+function refusing(make: Make): KitCase[] {
+  return [
+    make('takes nothing but what was given out: not changed, cut, doubled, endless', async subject => {
+      for (const { what, value, surely } of spoiled(subject.good.value)) {
+        const answer = await ask(subject.scheme, sent(subject, value))
+        assert.equal(answer.value, undefined, `a credential was taken: ${what}`)
+        if (answer.failed || surely) assertRefused(answer, what)
+      }
+    }),
+    make('refuses what its author knows to be bad', async subject => {
+      const bad = Object.entries(subject.bad)
+      assert.ok(bad.length > 0, 'give the kit one bad credential at least')
+      for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
+    }),
+    make('tells nothing secret when it refuses', async subject => {
+      const { value: good } = subject.good
+      const secrets = [good, ...Object.values(subject.bad)].map(value => value.slice(value.lastIndexOf(' ') + 1))
+      for (const value of [...spoiled(good).map(one => one.value), ...Object.values(subject.bad)]) {
+        const { error } = await ask(subject.scheme, sent(subject, value))
+        const told = error === undefined ? '' : allOf(error)
+        for (const secret of secrets)
+          assert.ok(!told.includes(lastOf(secret)), `a refusal tells the credential: ${told.slice(0, 300)}`)
+      }
+    }),
+  ]
+}
+
+/** Enough of a credential to be harmed by. */
+const lastOf = (secret: string) => secret.slice(-12)
+
+function assertRefused({ value, error, failed }: Awaited<ReturnType<typeof ask>>, what: string): void {
+  assert.equal(value, undefined, `a credential was taken: ${what}`)
+  assert.ok(failed, `it passes on a credential of its own kind: ${what}`)
+  assert.equal(codeOf(error), 'AUTHENTICATION_FAILED', `${what}: ${String(error)}`)
+  const { details } = error as { details?: unknown }
+  assert.deepEqual(details ?? {}, {}, `${what}: a refusal has no details`)
+}
+
+/** All that an error says, its causes included. */
+function allOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause, ...own } = error
+  return [error.message, JSON.stringify(own), cause === undefined ? '' : allOf(cause)].join('\n')
+}
+
+function enduring(make: Make): KitCase[] {
+  return [
+    make('answers many at once, each for itself', async subject => {
+      const bad = Object.values(subject.bad)
+      const answers = await Promise.all(
+        Array.from({ length: AT_ONCE }, (_, at) =>
+          ask(subject.scheme, sent(subject, at % 2 === 0 ? subject.good.value : bad[at % bad.length]!))
+        )
+      )
+      for (const [at, answer] of answers.entries()) {
+        if (at % 2 === 0) assert.equal(answer.value?.id, subject.good.id, String(answer.error))
+        else assertRefused(answer, `one of ${AT_ONCE}`)
+      }
+    }),
+    make('does not begin what is aborted already', async subject => {
+      const { use, abort } = abortable()
+      abort()
+      const { failed, error } = await ask(subject.scheme, sent(subject, subject.good.value), use)
+      assert.ok(failed, 'it answered a request that was aborted before')
+      assert.notEqual(codeOf(error), 'AUTHENTICATION_FAILED', 'who leaves has not been refused')
+    }),
+    make('does not care who else asks at the same time and leaves', async subject => {
+      const { use, abort } = abortable()
+      const left = ask(subject.scheme, sent(subject, subject.good.value), use)
+      const stays = assertTaken(subject)
+      abort()
+      await Promise.all([left, stays])
+    }),
+  ]
+}

@@ -1,0 +1,74 @@
+import type { ErrorRecord, Json, ToolUse, TurnEnd, TurnEvent, TurnStatus, TurnUsage } from '@svc/core/contracts'
+
+/** The data of the events of a chat stream. Times are ISO 8601. */
+export type ChatEvent =
+  | {
+      readonly type: 'start'
+      readonly request_id: string
+      readonly timestamp: string
+      readonly conversation_id: string
+      readonly provider: string
+      readonly model: string
+    }
+  | { readonly type: 'token'; readonly content: string; readonly index: number }
+  | { readonly type: 'tool_call'; readonly tool: string; readonly call_id: string; readonly arguments: ToolUse['arguments'] }
+  | {
+      readonly type: 'tool_result'
+      readonly tool: string
+      readonly call_id: string
+      readonly success: boolean
+      readonly result: Json
+      readonly error: string | null
+      readonly duration_ms: number
+    }
+  | { readonly type: 'error'; readonly error: string; readonly error_code: string; readonly details: ErrorRecord['details'] }
+  | {
+      readonly type: 'end'
+      readonly request_id: string
+      readonly timestamp: string
+      readonly status: TurnStatus
+      readonly provider: string
+      readonly model: string
+      readonly tokens_used: TurnUsage
+      readonly duration_ms: number
+    }
+
+/** Events that need no explanation: all but errors, which the API tells in its own terms. */
+export type PlainEvent = Exclude<TurnEvent, { type: 'error' }>
+
+/** An event of a turn as the stream tells it. */
+export function eventOf(event: PlainEvent): ChatEvent {
+  switch (event.type) {
+    case 'start': {
+      const { type, requestId, timestamp, conversationId, provider, model } = event
+      return { type, request_id: requestId, timestamp, conversation_id: conversationId, provider, model }
+    }
+    case 'token':
+      return { type: event.type, content: event.content, index: event.index }
+    case 'tool_call':
+      return { type: event.type, tool: event.tool, call_id: event.callId, arguments: event.arguments }
+    case 'tool_result': {
+      const { type, tool, callId, success, result, error, durationMs } = event
+      return { type, tool, call_id: callId, success, result, error, duration_ms: Math.round(durationMs) }
+    }
+    case 'end':
+      return endEvent(event)
+  }
+}
+
+/** The last event. */
+export function endEvent(end: Omit<TurnEnd, 'type' | 'conversationId' | 'toolsUsed'>): ChatEvent {
+  const { requestId, timestamp, status, provider, model, usage, durationMs } = end
+  const told = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
+  return { ...told, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
+}
+
+/** The event that stands before an `end` whose status is `failed`. */
+export const errorEvent = ({ error, error_code, details }: ErrorRecord): ChatEvent => ({
+  type: 'error',
+  error,
+  error_code,
+  details,
+})
+
+export const tokensOf = ({ input, output, total }: TurnUsage): TurnUsage => ({ input, output, total })

@@ -1,0 +1,115 @@
+import { codeOf, messageOf } from '@svc/core'
+import type { ErrorRecord, ErrorTold } from '@svc/core/contracts'
+
+/** Every code the API tells errors with, and what it means. */
+export const API_CODES = {
+  MISSING_FIELD: 'a required field is missing',
+  INVALID_VALUE: 'a field has an invalid value; 404 where it names something that does not exist',
+  AUTHENTICATION_FAILED: 'the credential is missing or invalid',
+  FORBIDDEN: 'the scope, the Host or the Origin does not allow it',
+  NOT_FOUND: 'there is no such route',
+  MODEL_NOT_FOUND: 'the provider has no such model',
+  TOOL_NOT_FOUND: 'there is no such tool',
+  METHOD_NOT_ALLOWED: 'the route has other methods',
+  PAYLOAD_TOO_LARGE: 'the request is too large',
+  UNSUPPORTED_MEDIA_TYPE: 'the body is not JSON',
+  RATE_LIMITED: 'too many requests',
+  TOOL_EXECUTION_FAILED: 'a tool failed',
+  INTERNAL_ERROR: 'a fault of the server; the log has it under the request id',
+  PROVIDER_NOT_FOUND: 'there is no such provider',
+  PROVIDER_ERROR: 'the provider failed',
+  UNAVAILABLE: 'try again later',
+  TIMEOUT: 'a tool call took too long',
+} as const satisfies Readonly<Record<string, string>>
+export type ApiCode = keyof typeof API_CODES
+
+/** An error in the terms of the API: the only form that leaves the process. Which status goes with it is the HTTP server's business. */
+export interface Explained {
+  readonly record: ErrorRecord & { readonly error_code: ApiCode }
+  /** Seconds after which to try again. */
+  readonly retryAfter?: number
+  /** True for a fault of ours, which the log must explain. */
+  readonly internal?: boolean
+}
+
+type Details = Readonly<Record<string, unknown>>
+type More = Omit<Explained, 'record'>
+
+/** An error of the API. */
+export const explained = (code: ApiCode, message: string, details: Details = {}, more: More = {}): Explained => ({
+  record: { success: false, error: message, error_code: code, details },
+  ...more,
+})
+
+const RETRY_SECONDS = 1
+
+/** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
+const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Explained>> = {
+  CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
+  CONVERSATION_FULL: ({ message, details }) =>
+    explained('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
+  CONVERSATION_BUSY: unavailable,
+  STORE_UNAVAILABLE: unavailable,
+  STORE_FENCED: unavailable,
+  STORE_CONFLICT: unavailable,
+  LEASE_BUSY: unavailable,
+  PLUGIN_GONE: unavailable,
+  SCOPE_CLOSED: unavailable,
+  HOST_CLOSED: unavailable,
+  UNAVAILABLE: unavailable,
+  MODEL_FAILED: modelFailed,
+  RATE_LIMITED: told => ({ ...asItIs('RATE_LIMITED', told), retryAfter: Number(told.details.retry_after ?? RETRY_SECONDS) }),
+}
+
+const asItIs = (code: ApiCode, { message, details }: ErrorTold) => explained(code, message, details)
+
+const isCode = (code: string): code is ApiCode => Object.hasOwn(API_CODES, code)
+
+const notFound = (field: string, value: unknown) => {
+  const shown = typeof value === 'string' ? { value: value.slice(0, 200) } : {}
+  return explained('INVALID_VALUE', `${field} not found`, { field, ...shown, reason: 'not found' })
+}
+
+const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
+  CONVERSATION_BUSY: 'the conversation is busy with another turn',
+  LEASE_BUSY: 'another request has it',
+  STORE_FENCED: 'another worker has taken over',
+  STORE_CONFLICT: 'something else changed it meanwhile',
+  STORE_UNAVAILABLE: 'the store cannot be reached',
+  PLUGIN_GONE: 'a part of the server is being restarted',
+}
+
+function unavailable({ code, message, details }: ErrorTold): Explained {
+  const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
+  const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
+  return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
+}
+
+function modelFailed({ message, details }: ErrorTold): Explained {
+  const { kind, provider, upstreamStatus, retryable, limit, count } = details
+  if (kind === 'context_too_long')
+    return explained('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
+  const upstream = upstreamStatus === undefined ? {} : { upstream_status: upstreamStatus }
+  return explained('PROVIDER_ERROR', message, { provider, ...upstream, retryable: retryable === true })
+}
+
+const internal = (requestId: string) =>
+  explained(
+    'INTERNAL_ERROR',
+    'an internal error; the log has it under the request id',
+    { request_id: requestId },
+    { internal: true }
+  )
+
+/** How the API tells an error that a service told. */
+export function explain(told: ErrorTold, requestId: string): Explained {
+  const translate = Object.hasOwn(TRANSLATED, told.code) ? TRANSLATED[told.code] : undefined
+  if (translate) return translate(told)
+  return isCode(told.code) && told.code !== 'INTERNAL_ERROR' ? asItIs(told.code, told) : internal(requestId)
+}
+
+/** Whatever was thrown, as a service would tell it; what has no code is a fault of ours. */
+export function toldOf(error: unknown): ErrorTold {
+  const { details } = (error ?? {}) as Partial<ErrorTold>
+  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details: details ?? {} }
+}

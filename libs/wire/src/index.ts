@@ -1,0 +1,3 @@
+export { API_CODES, type ApiCode, type Explained, explain, explained, toldOf } from './explain.ts'
+export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './events.ts'
+export { type ChatBody, replyOf, turnOf } from './turn.ts'

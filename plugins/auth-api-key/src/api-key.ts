@@ -1,0 +1,38 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { AuthScheme } from '@svc/core/contracts'
+import { keyMissing, keyRefused, keyUnusable } from './errors.ts'
+
+/** Where the key stands: the name of a variable and the environment that has it. */
+export interface ApiKeyParts {
+  readonly variable: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+const HOLDER = Object.freeze({ id: 'api-key', scopes: Object.freeze(['*']) })
+
+/** No key is longer, so that what is longer need not be hashed to be refused. */
+const LONGEST = 4096
+/** What a header carries unchanged. */
+const FIT = /^[\x21-\x7e]+$/
+
+/** Knows the holder of the key. Kept and compared are digests: equal in length, in constant time. */
+export function createApiKey({ variable, env }: ApiKeyParts): AuthScheme {
+  const key = env[variable]?.trim() ?? ''
+  const digest = digestOf(key)
+  return {
+    challenge: 'ApiKey header="X-API-Key"',
+    async prepare() {
+      if (key === '') throw keyMissing(variable)
+      if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
+    },
+    async authenticate({ headers }, { signal }) {
+      const given = headers['x-api-key']
+      if (given === undefined) return undefined
+      signal.throwIfAborted()
+      if (key === '' || given.length > LONGEST || !timingSafeEqual(digestOf(given), digest)) throw keyRefused()
+      return HOLDER
+    },
+  }
+}
+
+const digestOf = (text: string) => hash('sha256', text, 'buffer')

@@ -1,0 +1,17 @@
+import { definePlugin, schema } from '@svc/core'
+import { AuthSchemes } from '@svc/core/contracts'
+import { createApiKey } from './api-key.ts'
+
+/** `X-API-Key` against one key in the environment: whoever holds it may do everything. */
+export default definePlugin({
+  section: 'server.auth.api_key_env',
+  config: schema<string>({
+    type: 'string',
+    minLength: 1,
+    default: 'SVC_API_KEY',
+    description: 'Name of the environment variable that holds the API key.',
+  }),
+  setup(scope) {
+    scope.add(AuthSchemes, 'api_key', createApiKey({ variable: scope.config, env: process.env }))
+  },
+})

@@ -1,0 +1,62 @@
+import { systemUse } from '@svc/core'
+import { AuthSchemes } from '@svc/core/contracts'
+import { authKit, testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { createApiKey } from '../src/api-key.ts'
+
+const KEY = 'k3y-of-the-house.0123456789abcdef'
+const use = systemUse(new AbortController().signal)
+const address = '127.0.0.1'
+
+describe('auth-api-key', () => {
+  const good = { header: 'x-api-key', value: KEY, id: 'api-key', scopes: ['*'] }
+  const bad = { another: 'another-key', 'in other letters': KEY.toUpperCase(), 'as a bearer': `Bearer ${KEY}` }
+
+  describe('in process, by the kit', () => {
+    const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY } }), good, bad })
+    for (const one of authKit(open)) it(one.title, one.run)
+  })
+
+  describe('through the strict host, by the kit', () => {
+    const open = async () => {
+      process.env.SVC_TEST_KEY = KEY
+      const host = await testHost([new URL('..', import.meta.url)], {
+        config: { server: { auth: { api_key_env: 'SVC_TEST_KEY' } } },
+      })
+      delete process.env.SVC_TEST_KEY
+      return { scheme: host.slot(AuthSchemes).get('api_key')!, good, bad, close: () => host.close() }
+    }
+    for (const one of authKit(open)) it(one.title, one.run)
+  })
+
+  it('keeps the server from starting without a key, and says the mend', async () => {
+    for (const env of [{}, { SVC_API_KEY: '' }, { SVC_API_KEY: ' \n' }]) {
+      const scheme = createApiKey({ variable: 'SVC_API_KEY', env })
+      const error = await scheme.prepare!(use).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'API_KEY_MISSING' })
+      expect(error).to.have.property('mend').that.contains('SVC_API_KEY').and.contains('server.auth.enabled')
+    }
+  })
+
+  it('keeps the server from starting with a key that no header can carry', async () => {
+    for (const KEY of ['two words', 'schlüssel', 'a\nb', 'x'.repeat(5000)]) {
+      const error = await createApiKey({ variable: 'KEY', env: { KEY } }).prepare!(use).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'API_KEY_UNUSABLE' })
+      expect(String((error as Error).message)).to.not.contain(KEY)
+    }
+  })
+
+  it('takes nothing at all while there is no key, not even an empty one', async () => {
+    const scheme = createApiKey({ variable: 'KEY', env: {} })
+    const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, use).catch((thrown: unknown) => thrown)
+    expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
+  })
+
+  it('takes a key as a file gives it, with a line end', async () => {
+    const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` } })
+    expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, use)).to.deep.equal({
+      id: 'api-key',
+      scopes: ['*'],
+    })
+  })
+})

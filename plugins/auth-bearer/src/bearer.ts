@@ -1,0 +1,72 @@
+import type { Log, Use } from '@svc/core'
+import type { AuthScheme } from '@svc/core/contracts'
+import { tokenRefused } from './errors.ts'
+import { digestOf, isToken, tokenIn } from './token.ts'
+import { type FoundToken, FRESH_MS, type Tokens } from './tokens.ts'
+
+export interface BearerParts {
+  readonly tokens: Tokens
+  readonly log: Log
+  /** The circumstances of work that no request waits for. */
+  readonly lasting: Use
+}
+
+/** A token that was found lately. */
+interface Known {
+  readonly found: FoundToken
+  /** `performance.now()` before it was read. */
+  readonly readAt: number
+  /** `performance.now()` when its use was last noted. */
+  notedAt: number
+}
+
+/** Tokens kept in mind; the one read longest ago goes first. */
+const MOST_KNOWN = 10_000
+const NOTE_MS = 60_000
+
+/** Knows the holders of our tokens. A token is looked up when it comes, so that a new one works at once; what was found counts for half a second. */
+export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme {
+  const known = new Map<string, Known>()
+  let opened: Promise<void> | undefined
+
+  const open = () => {
+    opened ??= tokens.open(lasting).catch((error: unknown) => {
+      opened = undefined
+      throw error
+    })
+    return opened
+  }
+  const read = async (digest: string, use: Use): Promise<Known | undefined> => {
+    const readAt = performance.now()
+    await open()
+    const found = await tokens.find(digest, use)
+    const notedAt = known.get(digest)?.notedAt ?? Number.NEGATIVE_INFINITY
+    known.delete(digest)
+    if (!found) return undefined
+    if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? '')
+    const one = { found, readAt, notedAt }
+    known.set(digest, one)
+    return one
+  }
+  const note = (one: Known) => {
+    if (performance.now() - one.notedAt < NOTE_MS) return
+    one.notedAt = performance.now()
+    tokens.note(one.found, lasting).catch((err: unknown) => log.debug({ err }, 'the use of a token could not be noted'))
+  }
+  return {
+    challenge: 'Bearer realm="svc"',
+    prepare: open,
+    async authenticate({ headers }, use) {
+      const token = tokenIn(headers.authorization)
+      if (token === undefined) return undefined
+      use.signal.throwIfAborted()
+      if (!isToken(token)) throw tokenRefused()
+      const digest = digestOf(token)
+      const last = known.get(digest)
+      const one = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, use)
+      if (!one || Date.parse(one.found.record.expires) <= Date.now()) throw tokenRefused()
+      note(one)
+      return { id: `token:${one.found.record.name}`, scopes: one.found.record.scopes }
+    },
+  }
+}

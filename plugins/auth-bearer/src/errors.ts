@@ -1,0 +1,16 @@
+import { svcError } from '@svc/core'
+
+export const tokenRefused = () => svcError('AUTHENTICATION_FAILED', 'the access token is not valid')
+
+export const tokenUnknown = (nameOrId: string) =>
+  svcError('TOKEN_UNKNOWN', `there is no token "${nameOrId.startsWith('svc_') ? 'svc_…' : nameOrId.slice(0, 100)}"`, {
+    mend: 'name it by its name or id; `svc tokens list` shows both',
+  })
+
+export const lineInvalid = (message: string, usage: string) =>
+  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
+
+export const storeForgets = (kind: string) =>
+  svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know the token`, {
+    mend: 'configure a store that lasts: @svc/plugin-store-sqlite',
+  })

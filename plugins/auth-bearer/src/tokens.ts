@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf, type Use } from '@svc/core'
+import type { RangeQuery, Store, StoreRecord } from '@svc/core/contracts'
+import { tokenUnknown } from './errors.ts'
+import { asJson, COLLECTION, recordOf, SPACE, shown, type TokenRecord, type TokenShown } from './record.ts'
+import { digestBegin, digestOf, idOf, makeToken } from './token.ts'
+
+/** What a token is to be. */
+interface TokenWish {
+  /** Who it is for; absent: its id. */
+  readonly name?: string
+  readonly scopes: readonly string[]
+  readonly ttlMs: number
+}
+
+/** A token as the store has it. */
+export interface FoundToken {
+  readonly digest: string
+  readonly version: number
+  readonly record: TokenRecord
+}
+
+/** Milliseconds that what was read of a token counts: after that it is read again. */
+export const FRESH_MS = 500
+/** Clocks of two processes that count the same half second. */
+const SLACK_MS = 50
+/** Milliseconds for which an expired token is still listed. */
+const KEPT_MS = 30 * 86_400_000
+const PAGE = 1000
+
+/** The tokens in the store. Nothing of a token but its digest is kept. */
+export interface Tokens {
+  /** Makes its space where it is missing. */
+  open(use: Use): Promise<void>
+  /** Makes one; `token` is told this once. Forgets those that expired long ago. */
+  make(wish: TokenWish, use: Use): Promise<{ readonly token: string; readonly shown: TokenShown }>
+  find(digest: string, use: Use): Promise<FoundToken | undefined>
+  /** By name, then by age. */
+  list(use: Use): Promise<TokenShown[]>
+  /** Notes that it was used now, unless it has gone or changed. */
+  note(found: FoundToken, use: Use): Promise<void>
+  /** Takes back those of this name or id; answers once no worker accepts them any more. Throws TOKEN_UNKNOWN. */
+  revoke(nameOrId: string, use: Use): Promise<TokenShown[]>
+}
+
+export function createTokens(store: Store): Tokens {
+  return {
+    async open(use) {
+      await store.open(SPACE, use)
+    },
+    make: (wish, use) => make(store, wish, use),
+    async find(digest, use) {
+      const found = await store.get(COLLECTION, digest, use)
+      return found && { digest, version: found.version, record: recordOf(found) }
+    },
+    async list(use) {
+      const all = await allOf(store, { index: 'by_name', limit: PAGE }, use)
+      return all.map(shown).sort((a, b) => compare(a.name, b.name) || compare(a.created, b.created))
+    },
+    async note({ digest, version, record }, use) {
+      const value = asJson({ ...record, used: new Date().toISOString() })
+      const put = { op: 'put' as const, collection: COLLECTION, key: digest, value, ifVersion: version }
+      await store.batch([put], {}, use).catch(unlessConflict)
+    },
+    async revoke(nameOrId, use) {
+      const found = await named(store, nameOrId, use)
+      if (found.length === 0) throw tokenUnknown(nameOrId)
+      await remove(store, found, use)
+      // No worker trusts what it read for longer than this, however busy or stopped it was: so none needs to be asked.
+      await sleep(FRESH_MS + SLACK_MS, undefined, { signal: use.signal })
+      return found.map(shown)
+    },
+  }
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+const unlessConflict = (error: unknown) => {
+  if (codeOf(error) !== 'STORE_CONFLICT') throw error
+}
+
+async function make(store: Store, { name, scopes, ttlMs }: TokenWish, use: Use) {
+  const now = Date.now()
+  const old = { index: 'by_expires', to: new Date(now - KEPT_MS).toISOString(), limit: PAGE }
+  await remove(store, await allOf(store, old, use), use)
+  const token = makeToken()
+  const digest = digestOf(token)
+  const id = idOf(digest)
+  const created = new Date(now).toISOString()
+  const record = { name: name ?? id, scopes, created, expires: new Date(now + ttlMs).toISOString() }
+  await store.batch([{ op: 'put', collection: COLLECTION, key: digest, value: asJson(record), ifVersion: 0 }], {}, use)
+  return { token, shown: { id, ...record } }
+}
+
+async function named(store: Store, nameOrId: string, use: Use): Promise<StoreRecord[]> {
+  const begin = digestBegin(nameOrId)
+  // `g` comes after every digit of a digest
+  if (begin !== undefined) return allOf(store, { from: begin, to: `${begin}g`, limit: PAGE }, use)
+  return allOf(store, { index: 'by_name', equals: [nameOrId], limit: PAGE }, use)
+}
+
+async function remove(store: Store, found: readonly StoreRecord[], use: Use): Promise<void> {
+  const ops = found.map(({ key }) => ({ op: 'delete' as const, collection: COLLECTION, key }))
+  if (ops.length > 0) await store.batch(ops, {}, use)
+}
+
+async function allOf(store: Store, query: RangeQuery, use: Use): Promise<StoreRecord[]> {
+  const all: StoreRecord[] = []
+  for (let page = await store.range(COLLECTION, query, use); ; ) {
+    all.push(...page.records)
+    if (page.next === undefined) return all
+    page = await store.range(COLLECTION, { ...query, cursor: page.next }, use)
+  }
+}

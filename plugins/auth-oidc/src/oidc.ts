@@ -1,0 +1,104 @@
+import { codeOf, type Log, type Use } from '@svc/core'
+import type { AuthScheme } from '@svc/core/contracts'
+import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { idIn, scopesIn } from './claims.ts'
+import { issuerUnavailable, tokenRefused } from './errors.ts'
+import { createKeys, KEY_TIMES, type Keys, type KeyTimes } from './keys.ts'
+
+export interface OidcParts {
+  readonly issuer: string
+  readonly audience: string
+  readonly jwksUri: string | undefined
+  readonly scopeClaim: string
+  readonly log: Log
+  /** The circumstances of work that no request waits for. */
+  readonly lasting: Use
+  readonly times?: KeyTimes
+}
+
+/** Signatures with a public key only: no `none`, and no HS*, whose secret would be the public key. */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+const CLOCK_SECONDS = 30
+const LONGEST = 16_384
+
+/** Ours have no dot, and a JWT begins with `{"` in base64url. */
+const CREDENTIAL = /^bearer +(ey[\w-]*\..*)$/is
+
+/** Knows the holders of an issuer's tokens. Whether the issuer is up matters when its keys are needed, not when the server starts. */
+export function createOidc(parts: OidcParts): AuthScheme {
+  const { issuer, scopeClaim, log, lasting, jwksUri, times = KEY_TIMES } = parts
+  const keys = createKeys({ place: { issuer, jwksUri }, times, log, signal: lasting.signal })
+  return {
+    challenge: 'Bearer realm="svc"',
+    async prepare() {
+      keys.current(lasting.signal).catch(() => {}) // it is in the log
+    },
+    async authenticate({ headers }, use) {
+      const token = CREDENTIAL.exec(headers.authorization ?? '')?.[1]
+      if (token === undefined) return undefined
+      use.signal.throwIfAborted()
+      const payload = await verify(token, keys, parts, use)
+      const id = idIn(payload, issuer)
+      if (id === undefined) throw tokenRefused()
+      return { id, scopes: scopesIn(payload, scopeClaim) }
+    },
+  }
+}
+
+async function verify(token: string, keys: Keys, parts: OidcParts, use: Use): Promise<JWTPayload> {
+  try {
+    if (!concerns(token, parts)) throw tokenRefused()
+    return await checked(token, await keyFinder(keys, use.signal), parts)
+  } catch (error) {
+    if (use.signal.aborted || codeOf(error) === 'UNAVAILABLE') throw error
+    parts.log.debug({ reason: codeOf(error) ?? 'malformed' }, 'an access token was refused')
+    throw codeOf(error) === 'ERR_JWKS_INVALID' ? issuerUnavailable(error, KEY_TIMES.pause) : tokenRefused()
+  }
+}
+
+/** Before anything is fetched or computed: a token that says itself that it is not for us. */
+function concerns(token: string, { issuer }: OidcParts): boolean {
+  if (token.length > LONGEST) return false
+  return ALGORITHMS.includes(decodeProtectedHeader(token).alg ?? '') && decodeJwt(token).iss === issuer
+}
+
+/** A key that is not there may have come meanwhile. */
+async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetKey> {
+  const known = await keys.current(signal)
+  return async (header, token) => {
+    try {
+      return await known(header, token)
+    } catch (error) {
+      const younger = codeOf(error) === 'ERR_JWKS_NO_MATCHING_KEY' ? await keys.after(known, signal) : undefined
+      if (!younger) throw error
+      return younger(header, token)
+    }
+  }
+}
+
+async function checked(token: string, find: JWTVerifyGetKey, { issuer, audience }: OidcParts): Promise<JWTPayload> {
+  const options = {
+    issuer,
+    audience,
+    algorithms: ALGORITHMS,
+    clockTolerance: CLOCK_SECONDS,
+    requiredClaims: ['exp', 'sub'],
+  }
+  try {
+    return (await jwtVerify(token, find, options)).payload
+  } catch (error) {
+    if (!isAmbiguous(error)) throw error
+    for await (const key of error) {
+      const verified = await jwtVerify(token, key, options).catch(unlessForged)
+      if (verified) return verified.payload
+    }
+    throw tokenRefused()
+  }
+}
+
+/** The token names no key, and several would do. */
+const isAmbiguous = (error: unknown): error is AsyncIterable<CryptoKey> => codeOf(error) === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS'
+
+const unlessForged = (error: unknown): undefined => {
+  if (codeOf(error) !== 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') throw error
+}

@@ -1,0 +1,80 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import type { Use } from '@svc/core'
+import type { Mount } from '@svc/core/contracts'
+import { fileUnknown, methodNotAllowed } from './errors.ts'
+
+/** One file of the page, as it lies in `assets`. */
+interface PageFile {
+  readonly name: string
+  readonly type: string
+  /** It lies there compressed. */
+  readonly gzip?: true
+}
+
+const PATH = '/docs'
+const HTML: PageFile = { name: 'page.html', type: 'text/html; charset=utf-8' }
+const SCRIPT = 'text/javascript; charset=utf-8'
+const FILES: ReadonlyMap<string, PageFile> = new Map([
+  [PATH, HTML],
+  [`${PATH}/`, HTML],
+  [`${PATH}/start.js`, { name: 'start.js', type: SCRIPT }],
+  [`${PATH}/api-reference.js`, { name: 'api-reference.js.gz', type: SCRIPT, gzip: true }],
+])
+const METHODS = ['GET', 'HEAD']
+
+/** The page runs its own scripts and speaks to the server it came from, to nobody else. Its library writes styles into the page. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** A reader that takes nothing for so long is cut off. */
+const STALL_MS = 60_000
+
+/** The page at `/docs` over `/openapi.json`. A file is opened when it is asked for: nothing is read or kept before. */
+export function createDocsPage(): Mount {
+  return {
+    path: PATH,
+    scope: 'read',
+    async handle(request, response, use) {
+      const { pathname } = new URL(request.url ?? PATH, 'http://page')
+      const file = FILES.get(pathname)
+      if (!file) throw fileUnknown(pathname)
+      const { method = 'GET' } = request
+      if (METHODS.includes(method)) return await send(file, request, response, use)
+      response.setHeader('Allow', METHODS.join(', '))
+      throw methodNotAllowed(method, METHODS)
+    },
+  }
+}
+
+async function send({ name, type, gzip }: PageFile, request: IncomingMessage, response: ServerResponse, { signal }: Use) {
+  const place = new URL(`../assets/${name}`, import.meta.url)
+  const { size, mtimeMs } = await stat(place)
+  const tag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
+  const packed = gzip === true && takesGzip(request)
+  const length = packed || !gzip ? { 'Content-Length': size } : {}
+  const headers = { 'Content-Security-Policy': POLICY, 'Cache-Control': 'private, no-cache', ETag: tag }
+  for (const [header, value] of Object.entries(headers)) response.setHeader(header, value)
+  response.appendHeader('Vary', 'Accept-Encoding')
+  if (request.headers['if-none-match'] === tag) return void response.writeHead(304).end()
+  response.writeHead(200, { 'Content-Type': type, ...length, ...(packed ? { 'Content-Encoding': 'gzip' } : {}) })
+  if (request.method === 'HEAD') return void response.end()
+  response.setTimeout(STALL_MS, () => response.destroy())
+  const unpack = gzip === true && !packed ? [createGunzip()] : []
+  await pipeline([createReadStream(place), ...unpack, response], { signal })
+}
+
+const takesGzip = ({ headers }: IncomingMessage) =>
+  /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(headers['accept-encoding'] ?? ''))

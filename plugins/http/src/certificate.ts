@@ -1,0 +1,113 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { codeOf, type Log, messageOf } from '@svc/core'
+import type { SslConfig } from './config.ts'
+import { certificateInvalid, certificateUnreadable, keyInvalid, keyMismatch, keyProtected, sslIncomplete } from './errors.ts'
+
+/** A certificate (with what it hangs from) and its key, as PEM. */
+export interface Certificate {
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/** Reads and checks both files. Throws SSL_INCOMPLETE, CERTIFICATE_UNREADABLE, CERTIFICATE_INVALID, KEY_INVALID, KEY_PROTECTED, KEY_MISMATCH. */
+export async function readCertificate({ cert, key }: SslConfig): Promise<Certificate> {
+  if (cert === undefined || key === undefined) throw sslIncomplete(cert === undefined ? 'cert' : 'key')
+  const pair = { cert: await read(cert), key: await read(key) }
+  const leaf = attempt(
+    () => new X509Certificate(pair.cert),
+    error => certificateInvalid(cert, messageOf(error))
+  )
+  if (!leaf.checkPrivateKey(privateKey(pair.key, key))) throw keyMismatch(cert, key)
+  attempt(
+    () => createSecureContext(pair),
+    error => certificateInvalid(cert, messageOf(error))
+  )
+  return pair
+}
+
+const read = (file: string) =>
+  readFile(file).catch((error: unknown) => {
+    throw certificateUnreadable(resolve(file), error)
+  })
+
+function attempt<T>(work: () => T, fault: (error: unknown) => Error): T {
+  try {
+    return work()
+  } catch (error) {
+    throw fault(error)
+  }
+}
+
+const PROTECTED = /ENCRYPTED/
+
+function privateKey(pem: Buffer, file: string): KeyObject {
+  return attempt(
+    () => createPrivateKey(pem),
+    error =>
+      codeOf(error) === 'ERR_MISSING_PASSPHRASE' || PROTECTED.test(pem.toString('latin1'))
+        ? keyProtected(file)
+        : keyInvalid(file, messageOf(error))
+  )
+}
+
+interface WatchParts {
+  readonly ssl: SslConfig
+  readonly first: Certificate
+  /** Puts the new one to use. */
+  readonly take: (next: Certificate) => void
+  readonly log: Log
+}
+
+/** Both files are written one after the other: so long after the last change they are read. */
+const SETTLE_MS = 100
+/** For folders whose changes nobody tells: network drives, links changed further up. */
+const LOOK_MS = 60_000
+
+/** Takes up a certificate whose files change; a broken one leaves the old one in use and is told once. */
+export function watchCertificate({ ssl, first, take, log }: WatchParts): Disposable {
+  let current = first
+  let fault = ''
+  let settling: NodeJS.Timeout | undefined
+  const look = async () => {
+    try {
+      const next = await readCertificate(ssl)
+      fault = ''
+      if (next.cert.equals(current.cert) && next.key.equals(current.key)) return
+      take(next)
+      current = next
+      log.info({ cert: ssl.cert, until: new X509Certificate(next.cert).validTo }, 'a new certificate is in use')
+    } catch (err) {
+      if (messageOf(err) !== fault) log.error({ err }, 'the certificate on disk cannot be used: the old one stays in use')
+      fault = messageOf(err)
+    }
+  }
+  const changed = () => {
+    clearTimeout(settling)
+    settling = setTimeout(() => void look(), SETTLE_MS)
+  }
+  const watchers = foldersOf(ssl).flatMap(folder => watchFolder(folder, changed, log))
+  const timer = setInterval(() => void look(), LOOK_MS).unref()
+  return {
+    [Symbol.dispose]() {
+      clearTimeout(settling)
+      clearInterval(timer)
+      for (const one of watchers) one.close()
+    },
+  }
+}
+
+const foldersOf = ({ cert, key }: SslConfig) => [...new Set([cert!, key!].map(file => dirname(resolve(file))))]
+
+function watchFolder(folder: string, changed: () => void, log: Log): FSWatcher[] {
+  try {
+    return [watch(folder, { persistent: false }, changed).on('error', err => log.warn({ err, folder }, BLIND))]
+  } catch (err) {
+    log.warn({ err, folder }, BLIND)
+    return []
+  }
+}
+const BLIND = 'changes of certificates are not told here: they are looked at once a minute'

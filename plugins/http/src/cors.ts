@@ -1,0 +1,79 @@
+import type { RouteReply } from '@svc/core/contracts'
+import type { Addresses } from './address.ts'
+import type { CorsConfig } from './config.ts'
+import { corsCredentials, originForbidden } from './errors.ts'
+import type { Exchange, Gate } from './exchange.ts'
+
+/** What a page of another origin may read of an answer. */
+const EXPOSED = 'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Allow, WWW-Authenticate'
+const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+const REMEMBERED = 256
+
+export interface Cors {
+  /** The gate: whose page asks, and what the page may do. Throws FORBIDDEN. */
+  readonly gate: Gate
+  /** Headers that every answer carries, whoever asks. */
+  readonly headers: readonly string[]
+}
+
+export interface CorsParts {
+  readonly config: CorsConfig
+  readonly addresses: Addresses
+  /** Each Host is checked: then a page that came from this very server may ask it. */
+  readonly isHostChecked: boolean
+}
+
+/** Throws CORS_INVALID. */
+export function createCors({ config, addresses, isHostChecked }: CorsParts): Cors {
+  const allows = createOrigins(config)
+  const all = config.origins?.includes('*') === true
+  refuseLentCredentials(config)
+  const more = [
+    'Access-Control-Expose-Headers',
+    EXPOSED,
+    ...(config.credentials ? ['Access-Control-Allow-Credentials', 'true'] : []),
+  ]
+  const preflight = {
+    status: 204,
+    headers: {
+      'Access-Control-Allow-Methods': config.methods.join(', '),
+      'Access-Control-Allow-Headers': config.headers.join(', '),
+      'Access-Control-Max-Age': String(config.max_age),
+    },
+  } satisfies RouteReply
+  const isOwn = ({ req }: Exchange, origin: string) =>
+    isHostChecked && origin.toLowerCase() === `${addresses.schemeOf(req)}://${req.headers.host ?? ''}`.toLowerCase()
+  const gate: Gate = x => {
+    const { origin } = x.req.headers
+    if (origin === undefined) return
+    if (!allows(origin)) {
+      if (isOwn(x, origin)) return
+      throw originForbidden(origin)
+    }
+    x.headers.push('Access-Control-Allow-Origin', all ? '*' : origin, ...more)
+    if (x.method === 'OPTIONS' && x.req.headers['access-control-request-method'] !== undefined) return preflight
+  }
+  return { gate, headers: config.enabled && !all ? ['Vary', 'Origin'] : [] }
+}
+
+/** Throws CORS_INVALID. */
+export function refuseLentCredentials({ origins, credentials }: CorsConfig): void {
+  if (credentials && origins?.includes('*')) throw corsCredentials()
+}
+
+/** Which origins are allowed: those listed, else those of this machine; none where CORS is off. */
+function createOrigins({ enabled, origins }: CorsConfig): (origin: string) => boolean {
+  if (!enabled) return () => false
+  if (origins?.includes('*')) return () => true
+  if (origins) {
+    const listed = new Set(origins.map(one => one.toLowerCase()))
+    return origin => listed.has(origin.toLowerCase())
+  }
+  const good = new Set<string>()
+  return origin => {
+    if (good.has(origin)) return true
+    const fits = LOOPBACK.test(origin)
+    if (fits && good.size < REMEMBERED) good.add(origin)
+    return fits
+  }
+}

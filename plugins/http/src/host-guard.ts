@@ -1,0 +1,37 @@
+import { isLoopback } from './address.ts'
+import type { ServerConfig } from './config.ts'
+import { hostForbidden, invalidValue } from './errors.ts'
+import type { Gate } from './exchange.ts'
+
+/** Names remembered as good: clients use a handful, and nobody may fill our memory with spellings of them. */
+const REMEMBERED = 256
+const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
+
+/** Which names the server answers to. */
+export interface HostGuard {
+  /** Each Host is checked; false where the server is open to all names. */
+  readonly isChecked: boolean
+  /** Refuses what another name was used for: a page whose name was bent to this address. Throws INVALID_VALUE, FORBIDDEN. */
+  readonly gate: Gate
+}
+
+export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'allowed_hosts'>): HostGuard {
+  const isChecked = isLoopback(host) || allowed_hosts.length > 0
+  const names = new Set([host, ...allowed_hosts].map(name => name.toLowerCase().replace(/^\[(.*)\]$/, '$1')))
+  const good = new Set<string>()
+  const isOurs = (given: string) => {
+    const match = HOST.exec(given)
+    const name = (match?.[1] ?? match?.[2] ?? '').replace(/\.$/, '')
+    return isLoopback(name) || names.has(name) || names.has(given)
+  }
+  const gate: Gate = ({ req }) => {
+    const given = req.headers.host
+    if (given !== undefined && good.has(given)) return
+    if (given === undefined && req.httpVersion !== '1.1') return
+    if (given === undefined) throw invalidValue('host', 'is missing')
+    if (given.includes(',')) throw invalidValue('host', 'is given more than once')
+    if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
+    if (good.size < REMEMBERED) good.add(given)
+  }
+  return { isChecked, gate }
+}

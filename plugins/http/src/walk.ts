@@ -1,0 +1,39 @@
+import type { Mount } from '@svc/core/contracts'
+import { checkedReply, requestOf, sendReply } from './answer.ts'
+import type { Exchange, Gate } from './exchange.ts'
+import type { Refusal } from './refusal.ts'
+import { type StreamLimits, sendStream } from './stream.ts'
+
+interface WalkParts {
+  readonly gates: readonly Gate[]
+  readonly refuse: Refusal
+  readonly limits: StreamLimits
+}
+
+/** The way of a request: through the gates to its route or mount, and the answer. Never fails. */
+export function createWalk({ gates, refuse, limits }: WalkParts): (x: Exchange) => Promise<void> {
+  return async x => {
+    try {
+      for (const gate of gates) {
+        const passed = gate(x)
+        const reply = passed instanceof Promise ? await passed : passed
+        if (reply) return sendReply(x, reply)
+      }
+      if (x.mount) return await handOver(x, x.mount)
+      const { route } = x.route!
+      if (!route.stream) return sendReply(x, checkedReply(await route.handle!(requestOf(x), x.use)))
+      if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
+      await sendStream(x, route.stream(requestOf(x), x.use), route.streams ?? 'text/plain; charset=utf-8', limits)
+    } catch (error) {
+      refuse(x, error)
+    }
+  }
+}
+
+/** Gives the raw request away: body and answer are the mount's. */
+async function handOver({ req, res, headers, life, use }: Exchange, mount: Mount): Promise<void> {
+  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
+  res.statusCode = 200 // koa begins with 404
+  if (life.draining) res.setHeader('Connection', 'close')
+  await mount.handle(req, res, use)
+}

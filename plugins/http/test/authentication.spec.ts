@@ -1,0 +1,209 @@
+import { expect } from 'chai'
+import { type ConfigTree, svcError } from '@svc/core'
+import { type AuthScheme, AuthSchemes, Mounts, type Route } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
+import { call, raw, serve } from './support/client.ts'
+import { free, keys, who } from './support/who.ts'
+
+const KEYS = {
+  all: { id: 'all', scopes: ['*'] },
+  reader: { id: 'reader', scopes: ['read'] },
+  talker: { id: 'talker', scopes: ['chat'] },
+}
+const TOKENS = { 'Bearer t-reader': { id: 'reader', scopes: ['read'] }, 'Bearer t-other': { id: 'other', scopes: ['*'] } }
+const schemes: Readonly<Record<string, AuthScheme>> = {
+  key: keys('x-api-key', KEYS),
+  token: keys('authorization', TOKENS, 'Bearer realm="svc"'),
+}
+const rule: Route = { method: 'POST', path: '/rule', summary: 'Rules', scope: 'admin', handle: async () => ({}) }
+const mounts = {
+  guarded: {
+    path: '/guarded',
+    scope: 'tools' as const,
+    handle: async (_: unknown, response: { end(text: string): void }) => response.end('in'),
+  },
+  open: { path: '/open', handle: async (_: unknown, response: { end(text: string): void }) => response.end('in') },
+}
+const gifts = (given: Readonly<Record<string, AuthScheme>> = schemes) => [
+  ...Object.entries(given).map(([name, scheme]) => item(AuthSchemes, name, scheme)),
+  ...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)),
+]
+const house = (server: ConfigTree = {}, given?: Readonly<Record<string, AuthScheme>>) =>
+  serve({ who, free, rule }, { auth: { enabled: true }, ...server }, undefined, gifts(given))
+const key = (value: string) => ({ 'x-api-key': value })
+const token = (value: string) => ({ authorization: `Bearer ${value}` })
+
+describe('authentication', () => {
+  let one: Awaited<ReturnType<typeof serve>>
+  before(async () => {
+    one = await house()
+  })
+  after(() => one.host.close())
+  const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    call(`${one.url}${path}`, { headers, method })
+
+  it('asks for a credential and names every way to give one', async () => {
+    const { status, body, headers } = await ask('/who')
+    expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
+    expect(headers.get('www-authenticate')).to.equal('Key header="x-api-key", Bearer realm="svc"')
+  })
+
+  it('lets good credentials in, by any scheme', async () => {
+    expect((await ask('/who', key('reader'))).body).to.deep.equal({ id: 'reader', scopes: ['read'], address: '127.0.0.1' })
+    expect((await ask('/who', token('t-other'))).body).to.deep.include({ id: 'other' })
+  })
+
+  it('leaves open what needs no scope, routes and mounts, without a name and whatever is sent', async () => {
+    for (const headers of [{}, key('reader'), key('wrong')])
+      expect((await ask('/free', headers)).body).to.deep.equal({ id: 'anonymous', scopes: [], address: '127.0.0.1' })
+    expect((await ask('/open/x')).text).to.equal('in')
+  })
+
+  for (const [title, headers] of Object.entries({
+    'a wrong one': key('wrong'),
+    'a good one beside a wrong one': { ...key('all'), ...token('wrong') },
+    'two good ones of two principals': { ...key('all'), ...token('t-other') },
+    'an empty one': key(''),
+    'one of a kind that nobody knows': { authorization: 'Basic YTpi' },
+    'a name of the prototype': key('constructor'),
+  }))
+    it(`refuses ${title}`, async () => {
+      await using fresh = await house({}, { key: schemes.key!, token: only('Bearer', schemes.token!) })
+      const { status, body, headers: told } = await call(`${fresh.url}/who`, { headers })
+      expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
+      expect(told.get('www-authenticate')).to.include('Bearer')
+    })
+
+  it('takes two credentials of one principal for one', async () => {
+    expect((await ask('/who', { ...key('reader'), ...token('t-reader') })).body).to.deep.include({ id: 'reader' })
+  })
+
+  for (const twice of [
+    'X-API-Key: reader\r\nX-API-Key: reader',
+    'Authorization: Bearer t-reader\r\nAuthorization: Bearer t-other',
+  ])
+    it(`refuses the same header twice: ${twice.split(':')[0]}`, async () => {
+      const { status, body } = await raw(one.url, `GET /who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${twice}\r\n\r\n`)
+      expect([status, body.error_code]).to.deep.equal([401, 'AUTHENTICATION_FAILED'])
+    })
+
+  it('guards unknown paths, other methods and OPTIONS, so that nobody can look around', async () => {
+    for (const [method, path] of [
+      ['GET', '/nowhere'],
+      ['DELETE', '/who'],
+      ['OPTIONS', '/who'],
+      ['POST', '/free'],
+    ] as const)
+      expect((await ask(path, {}, method)).status, `${method} ${path}`).to.equal(401)
+    expect((await ask('/nowhere', key('reader'))).status).to.equal(404)
+    expect((await ask('/who', key('talker'), 'OPTIONS')).status).to.equal(204)
+  })
+
+  it('wants the scope of the route, or all, else 403 names it', async () => {
+    const { status, body } = await ask('/rule', key('reader'), 'POST')
+    expect([status, body.error_code, body.details]).to.deep.equal([
+      403,
+      'FORBIDDEN',
+      { scope: 'admin', reason: 'the scope is missing' },
+    ])
+    expect((await ask('/rule', key('all'), 'POST')).status).to.equal(204)
+    expect((await ask('/guarded/x', key('reader'))).status).to.equal(403)
+    expect((await ask('/guarded/x')).status).to.equal(401)
+    expect((await ask('/guarded/x', key('all'))).text).to.equal('in')
+  })
+
+  it('tells of a scheme that cannot look it up just now', async () => {
+    const down: AuthScheme = {
+      challenge: 'Down',
+      authenticate: async () => {
+        throw svcError('STORE_UNAVAILABLE', 'no store')
+      },
+    }
+    await using fresh = await house({}, { key: schemes.key!, down })
+    const { status, body } = await call(`${fresh.url}/who`, { headers: key('all') })
+    expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
+  })
+})
+
+/** A scheme for headers that begin with this word; others are not its kind. */
+const only = (word: string, scheme: AuthScheme): AuthScheme => ({
+  ...scheme,
+  authenticate: async (request, use) =>
+    request.headers.authorization?.startsWith(word) ? scheme.authenticate(request, use) : undefined,
+})
+
+describe('authentication that is off', () => {
+  it('lets everybody do everything, whatever credentials say', async () => {
+    await using one = await house({ auth: { enabled: false } })
+    for (const headers of [{}, key('wrong'), key('reader')])
+      expect((await call(`${one.url}/who`, { headers })).body).to.deep.equal({
+        id: 'anonymous',
+        scopes: ['*'],
+        address: '127.0.0.1',
+      })
+    expect((await call(`${one.url}/rule`, { method: 'POST', headers: key('reader') })).status).to.equal(204)
+  })
+})
+
+describe('authentication at the start', () => {
+  const problem = async (given: Readonly<Record<string, AuthScheme>>, server?: ConfigTree) => {
+    const failed = (await house(server, given).catch((error: unknown) => error)) as {
+      problems: { code: string; plugin: string; mend: string; message: string }[]
+    }
+    return failed.problems[0]!
+  }
+
+  it('fails it where no scheme is loaded, and says what to do', async () => {
+    const { code, mend, plugin } = await problem({})
+    expect([code, plugin]).to.deep.equal(['AUTHENTICATION_WITHOUT_SCHEME', '@svc/plugin-http'])
+    expect(mend).to.include('server.auth.enabled').and.include('@svc/plugin-auth-api-key')
+  })
+
+  const unready: AuthScheme = {
+    ...schemes.key!,
+    async prepare() {
+      throw svcError('NO_KEY', 'the key is empty', { mend: 'set it' })
+    },
+  }
+
+  it('fails it where a scheme cannot work', async () => {
+    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', mend: 'set it' })
+    const broken = { ...schemes.key!, prepare: async () => Promise.reject(new Error('no such issuer')) }
+    const { code, message } = await problem({ key: broken })
+    expect(code).to.equal('SCHEME_FAILED')
+    expect(message).to.include('test:auth_schemes/key').and.include('no such issuer')
+  })
+
+  it('asks no scheme while it is off', async () => {
+    await using one = await house({ auth: { enabled: false } }, { key: unready })
+    expect((await call(`${one.url}/who`)).status).to.equal(200)
+  })
+})
+
+describe('guessing', () => {
+  const from = (address: string, value: string) => ({ ...key(value), 'x-forwarded-for': address })
+  const proxied = { trusted_proxies: ['127.0.0.1'] }
+
+  it('is slowed after ten refused credentials a minute and address; good ones pass, and other addresses', async () => {
+    await using one = await house(proxied)
+    const guess = (address: string, value = 'wrong') => call(`${one.url}/who`, { headers: from(address, value) })
+    for (let i = 0; i < 10; i++) expect((await guess('203.0.113.7')).status).to.equal(401)
+    const { status, body, headers } = await guess('203.0.113.7')
+    expect([status, body.error_code]).to.deep.equal([429, 'RATE_LIMITED'])
+    expect(body.details).to.include({ limit: 10, window: 60 })
+    expect(Number(headers.get('retry-after')))
+      .to.be.within(1, 60)
+      .and.equal((body.details as { retry_after: number }).retry_after)
+    expect((await guess('203.0.113.7', 'reader')).status).to.equal(200)
+    expect((await guess('203.0.113.8')).status).to.equal(401)
+    expect((await call(`${one.url}/who`, { headers: { 'x-forwarded-for': '203.0.113.7' } })).status, 'without any').to.equal(401)
+  })
+
+  it('from one /64 is guessing from one place', async () => {
+    await using one = await house(proxied)
+    const guess = (address: string) => call(`${one.url}/who`, { headers: from(address, 'wrong') })
+    for (let i = 0; i < 10; i++) expect((await guess(`2001:db8::${i}:1`)).status).to.equal(401)
+    expect((await guess('2001:db8:0:0:ffff::')).status).to.equal(429)
+    expect((await guess('2001:db8:0:1::')).status).to.equal(401)
+  })
+})

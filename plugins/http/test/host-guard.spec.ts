@@ -1,0 +1,67 @@
+import { expect } from 'chai'
+import { Mounts } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
+import { raw, serve } from './support/client.ts'
+import { free } from './support/who.ts'
+
+const ask = (url: string, host: string, path = '/free', method = 'GET') =>
+  raw(url, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+
+const mount = item(Mounts, 'raw', { path: '/raw', handle: async (_request, response) => void response.end('raw') })
+
+describe('the guard of the Host', () => {
+  let one: Awaited<ReturnType<typeof serve>>
+  before(async () => {
+    one = await serve({ free }, { allowed_hosts: ['svc.example', 'fd00::7'] }, undefined, [mount])
+  })
+  after(() => one.host.close())
+
+  for (const host of [
+    'localhost',
+    'LOCALHOST:1',
+    '127.0.0.1:8080',
+    '127.8.8.8',
+    '[::1]:80',
+    'localhost.',
+    'svc.example',
+    '[fd00::7]:80',
+  ])
+    it(`answers to ${host}`, async () => expect((await ask(one.url, host)).status).to.equal(200))
+
+  for (const host of [
+    'evil.example',
+    'localhost.evil.example',
+    'evil.example:8080',
+    '127.0.0.1.evil.example',
+    '192.168.0.1',
+    '',
+    'a b',
+    'localhost@evil',
+  ])
+    it(`refuses "${host}"`, async () => {
+      const { status, body } = await ask(one.url, host)
+      expect([status, body.error_code]).to.deep.equal([403, 'FORBIDDEN'])
+      expect(body.details).to.deep.equal({ field: 'host', value: host })
+    })
+
+  for (const [method, path] of [
+    ['GET', '/raw/x'],
+    ['GET', '/nowhere'],
+    ['DELETE', '/free'],
+    ['OPTIONS', '/free'],
+  ] as const)
+    it(`guards ${method} ${path} too`, async () =>
+      expect((await ask(one.url, 'evil.example', path, method)).status).to.equal(403))
+
+  it('takes a request of HTTP/1.0 without Host, which no page can send', async () => {
+    expect((await raw(one.url, 'GET /free HTTP/1.0\r\n\r\n')).status).to.equal(200)
+  })
+
+  it('answers to any name on a bind beyond loopback, unless names are listed', async () => {
+    await using open = await serve({ free }, { host: '0.0.0.0' })
+    expect((await ask(open.url, 'anything.example')).status).to.equal(200)
+    await using listed = await serve({ free }, { host: '0.0.0.0', allowed_hosts: ['svc.example'] })
+    expect((await ask(listed.url, 'anything.example')).status).to.equal(403)
+    expect((await ask(listed.url, 'svc.example:99')).status).to.equal(200)
+  })
+})

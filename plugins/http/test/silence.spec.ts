@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { expect } from 'chai'
+import { Http, type Route } from '@svc/core/contracts'
+import { call, open, raw, serve, use } from './support/client.ts'
+import { GOOD, say } from './support/routes.ts'
+import { free } from './support/who.ts'
+
+const QUICK = { headers_timeout_ms: 200, request_timeout_ms: 400, stall_timeout_ms: 200, keep_alive_ms: 200 }
+
+/** What came until the far side closed. */
+async function heard(socket: Socket): Promise<string> {
+  let text = ''
+  socket.setEncoding('utf8').on('data', chunk => (text += chunk))
+  if (!socket.closed) await once(socket, 'close')
+  return text
+}
+
+describe('a client that stalls', () => {
+  const whale: Route = { method: 'GET', path: '/whale', summary: 'Large', handle: async () => ({ text: 'w'.repeat(30_000_000) }) }
+  const river: Route = {
+    method: 'GET',
+    path: '/river',
+    summary: 'Flows',
+    async *stream() {
+      for (;;) yield 'r'.repeat(65_536)
+    },
+  }
+  let one: Awaited<ReturnType<typeof serve>>
+  before(async () => {
+    one = await serve({ free, say, whale, river }, QUICK)
+  })
+  after(() => one.host.close())
+  const serves = async () => expect((await call(`${one.url}/free`)).status).to.equal(200)
+
+  it('with a thousand sockets and not a word is cut off in time, others served on', async () => {
+    const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(one.url)))
+    await serves()
+    await Promise.all(sockets.map(heard))
+    await serves()
+  })
+
+  it('within its headers is answered 400 and cut off', async () => {
+    const socket = await open(one.url)
+    socket.write('GET /free HTTP/1.1\r\nHost: local')
+    expect(await heard(socket))
+      .to.match(/^HTTP\/1.1 400 /)
+      .and.include('did not come in time')
+    await serves()
+  })
+
+  it('within its body is answered 400 and cut off', async () => {
+    const socket = await open(one.url)
+    socket.write(
+      `POST /say HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${GOOD.length}\r\n\r\n{"me`
+    )
+    expect(await heard(socket)).to.match(/^(HTTP\/1.1 400 |$)/)
+    await serves()
+  })
+
+  for (const path of ['/whale', '/river'])
+    it(`while it should read ${path} is cut off`, async () => {
+      const socket = await open(one.url)
+      socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      await serves()
+      await until(async () => (await one.host.service(Http).figures(use)).requestsActive === 0)
+      socket.destroy()
+    })
+
+  it('between two requests is let go', async () => {
+    const socket = await open(one.url)
+    socket.write('GET /free HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await heard(socket)).to.match(/^HTTP\/1.1 200 /)
+  })
+})
+
+describe('headers', () => {
+  it('larger than server.header_limit are refused', async () => {
+    await using one = await serve({ free }, { header_limit: 2048 })
+    const ask = (size: number) =>
+      raw(one.url, `GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-A: ${'a'.repeat(size)}\r\n\r\n`)
+    const { status, body, head } = await ask(3000)
+    expect([status, body.error_code]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE'])
+    expect(head).to.include('X-Content-Type-Options: nosniff')
+    expect((await ask(1000)).status).to.equal(200)
+  })
+})
+
+/** Looks again with every turn of the loop. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise(resolve => setImmediate(resolve))
+}

@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import { expect } from 'chai'
+import { type Made, makeCertificate, writeCertificate } from './support/certificate.ts'
+import { open, serve } from './support/client.ts'
+import { free } from './support/who.ts'
+
+describe('TLS', () => {
+  let folder = ''
+  let made: Made
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-tls-'))
+    made = makeCertificate()
+  })
+  afterEach(() => rm(folder, { recursive: true, force: true }))
+
+  const house = async (pair: { cert: string; key: string }, more: object = {}, lines: string[] = []) => {
+    const ssl = { enabled: true, ...(await writeCertificate(folder, pair)), ...more }
+    return serve({ free }, { ssl }, { destination: { write: line => void lines.push(line) } })
+  }
+
+  it('serves HTTP/1.1 with the certificate, says https, and tells browsers to stay with it', async () => {
+    await using one = await house(made)
+    expect(one.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/)
+    const { status, headers } = await get(`${one.url}/free`, made.cert)
+    expect(status).to.equal(200)
+    expect(headers['strict-transport-security']).to.include('max-age')
+    using socket = await handshake(one.url, { ca: made.cert, ALPNProtocols: ['h2', 'http/1.1'] })
+    expect([socket.tls.alpnProtocol, socket.tls.authorized]).to.deep.equal(['http/1.1', true])
+  })
+
+  it('takes up a certificate whose files change, for new connections, while those that are open go on', async () => {
+    await using one = await house(made)
+    using before = await handshake(one.url, { ca: made.cert })
+    const next = makeCertificate()
+    await writeCertificate(folder, next)
+    await untilServed(one.url, next)
+    before.tls.write('GET /free HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    const [answer] = (await once(before.tls, 'data')) as [Buffer]
+    expect(answer.toString()).to.match(/^HTTP\/1.1 200 /)
+    expect((await get(`${one.url}/free`, next.cert)).status).to.equal(200)
+  })
+
+  it('keeps the old certificate while the new one is broken or half there, says so, and takes it up once it is whole', async () => {
+    const lines: string[] = []
+    await using one = await house(made, {}, lines)
+    const next = makeCertificate()
+    await writeFile(join(folder, 'cert.pem'), next.cert)
+    await until(() => lines.some(line => line.includes('KEY_MISMATCH')))
+    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    await writeFile(join(folder, 'cert.pem'), 'broken')
+    await until(() => lines.some(line => line.includes('CERTIFICATE_INVALID')))
+    await rm(join(folder, 'cert.pem'))
+    await until(() => lines.some(line => line.includes('CERTIFICATE_UNREADABLE')))
+    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    await writeCertificate(folder, next)
+    await untilServed(one.url, next)
+  })
+
+  describe('at the start', () => {
+    const faults: Readonly<Record<string, readonly [string, string, (made: Made) => { cert: string; key: string }, object?]>> = {
+      'fails without a key': ['SSL_INCOMPLETE', '--ssl-key', one => one, { key: undefined }],
+      'fails without a certificate': ['SSL_INCOMPLETE', '--ssl-cert', one => one, { cert: undefined }],
+      'fails where a file is not there': ['CERTIFICATE_UNREADABLE', '--ssl-cert', one => one, { cert: '/nowhere/cert.pem' }],
+      'fails where the certificate is none': ['CERTIFICATE_INVALID', 'BEGIN CERTIFICATE', one => ({ ...one, cert: 'hello' })],
+      'fails where the key is none': ['KEY_INVALID', 'BEGIN PRIVATE KEY', one => ({ ...one, key: 'hello' })],
+      'fails where the key has a password': ['KEY_PROTECTED', 'openssl pkey', one => ({ ...one, key: one.locked })],
+      'fails where the key is of another certificate': [
+        'KEY_MISMATCH',
+        'asked for with',
+        one => ({ ...one, key: makeCertificate().key }),
+      ],
+    }
+    for (const [title, [code, mend, spoil, more]] of Object.entries(faults))
+      it(`${title}, and says what to do`, async () => {
+        const failed = (await house(spoil(made), more).catch((error: unknown) => error)) as {
+          problems: { code: string; mend: string }[]
+        }
+        expect(failed.problems[0]!.code).to.equal(code)
+        expect(failed.problems[0]!.mend).to.include(mend)
+      })
+  })
+
+  it('lets go who never shakes hands, and who speaks no TLS; others are served on', async () => {
+    await using one = await house(made, { handshake_timeout_ms: 200 })
+    const sockets = [await open(one.url), await open(one.url)] as const
+    const closed = Promise.all(sockets.map(socket => once(socket.resume(), 'close')))
+    const [, plain] = sockets
+    plain.write('GET /free HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect((await get(`${one.url}/free`, made.cert)).status).to.equal(200)
+    await closed
+  })
+})
+
+function get(url: string, ca: string): Promise<{ status: number; headers: Readonly<Record<string, unknown>> }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; headers: Readonly<Record<string, unknown>> }>()
+  request(url, { ca, agent: false }, response => {
+    response.resume().on('end', () => resolve({ status: response.statusCode!, headers: response.headers }))
+  })
+    .on('error', reject)
+    .end()
+  return promise
+}
+
+async function handshake(url: string, options: object): Promise<Disposable & { readonly tls: TLSSocket }> {
+  const { hostname, port } = new URL(url)
+  const tls = connect({ host: hostname, port: Number(port), servername: 'localhost', ...options })
+  await once(tls, 'secureConnect')
+  return { tls, [Symbol.dispose]: () => void tls.destroy() }
+}
+
+/** Asks until the new certificate answers. */
+async function untilServed(url: string, { cert }: Made): Promise<void> {
+  while ((await get(`${url}/free`, cert).catch(() => undefined)) === undefined) await turn()
+}
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await turn()
+}
+const turn = () => new Promise<void>(resolve => setImmediate(resolve))

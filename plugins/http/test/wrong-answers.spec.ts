@@ -1,0 +1,81 @@
+import { expect } from 'chai'
+import type { Route } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
+import { Routes } from '@svc/core/contracts'
+import { svcError } from '@svc/core'
+import { call, serve } from './support/client.ts'
+
+/** What a route of somebody else's may answer: its types need not be ours. */
+const WRONG: Readonly<Record<string, unknown>> = {
+  'nothing at all': undefined,
+  'a bare text': 'hello',
+  'a status that is none': { status: 99, text: 'a' },
+  'a status in words': { status: 'ok' },
+  'a text that is none': { text: 5 },
+  'headers that are none': { headers: 'a', text: 'a' },
+  'a header that is no text': { headers: { 'x-a': 5 }, text: 'a' },
+  'a header that breaks the line': { headers: { 'x-a': 'a\r\nSet-Cookie: b' }, text: 'a' },
+  'a body that is no JSON': { body: { n: 1n } },
+}
+
+describe('a route that answers in a wrong shape', () => {
+  const strange = (answer: () => unknown): Route => ({
+    method: 'GET',
+    path: '/strange',
+    summary: 'Strange',
+    handle: async () => answer() as { text: string },
+  })
+  const house = async (route: Route, lines: string[]) => {
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    return serve({}, {}, log, [item(Routes, 'strange', route)])
+  }
+  const complaint = (lines: readonly string[]) => lines.map(line => JSON.parse(line)).find(line => line.level === 50)
+
+  for (const [title, answer] of Object.entries(WRONG))
+    it(`(${title}) is an internal error, and the log names plugin and route`, async () => {
+      const lines: string[] = []
+      await using one = await house(
+        strange(() => answer),
+        lines
+      )
+      const { status, body, headers } = await call(`${one.url}/strange`)
+      expect([status, body.error_code, headers.get('x-a')]).to.deep.equal([500, 'INTERNAL_ERROR', null])
+      expect(complaint(lines)).to.include({ owner: 'test:routes/strange', route: '/strange', name: 'strange' })
+    })
+
+  it('(a stream of something else) is an internal error too', async () => {
+    const lines: string[] = []
+    async function* stream() {
+      yield { token: 1 } as unknown as string
+    }
+    await using one = await house({ method: 'GET', path: '/strange', summary: 'Strange', stream }, lines)
+    expect((await call(`${one.url}/strange`)).body.error_code).to.equal('INTERNAL_ERROR')
+    expect(complaint(lines).err.message).to.include('an object in its stream')
+  })
+})
+
+describe('refusals with 503', () => {
+  it('are told in the log once a second, with the number of those left out', async () => {
+    const lines: string[] = []
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    const down: Route = {
+      method: 'GET',
+      path: '/down',
+      summary: 'Down',
+      handle: async () => {
+        throw svcError('STORE_UNAVAILABLE', 'no store')
+      },
+    }
+    await using one = await serve({ down }, {}, log)
+    const warnings = () => lines.map(line => JSON.parse(line)).filter(line => line.level === 40)
+    const replies = await Promise.all(Array.from({ length: 20 }, () => call(`${one.url}/down`)))
+    expect(replies.every(reply => reply.status === 503)).to.equal(true)
+    expect(warnings()).to.have.length(1)
+    let asked = 20
+    while (warnings().length < 2) {
+      await call(`${one.url}/down`)
+      asked++
+    }
+    expect(warnings()[1]).to.include({ error_code: 'UNAVAILABLE', left_out: asked - 2 })
+  })
+})

@@ -1,0 +1,179 @@
+import { svcError, type Use } from '@svc/core'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { createLimits } from '../src/limits.ts'
+import { createClockedStore } from './support/clocked-store.ts'
+
+const CONFIG = { enabled: true, requests_per_minute: 3, requests_per_day: 5, by: 'address' } as const
+const MINUTE = 60_000
+
+function clocked(config: Partial<Parameters<typeof createLimits>[0]['config']> = {}) {
+  const store = createClockedStore()
+  const limits = createLimits({ config: { ...CONFIG, ...config }, store, now: () => store.now })
+  return { store, limits }
+}
+const from = (address: string, id = 'anonymous'): Use => testUse({ principal: { id, scopes: ['*'], address } })
+const times = async <T>(count: number, work: () => Promise<T>): Promise<T[]> => {
+  const all: T[] = []
+  while (all.length < count) all.push(await work())
+  return all
+}
+
+describe('limits', () => {
+  it('count down the minute, refuse what is one too many, and begin again when the minute has passed', async () => {
+    const { store, limits } = clocked()
+    const began = store.now
+    const answers = await times(4, () => limits.take(from('192.0.2.1')))
+    expect(answers.map(one => one.remaining)).to.deep.equal([2, 1, 0, 0])
+    const reset = began / 1000 + 60
+    expect(answers[0]).to.deep.equal({ allowed: true, limit: 3, window: 60, remaining: 2, reset, retryAfter: 0 })
+    expect(answers[3]).to.deep.equal({ allowed: false, limit: 3, window: 60, remaining: 0, reset, retryAfter: 60 })
+    store.now += MINUTE
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2, reset: reset + 60 })
+  })
+
+  it('begin a window with the first request, not with the clock', async () => {
+    const { store, limits } = clocked()
+    store.now += 12_345
+    const { reset } = await limits.take(from('192.0.2.1'))
+    expect(reset).to.equal(Math.ceil((store.now + MINUTE) / 1000))
+    store.now += MINUTE - 1
+    expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 1, reset })
+    store.now += 1
+    expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 2 })
+  })
+
+  it('show the day where it is the day that refuses, and the minute of what they allow', async () => {
+    const { store, limits } = clocked()
+    const began = store.now
+    await times(3, () => limits.take(from('192.0.2.1')))
+    store.now += MINUTE
+    const [, second, third] = await times(3, () => limits.take(from('192.0.2.1')))
+    expect(second).to.include({ allowed: true, limit: 3, window: 60, remaining: 1 })
+    expect(third).to.deep.equal({
+      allowed: false,
+      limit: 5,
+      window: 86_400,
+      remaining: 0,
+      reset: began / 1000 + 86_400,
+      retryAfter: 86_340,
+    })
+  })
+
+  it('take nothing from the day with what the minute refuses', async () => {
+    const { store, limits } = clocked()
+    await times(30, () => limits.take(from('192.0.2.1')))
+    store.now += MINUTE
+    const later = await times(3, () => limits.take(from('192.0.2.1')))
+    expect(later.map(one => one.allowed)).to.deep.equal([true, true, false])
+  })
+
+  it('tell of the longer wait where both windows are full', async () => {
+    const { limits } = clocked({ requests_per_day: 3 })
+    const answers = await times(4, () => limits.take(from('192.0.2.1')))
+    expect(answers[3]).to.include({ allowed: false, limit: 3, window: 86_400, retryAfter: 86_400 })
+  })
+
+  it('never tell to come back before the window ends, and at least a second later', async () => {
+    const { store, limits } = clocked()
+    await times(3, () => limits.take(from('192.0.2.1')))
+    store.now += MINUTE - 1
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, retryAfter: 1 })
+    store.now -= 1000
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, retryAfter: 2 })
+  })
+
+  it('ask the store once a request, and not at all for a client that has nothing left', async () => {
+    const { store, limits } = clocked()
+    await times(3, () => limits.take(from('192.0.2.1')))
+    expect(store.asked).to.equal(3)
+    const refused = await times(100, () => limits.take(from('192.0.2.1')))
+    expect(refused.some(one => one.allowed)).to.equal(false)
+    expect(store.asked).to.equal(3)
+    store.now += MINUTE
+    await limits.take(from('192.0.2.1'))
+    expect(store.asked).to.equal(4)
+  })
+
+  it('learn from the store what another worker has used up', async () => {
+    const { store, limits } = clocked()
+    const other = createLimits({ config: CONFIG, store, now: () => store.now })
+    await times(3, () => other.take(from('192.0.2.1')))
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, window: 60, retryAfter: 60 })
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false })
+    expect(store.asked).to.equal(4)
+  })
+
+  it('ask the store again where the clock was set back', async () => {
+    const { store, limits } = clocked()
+    await times(4, () => limits.take(from('192.0.2.1')))
+    store.now -= 3_600_000
+    await limits.take(from('192.0.2.1'))
+    expect(store.asked).to.equal(4)
+  })
+
+  it('remember no more than 10,000 clients of a flood, and still refuse all others', async () => {
+    const { store, limits } = clocked({ requests_per_minute: 1 })
+    const addressOf = (n: number) => from(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`)
+    const allowed = async (first: number, end: number) => {
+      let count = 0
+      for (let n = first; n < end; n++) if ((await limits.take(addressOf(n))).allowed) count++
+      return count
+    }
+    const flood = 200_000
+    expect(await allowed(0, flood)).to.equal(flood)
+    store.asked = 0
+    expect(await allowed(flood - 10_000, flood)).to.equal(0)
+    expect(store.asked, 'the last 10,000 are known').to.equal(0)
+    expect(await allowed(0, 1_000)).to.equal(0)
+    expect(store.asked, 'the first ones are asked for').to.equal(1_000)
+  })
+
+  it('count an IPv6 client by its /64', async () => {
+    const { limits } = clocked()
+    const answers = []
+    for (const address of ['2001:db8::1', '2001:db8::ffff:0:0:2', '2001:0DB8:0000:0000::3', '2001:db8::4'])
+      answers.push(await limits.take(from(address)))
+    expect(answers.map(one => one.allowed)).to.deep.equal([true, true, true, false])
+    expect(await limits.take(from('2001:db8:0:1::1'))).to.include({ allowed: true, remaining: 2 })
+  })
+
+  it('count by address whoever logs in, and by principal from wherever one comes', async () => {
+    const byAddress = clocked().limits
+    for (const id of ['ann', 'bob', 'cy']) await byAddress.take(from('192.0.2.1', id))
+    expect(await byAddress.take(from('192.0.2.1', 'dee'))).to.include({ allowed: false })
+    const byPrincipal = clocked({ by: 'principal' }).limits
+    for (const last of [1, 2, 3]) await byPrincipal.take(from(`192.0.2.${last}`, 'ann'))
+    expect(await byPrincipal.take(from('192.0.2.4', 'ann'))).to.include({ allowed: false })
+    expect(await byPrincipal.take(from('192.0.2.4', 'bob'))).to.include({ allowed: true, remaining: 2 })
+  })
+
+  it('count by address whoever has not logged in, also by principal', async () => {
+    const { limits } = clocked({ by: 'principal' })
+    await times(3, () => limits.take(from('192.0.2.1')))
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false })
+    expect(await limits.take(from('192.0.2.2'))).to.include({ allowed: true })
+  })
+
+  it('refuse with UNAVAILABLE while nothing can be counted, and count again afterwards', async () => {
+    const { store, limits } = clocked()
+    const { count } = store
+    store.count = () => Promise.reject(svcError('STORE_UNAVAILABLE', '/var/lib/svc.db: disk I/O error'))
+    const failure: unknown = await limits.take(from('192.0.2.1')).catch((error: unknown) => error)
+    expect(failure).to.include({ code: 'UNAVAILABLE', message: 'requests cannot be counted just now' })
+    store.count = count
+    expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2 })
+  })
+
+  it('end with the caller’s own reason where the caller has left', async () => {
+    const { store, limits } = clocked()
+    const left = new AbortController()
+    store.count = (_key, _windows, use) => {
+      left.abort(new Error('left'))
+      return Promise.reject(use.signal.reason)
+    }
+    const { principal } = from('192.0.2.1')
+    const failure: unknown = await limits.take(testUse({ principal, signal: left.signal })).catch((error: unknown) => error)
+    expect(failure).to.include({ message: 'left' })
+  })
+})

@@ -1,0 +1,28 @@
+import type { CountState, CountWindow, Store } from '@svc/core/contracts'
+
+/** Counts as a store does, by a clock that the test sets; says how often it was asked. */
+export interface ClockedStore extends Pick<Store, 'count'> {
+  now: number
+  asked: number
+}
+
+export function createClockedStore(now = 1_700_000_000_000): ClockedStore {
+  const clients = new Map<string, Map<number, CountState>>()
+  const stateOf = (key: string, { ms }: CountWindow): CountState => {
+    const state = clients.get(key)?.get(ms)
+    return state && state.endsAt > store.now ? state : { count: 0, endsAt: store.now + ms }
+  }
+  const store: ClockedStore = {
+    now,
+    asked: 0,
+    async count(key, windows) {
+      store.asked++
+      const before = windows.map(window => stateOf(key, window))
+      if (windows.some(({ limit }, at) => before[at]!.count >= limit)) return { counted: false, windows: before }
+      const after = before.map(({ count, endsAt }) => ({ count: count + 1, endsAt }))
+      clients.set(key, new Map(windows.map(({ ms }, at) => [ms, after[at]!])))
+      return { counted: true, windows: after }
+    },
+  }
+  return store
+}

@@ -1,0 +1,64 @@
+import { messageOf, type SvcError, shownPath, svcError } from '@svc/core'
+
+export const lineInvalid = (message: string, usage: string): SvcError =>
+  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
+
+export const storeMissing = (path: string): SvcError =>
+  svcError('STORE_MISSING', 'there is no store yet', {
+    where: shownPath(path),
+    mend: 'see that SVC_HOME and store.path are those of the server',
+  })
+
+export const sameFile = (path: string): SvcError =>
+  svcError('BACKUP_INVALID', 'this is the store itself', { where: shownPath(path), mend: 'name another file' })
+
+export const backupExists = (path: string): SvcError =>
+  svcError('BACKUP_EXISTS', 'there is a file of this name already', {
+    where: shownPath(path),
+    mend: 'name another file, or write over it with --force',
+  })
+
+export const backupFailed = (path: string, reason: string, cause?: unknown): SvcError =>
+  svcError('BACKUP_FAILED', `the backup was not made: ${reason}`, {
+    where: shownPath(path),
+    cause,
+    mend: 'see that its folder is there and writable, and that its disk has room for the whole store',
+  })
+
+export const storeUnreadable = (path: string, reason: string, cause: unknown): SvcError =>
+  svcError('BACKUP_FAILED', `the store cannot be read: ${reason}`, {
+    where: shownPath(path),
+    cause,
+    mend: 'restore an older backup: svc store restore <file>',
+  })
+
+export const backupMissing = (path: string): SvcError =>
+  svcError('BACKUP_INVALID', 'there is no such file', {
+    where: shownPath(path),
+    mend: 'name a file that svc store backup has made',
+  })
+
+export const backupInvalid = (path: string, reason: string): SvcError =>
+  svcError('BACKUP_INVALID', reason, { where: shownPath(path), mend: 'name another file that svc store backup has made' })
+
+export const backupNewer = (path: string, reason: string): SvcError =>
+  svcError('STORE_NEWER', reason, { where: shownPath(path), mend: 'update svc, or name an older backup' })
+
+export const serverRuns = (servers: readonly { readonly pid: number; readonly url: string }[]): SvcError =>
+  svcError('SERVER_RUNS', `a server of this home runs: ${servers.map(({ url, pid }) => `${url} (process ${pid})`).join(', ')}`, {
+    details: { pids: servers.map(({ pid }) => pid) },
+    mend: `end it first (Ctrl-C, or kill ${servers.map(({ pid }) => pid).join(' ')}), restore, and start it again`,
+  })
+
+export const storeInUse = (path: string): SvcError =>
+  svcError('STORE_IN_USE', 'another program has the store open', {
+    where: shownPath(path),
+    mend: 'end it first: a server of another home, a database browser, a backup',
+  })
+
+export const restoreFailed = (path: string, cause: unknown): SvcError =>
+  svcError('RESTORE_FAILED', `nothing was restored: ${messageOf(cause)}`, {
+    where: shownPath(path),
+    cause,
+    mend: 'see that the folder of the store is writable and its disk has room for another store',
+  })

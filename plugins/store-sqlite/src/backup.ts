@@ -1,0 +1,87 @@
+import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { codeOf, messageOf } from '@svc/core'
+import { backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './backup-errors.ts'
+import { openForReading, sync } from './file.ts'
+import { type Findings, inspect } from './inspect.ts'
+import { isThere, identityOf } from './identity.ts'
+import { isTrouble, Refusal, wordsFor } from './trouble.ts'
+
+/** A backup that was made and looked through. */
+export interface Backup {
+  readonly bytes: number
+  readonly findings: Findings
+}
+export interface BackupOptions {
+  /** Whether a file that is there may be written over. */
+  readonly force: boolean
+  readonly signal: AbortSignal
+}
+
+const WAIT_MS = 10_000
+
+/**
+ * Copies a store to a file, for its owner only, while others read and write it: all that was acknowledged before is in the copy, and batches are whole. It gets
+ * its name once it is on the disk and has been looked through. Deleted data are not copied.
+ */
+export async function makeBackup(store: string, file: string, { force, signal }: BackupOptions): Promise<Backup> {
+  checkPlaces(store, file, force)
+  const partial = `${file}.partial-${process.pid}`
+  try {
+    begin(partial, file)
+    copy(store, partial, file)
+    signal.throwIfAborted()
+    const findings = await inspect(partial, signal)
+    if (findings.fault) throw backupFailed(file, findings.fault.reason)
+    finish(partial, file, force)
+    return { bytes: statSync(file).size, findings }
+  } finally {
+    for (const side of ['', '-wal', '-shm', '-journal']) rmSync(partial + side, { force: true })
+  }
+}
+
+function checkPlaces(store: string, file: string, force: boolean): void {
+  const identity = identityOf(store)
+  if (!identity) throw storeMissing(store)
+  if (isThere(identity, file)) throw sameFile(file)
+  if (existsSync(file) && (!force || !statSync(file).isFile())) throw backupExists(file)
+}
+
+function begin(partial: string, file: string): void {
+  try {
+    rmSync(partial, { force: true })
+    closeSync(openSync(partial, 'wx', 0o600))
+  } catch (error) {
+    throw backupFailed(file, messageOf(error), error)
+  }
+}
+
+function copy(store: string, partial: string, file: string): void {
+  try {
+    using db = openForReading(store, WAIT_MS)
+    if (!db) throw storeMissing(store)
+    db.prepare('VACUUM INTO ?').run(partial)
+  } catch (error) {
+    throw copyError(error, store, file)
+  }
+}
+
+/** A full disk is the backup's own trouble, whatever else it is the store's. */
+function copyError(error: unknown, store: string, file: string): unknown {
+  if (error instanceof Refusal) return storeUnreadable(store, String(error.refused.args[0]), error)
+  if (!isTrouble(error)) return error
+  const isTarget = [8, 10, 13, 14].includes(Number((error as { errcode?: number }).errcode) & 0xff)
+  const reason = wordsFor(error, basename(isTarget ? file : store))[0]
+  return isTarget ? backupFailed(file, reason, error) : storeUnreadable(store, reason, error)
+}
+
+function finish(partial: string, file: string, force: boolean): void {
+  try {
+    sync(partial)
+    if (force) renameSync(partial, file)
+    else linkSync(partial, file)
+    sync(dirname(file))
+  } catch (error) {
+    throw codeOf(error) === 'EEXIST' ? backupExists(file) : backupFailed(file, messageOf(error), error)
+  }
+}

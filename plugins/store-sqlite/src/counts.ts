@@ -1,0 +1,111 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Counted, CountWindow } from '@svc/core/contracts'
+import { endOf, hit, type KeptWindow } from '@svc/space/count'
+import type { Answer } from './wire.ts'
+
+/** The counted hits in the file, as the writer changes them inside a transaction. */
+export interface Counts {
+  /** Answers 1 or 0 for counted, then hits and end of each window; `windows` as they travel: milliseconds and limit, one after the other. */
+  count(key: string, windows: readonly number[]): Answer
+  /** Writes what was counted since the transaction began. */
+  flush(): void
+  /** The transaction was taken back: forgets what was counted in it. */
+  drop(): void
+}
+
+/** So many keys are kept; beyond that those whose windows began first are forgotten. */
+export const MOST_COUNTS = 1_000_000
+/** So many keys whose windows are over are looked for with each key that begins anew. */
+const SWEPT = 2
+
+interface Row {
+  readonly id?: number
+  /** The end that the file has. */
+  readonly ends?: number
+  kept: readonly KeptWindow[]
+  changed: boolean
+}
+
+/**
+ * Prepares the statements of one connection. Many hits of one transaction mostly have few keys: each row is read once and written once. A row gets a new, higher
+ * id when its longest window begins anew, so the lowest ids are those that began first.
+ */
+export function createCounts(db: DatabaseSync, most: number): Counts {
+  const s = statements(db)
+  const rows = new Map<string, Row>()
+
+  const load = (key: string): Row => {
+    const found = s.find.get(key)
+    if (!found) return { kept: [], changed: false }
+    const kept = JSON.parse(String(found.windows)) as KeptWindow[]
+    return { id: Number(found.id), ends: Number(found.ends), kept, changed: false }
+  }
+  const rowOf = (key: string) => {
+    let row = rows.get(key)
+    if (!row) rows.set(key, (row = load(key)))
+    return row
+  }
+  /** How many rows more there are now. */
+  const write = (key: string, { id, ends, kept }: Row): number => {
+    const end = endOf(kept)
+    const text = JSON.stringify(kept)
+    if (id !== undefined && end === ends) {
+      s.update.run(text, id)
+      return 0
+    }
+    if (id !== undefined) s.remove.run(id)
+    s.insert.run(key, end, text)
+    return id === undefined ? 1 : 0
+  }
+  const makeRoom = (more: number) => {
+    const swept = Number(s.sweep.run(Date.now(), more * SWEPT).changes)
+    const total = Number(s.total.get(more - swept)!.value)
+    if (total > most) s.total.get(-Number(s.forget.run(total - most).changes))
+  }
+  return {
+    count(key, windows) {
+      const row = rowOf(key)
+      const { counted, kept } = hit(row.kept, windowsOf(windows), Date.now())
+      row.changed ||= kept !== row.kept
+      row.kept = kept
+      return answerOf(counted)
+    },
+    flush() {
+      let more = 0
+      for (const [key, row] of rows) if (row.changed) more += write(key, row)
+      rows.clear()
+      if (more > 0) makeRoom(more)
+    },
+    drop: () => rows.clear(),
+  }
+}
+
+function windowsOf(flat: readonly number[]): CountWindow[] {
+  const windows: CountWindow[] = []
+  for (let at = 0; at < flat.length; at += 2) windows.push({ ms: flat[at]!, limit: flat[at + 1]! })
+  return windows
+}
+
+const answerOf = ({ counted, windows }: Counted): Answer => [
+  counted ? 1 : 0,
+  ...windows.flatMap(({ count, endsAt }) => [count, endsAt]),
+]
+
+/** Windows as they travel. */
+export const flatOf = (windows: readonly CountWindow[]): number[] => windows.flatMap(({ ms, limit }) => [ms, limit])
+
+/** An answer as the contract says it. */
+export function countedOf([counted, ...flat]: Answer): Counted {
+  const states = windowsOf(flat).map(({ ms: count, limit: endsAt }) => ({ count, endsAt }))
+  return { counted: counted === 1, windows: states }
+}
+
+const statements = (db: DatabaseSync) => ({
+  find: db.prepare('SELECT id, ends, windows FROM counts WHERE key = ?'),
+  insert: db.prepare('INSERT INTO counts(key, ends, windows) VALUES (?, ?, ?)'),
+  update: db.prepare('UPDATE counts SET windows = ? WHERE id = ?'),
+  remove: db.prepare('DELETE FROM counts WHERE id = ?'),
+  sweep: db.prepare('DELETE FROM counts WHERE id IN (SELECT id FROM counts WHERE ends <= ? ORDER BY ends LIMIT ?)'),
+  forget: db.prepare('DELETE FROM counts WHERE id IN (SELECT id FROM counts ORDER BY id LIMIT ?)'),
+  total: db.prepare("UPDATE counters SET value = value + ? WHERE name = 'counts' RETURNING value"),
+})

@@ -1,0 +1,50 @@
+import { basename } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import { openForReading } from './file.ts'
+import type { Findings } from './inspect.ts'
+import { Refusal, wordsFor } from './trouble.ts'
+
+// The thread that looks a file through.
+
+const NOTHING = { spaces: [], records: 0, entries: 0 }
+
+function findings(path: string): Findings {
+  try {
+    const db = openForReading(path)
+    if (!db) return fault('STORE_EMPTY', 'there is no store in it')
+    try {
+      return contentOf(db)
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return fault(error.refused.code, reasonOf(error))
+    return fault('STORE_UNAVAILABLE', wordsFor(error, basename(path))[0])
+  }
+}
+
+function reasonOf({ refused: { code, args } }: Refusal): string {
+  return code === 'STORE_NEWER'
+    ? `it was written by a newer program: format ${args[1]}, this one knows ${args[2]}`
+    : String(args[0])
+}
+
+const fault = (code: string, reason: string): Findings => ({ ...NOTHING, fault: { code, reason } })
+
+function contentOf(db: DatabaseSync): Findings {
+  const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0]
+  const found = one('PRAGMA integrity_check(1)')
+  if (found !== 'ok') return fault('STORE_DAMAGED', `it is damaged: ${String(found).split('\n').at(-1)}`)
+  for (const table of ['records', 'entries'])
+    if (one(`SELECT 1 FROM ${table} WHERE NOT json_valid(value) LIMIT 1`))
+      return fault('STORE_DAMAGED', `it is damaged: ${table} has a value that cannot be read`)
+  const spaces = db.prepare('SELECT name, version FROM spaces ORDER BY name').all()
+  return {
+    spaces: spaces.map(({ name, version }) => ({ name: String(name), version: Number(version) })),
+    records: Number(one('SELECT count(*) FROM records')),
+    entries: Number(one('SELECT count(*) FROM entries')),
+  }
+}
+
+parentPort!.postMessage(findings(workerData as string))

@@ -1,0 +1,22 @@
+import { setTimeout } from 'node:timers/promises'
+import { readError } from './errors.ts'
+import { openForWriting } from './file.ts'
+import { isBusy } from './trouble.ts'
+
+const RETRY_MS = 5
+/** Well within the time that a setup has. */
+const LONGEST_MS = 5000
+
+/** Opens the file, writes into it and closes it again, on the calling thread: at the start that is sooner done than the writer's thread is there. Throws STORE_UNAVAILABLE, STORE_NEWER. */
+export async function tryOut(path: string, busyMs: number, signal: AbortSignal): Promise<void> {
+  for (const until = Date.now() + Math.min(busyMs, LONGEST_MS); ; ) {
+    try {
+      using db = openForWriting(path, { mayMake: true })
+      db.exec("BEGIN IMMEDIATE; UPDATE counters SET value = value + 1 WHERE name = 'probe'; COMMIT")
+      return
+    } catch (error) {
+      if (!isBusy(error) || Date.now() >= until) throw readError(error, path)
+    }
+    await setTimeout(RETRY_MS, undefined, { signal })
+  }
+}

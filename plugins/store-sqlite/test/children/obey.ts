@@ -1,0 +1,34 @@
+// A process of its own on the same file, on request without special rights: calls the store as it is told by IPC and tells what came of it.
+import { systemUse } from '@svc/core'
+import type { Space } from '@svc/core/contracts'
+import { createSqliteStore } from '../../src/store.ts'
+
+interface Order {
+  readonly id: number
+  readonly call: 'open' | 'put' | 'get' | 'probe'
+  readonly key?: string
+  readonly value?: string
+}
+
+const NOBODY = 65_534
+const [path, space, rights] = process.argv.slice(2) as [string, string, string]
+const use = systemUse(new AbortController().signal)
+if (rights === 'none' && process.getuid?.() === 0) process.seteuid!(NOBODY)
+const store = createSqliteStore({ path })
+
+const calls = {
+  open: () => store.open(JSON.parse(space) as Space, use),
+  put: ({ key = '', value = '' }: Order) => store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use),
+  get: ({ key = '' }: Order) => store.get('notes', key, use),
+  probe: () => store.probe(use),
+}
+
+process.on('message', async (order: Order) => {
+  try {
+    process.send!({ id: order.id, value: await calls[order.call](order) })
+  } catch (error) {
+    const { code, message, mend } = error as { code: string; message: string; mend: string }
+    process.send!({ id: order.id, error: { code, message, mend } })
+  }
+})
+process.send!({ id: 0 })

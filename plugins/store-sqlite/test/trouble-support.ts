@@ -1,0 +1,73 @@
+import { execFileSync, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import type { SvcError } from '@svc/core'
+import type { Store } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { SPACE, use } from './support.ts'
+
+export const put = (store: Store, key: string, value: string | number) =>
+  store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
+export const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
+  const nothing = Symbol()
+  const error = await work.then(() => nothing).catch((thrown: SvcError) => thrown)
+  if (error === nothing) throw new Error('it did not fail')
+  return error as SvcError
+}
+
+/** Expects an error that a person can act on, and that tells no path. */
+export async function unavailable(work: Promise<unknown>, folder: string, reason: RegExp): Promise<void> {
+  const error = await errorOf(work)
+  expect(error.code, error.stack).to.equal('STORE_UNAVAILABLE')
+  expect(error.message).to.match(reason)
+  expect(error.message).not.to.include(folder)
+  expect(error.mend).to.be.a('string').and.not.include(folder)
+}
+
+/** A small file system of its own, where this machine lets us have one. */
+export function smallDisk(path: string): boolean {
+  mkdirSync(path)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' })
+    return true
+  } catch {
+    process.emitWarning('this machine lets no test mount a small disk: what is about full and read-only disks is skipped')
+    return false
+  }
+}
+
+const CHILDREN = new URL('./children/', import.meta.url)
+const child = (name: string, args: readonly string[]) =>
+  fork(new URL(name, CHILDREN), [...args], { execArgv: ['--conditions=svc-source'] })
+
+/** Another process that holds the file: `alone` so that nobody else can even open it. */
+export async function lock(path: string, mode: 'shared' | 'alone' = 'shared'): Promise<{ free(): Promise<void> } & Disposable> {
+  const locker = child('locker.ts', [path, mode])
+  await once(locker, 'message')
+  return {
+    async free() {
+      locker.send('free')
+      await once(locker, 'message')
+    },
+    [Symbol.dispose]: () => void locker.kill('SIGKILL'),
+  }
+}
+
+/** A process of its own on the file, with this one's rights or without special ones. */
+export async function servant(path: string, rights: 'same' | 'none') {
+  const process = child('obey.ts', [path, JSON.stringify(SPACE), rights])
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  let last = 0
+  await once(process, 'message')
+  process.on('message', ({ id, value, error }: { id: number; value: unknown; error?: Error }) => {
+    if (error) waiting.get(id)?.reject(error)
+    else waiting.get(id)?.resolve(value)
+  })
+  const ask = (call: string, key?: string, value?: string) => {
+    const answer = Promise.withResolvers<unknown>()
+    waiting.set(++last, answer)
+    process.send({ id: last, call, key, value })
+    return answer.promise
+  }
+  return { pid: process.pid!, ask, [Symbol.dispose]: () => void process.kill('SIGKILL') }
+}

@@ -1,0 +1,70 @@
+// Writes THIRD-PARTY-NOTICES: what svc ships or installs of others, and under which licence. `npm run notices`; with --check it only says whether it is current.
+// Plain Node 20. What the lock says and what lies in node_modules: the same on every platform, so packages for one platform are named without their text.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const FILE = join(ROOT, 'THIRD-PARTY-NOTICES')
+const ASSETS = join(ROOT, 'plugins/docs-page/assets')
+const LINE = '-'.repeat(100)
+
+const INTRO = `Third-party notices
+
+svc itself is under the MIT licence (LICENSE). This is what it installs or ships of others, written by \`npm run notices\` from package-lock.json; what only
+developers install is not listed.`
+
+const text = notices()
+if (!process.argv.includes('--check')) writeFileSync(FILE, text)
+else if (!existsSync(FILE) || readFileSync(FILE, 'utf8') !== text) {
+  process.stderr.write('svc: THIRD-PARTY-NOTICES is not current; npm run notices writes it\n')
+  process.exitCode = 1
+}
+
+function notices() {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
+  const all = Object.entries(packages)
+    .filter(([path, entry]) => path.includes('node_modules/') && !entry.link && !entry.dev)
+    .map(([path, entry]) => foreign(path, entry))
+  const rest = [...new Map(all.map(one => [one.title, one])).values()].sort((a, b) => (a.title < b.title ? -1 : 1))
+  const blocks = [...byText(rest)].map(([words, some]) => `${some.map(one => one.title).join('\n')}\n\n${words}`)
+  return `${[INTRO, docsPage(), ...blocks].join(`\n\n${LINE}\n\n`)}\n`
+}
+
+/** Map.groupBy, which Node 20 lacks. */
+function byText(all) {
+  const groups = new Map()
+  for (const one of all) groups.set(one.text, [...(groups.get(one.text) ?? []), one])
+  return groups
+}
+
+function foreign(path, { version, license, os, cpu, optional }) {
+  const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+  const isOfPlatform = Boolean(os ?? cpu ?? optional)
+  const about = isOfPlatform ? {} : JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'))
+  const words = license ?? about.license ?? about.licenses?.map(one => one.type).join(' or ') ?? 'no licence told'
+  const inside = isOfPlatform
+    ? 'A package for one platform, installed there; its licence lies in it.'
+    : licenceIn(join(ROOT, path))
+  return { title: `${name} ${version} (${words})`, text: inside }
+}
+
+function licenceIn(folder) {
+  const files = readdirSync(folder)
+    .filter(name => /^(licen[cs]e|copying|notice)(\.|-|$)/i.test(name))
+    .sort()
+  const texts = files.map(name =>
+    readFileSync(join(folder, name), 'utf8')
+      .replaceAll('\r\n', '\n')
+      .replaceAll(/[ \t]+$/gm, '')
+      .trim()
+  )
+  return texts.join('\n\n') || 'The package has no file with the text of its licence.'
+}
+
+/** The library of the page /docs, which is no package of the lock. */
+function docsPage() {
+  const { name, version, license, bundles } = JSON.parse(readFileSync(join(ASSETS, 'about.json'), 'utf8'))
+  const licence = readFileSync(join(ASSETS, 'LICENSE.api-reference.txt'), 'utf8').trim()
+  return `${name} ${version} (${license}), in plugins/docs-page/assets\n\n${licence}\n\nIts file holds parts of these packages, each under the licence that it has in its own repository:\n${bundles.join(', ')}`
+}

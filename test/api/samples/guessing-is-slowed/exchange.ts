@@ -1,0 +1,21 @@
+import { exact, exchange, from, get, matching, ok, refused } from '../../exchange.ts'
+
+const key = (value: string) => ({ ...get('/api/v1/status'), headers: { 'x-api-key': value } })
+const slowed = {
+  ...refused(429, 'RATE_LIMITED', exact({ limit: 10, window: 60, retry_after: from(1, 60) })),
+  headers: { 'retry-after': matching(/^[1-6]?\d$/) },
+}
+
+export default exchange({
+  rule: 'answers 429 after ten refused credentials a minute from one address; good ones from there still pass',
+  source: 'decisions.md 1, guessing',
+  alone: true,
+  env: { SVC_API_KEY: 'the-key' },
+  config: { server: { auth: { enabled: true } } },
+  steps: [
+    ...Array.from({ length: 10 }, (_, n) => ({ request: key(`guess-${n}`), expect: refused(401, 'AUTHENTICATION_FAILED') })),
+    { request: key('guess-11'), expect: slowed },
+    { request: key('the-key'), expect: ok() },
+    { request: get('/api/v1/status'), expect: refused(401, 'AUTHENTICATION_FAILED') },
+  ],
+})

@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { expect } from 'chai'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { startService } from './support/service.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+const FLAGS =
+  '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage'
+/** There is no internet: whatever is not this machine has no address. */
+const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
+
+/** A page, and all that went wrong on it or was asked of others. */
+async function open(browser: Browser, url: string): Promise<{ page: Page; requests: string[]; faults: string[] }> {
+  const page = await browser.newPage()
+  const requests: string[] = []
+  const faults: string[] = []
+  page.on('request', request => requests.push(request.url()))
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('console', message => message.type() === 'error' && faults.push(message.text()))
+  await page.goto(`${url}/docs`)
+  return { page, requests, faults }
+}
+
+describe('the page /docs in a browser without internet', function () {
+  this.timeout(60_000)
+  let browser: Browser
+
+  before(async function () {
+    if (!existsSync(CHROMIUM)) {
+      process.stderr.write(`    skipped: there is no ${CHROMIUM} (apt-get install chromium)\n`)
+      this.skip()
+    }
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS.split(' '), OFFLINE] })
+  })
+  after(() => browser?.close())
+
+  it('shows every route, tries one out, and asks nobody but its own server', async () => {
+    await using service = await startService()
+    const { page, requests, faults } = await open(browser, service.url)
+    await page.getByRole('heading', { name: 'Agent Service' }).waitFor()
+    const { paths } = (await (await fetch(`${service.url}/openapi.json`)).json()) as { paths: Record<string, { get?: object }> }
+    const menu = page.getByRole('navigation').or(page.getByRole('complementary')).first()
+    for (const one of Object.values(paths).flatMap(methods => Object.values(methods) as { summary: string }[]))
+      await menu.getByText(one.summary, { exact: true }).first().waitFor()
+
+    await menu.getByText('List modes', { exact: true }).click()
+    await page.getByRole('button', { name: /Test Request.*get \/api\/v1\/modes/ }).click()
+    const answer = page.waitForResponse(`${service.url}/api/v1/modes`)
+    await page.getByRole('button', { name: /^Send/ }).first().click()
+    expect((await answer).status()).to.equal(200)
+    await page.getByText('200 OK').first().waitFor()
+    await page.getByText('"Do the work: all tools."').first().waitFor()
+
+    expect(requests.filter(url => !url.startsWith(`${service.url}/`) && !/^(data|blob):/.test(url))).to.deep.equal([])
+    expect(faults).to.deep.equal([])
+  })
+})

@@ -1,0 +1,73 @@
+import { type RunningHost, systemUse } from '@svc/core'
+import { AuthSchemes, Store } from '@svc/core/contracts'
+import { authKit, type AuthSubject, isolated, testHost } from '@svc/core/testing'
+import { createTokens } from '../../plugins/auth-bearer/src/tokens.ts'
+import { AUDIENCE, type Issuer, startIssuer } from '../../plugins/auth-oidc/test/support/issuer.ts'
+
+const KEY = 'the-key-of-the-house'
+const DAY = 86_400_000
+const use = systemUse(new AbortController().signal)
+const plugin = (name: string) => new URL(`../../plugins/${name}/`, import.meta.url)
+
+/** Runs the kit on one scheme of a host that stays up for all its cases. */
+function proved(what: string, start: () => Promise<RunningHost>, subjectOf: (host: RunningHost) => Promise<AuthSubject>) {
+  describe(`${what} in a process of its own, by the auth kit`, () => {
+    let host: RunningHost
+    let subject: AuthSubject
+    before(async () => {
+      host = await start()
+      subject = await subjectOf(host)
+    })
+    after(() => host.close())
+    for (const one of authKit(() => subject)) it(one.title, one.run)
+  })
+}
+
+proved(
+  'auth-api-key',
+  async () => testHost([await isolated(plugin('auth-api-key'), { SVC_API_KEY: KEY })], { strict: false }),
+  async host => ({
+    scheme: host.slot(AuthSchemes).get('api_key')!,
+    good: { header: 'x-api-key', value: KEY, id: 'api-key', scopes: ['*'] },
+    bad: { another: 'another-key' },
+  })
+)
+
+proved(
+  'auth-bearer',
+  async () => testHost([plugin('store-memory'), await isolated(plugin('auth-bearer'))], { strict: false }),
+  async host => {
+    const tokens = createTokens(host.service(Store))
+    await tokens.open(use)
+    const { token } = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: DAY }, use)
+    const old = await tokens.make({ name: 'anna', scopes: ['chat'], ttlMs: -1 }, use)
+    return {
+      scheme: host.slot(AuthSchemes).get('bearer')!,
+      good: { header: 'authorization', value: `Bearer ${token}`, id: 'token:anna', scopes: ['chat'] },
+      bad: { expired: `Bearer ${old.token}` },
+    }
+  }
+)
+
+describe('with a real issuer', () => {
+  let issuer: Issuer
+  before(async () => {
+    issuer = await startIssuer()
+  })
+  after(() => issuer[Symbol.asyncDispose]())
+
+  const start = async () => {
+    const config = { server: { auth: { oidc: { issuer: issuer.url, audience: AUDIENCE } } } }
+    return testHost([await isolated(plugin('auth-oidc'))], { strict: false, config })
+  }
+  proved('auth-oidc', start, async host => ({
+    scheme: host.slot(AuthSchemes).get('oidc')!,
+    good: {
+      header: 'authorization',
+      value: `Bearer ${await issuer.token()}`,
+      id: `${issuer.url}#anna`,
+      scopes: ['chat', 'read'],
+    },
+    bad: { expired: `Bearer ${await issuer.token({ exp: 1 })}`, elsewhere: `Bearer ${await issuer.token({ aud: 'another' })}` },
+  }))
+})

@@ -1,0 +1,130 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemUse } from '@svc/core'
+import { freePort, reachServer, type ReloadResult } from '@svc/core/processes'
+import { expect } from 'chai'
+import { createClient } from './support/client.ts'
+import { startReloadLoad } from './support/reload-load.ts'
+import { newHome, startService } from './support/service.ts'
+
+const use = () => systemUse(AbortSignal.timeout(60_000))
+
+async function reload(home: string): Promise<ReloadResult> {
+  using server = await reachServer(home)
+  return await server.control.reload(use())
+}
+
+const configure = (home: string, value: object) => writeFile(join(home, 'svc.config.json'), JSON.stringify(value))
+const get = (url: string, path: string) => createClient(url, { keepAlive: false }).get(path)
+const post = (url: string, path: string, body: unknown) => createClient(url, { keepAlive: false }).post(path, body)
+const states = ({ workers }: ReloadResult) => workers.map(one => `${one.state} ${one.generation}`)
+
+describe('a reload', () => {
+  let home = ''
+  beforeEach(async () => {
+    home = await newHome()
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+
+  it('fails no request under load, and lets every stream end by itself', async function () {
+    this.timeout(120_000)
+    await using service = await startService({ home, args: ['--workers', '2'] })
+    await service.seen(/"event":"worker_ready"/)
+    const load = startReloadLoad(service.url)
+    for (let round = 1; round <= 4; round++) {
+      await load.more(30)
+      expect((await reload(home)).problems).to.deep.equal([])
+    }
+    await load.more(30)
+    await load.stop()
+    expect(load.failures).to.deep.equal([])
+    expect(load.done.streams).to.be.above(0)
+    expect(service.output()).to.not.match(/"how":"SIG/)
+  })
+
+  it('serves what the configuration says now, with the state of before', async () => {
+    await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
+    await using service = await startService({ home })
+    await post(service.url, '/api/v1/profile/switch', { profile: 'other' })
+    await post(service.url, '/api/v1/mode/switch', { mode: 'plan' })
+    const before = (await get(service.url, '/api/v1/status')).body as { requests_total: number }
+    await configure(home, { chat: { message_limit: 10 } })
+    expect(states(await reload(home)).at(-1)).to.equal('ready 1')
+    expect((await post(service.url, '/api/v1/chat', { message: 'longer than ten' })).status).to.equal(400)
+    expect((await get(service.url, '/api/v1/config/effective')).body).to.include({ profile: 'other', mode: 'plan' })
+    const after = (await get(service.url, '/api/v1/status')).body as { requests_total: number }
+    expect(after.requests_total).to.be.above(before.requests_total)
+  })
+
+  it('with a faulty configuration leaves the old workers serving and tells all faults', async () => {
+    await using service = await startService({ home })
+    await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })
+    const result = await reload(home)
+    expect(result.problems.map(problem => problem.message).join())
+      .to.contain('hots')
+      .and.contain('chatt')
+    expect(states(result)).to.deep.equal(['ready 0'])
+    expect((await get(service.url, '/health')).status).to.equal(200)
+    await configure(home, {})
+    expect((await reload(home)).problems).to.deep.equal([])
+  })
+
+  it('takes up another number of workers, and another port', async () => {
+    const [first, second] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')]
+    await configure(home, { server: { port: first } })
+    await using _service = await startService({ home, ownPort: true })
+    await configure(home, { server: { port: second, workers: 2 } })
+    const { url, workers } = await reload(home)
+    expect(url).to.equal(`http://127.0.0.1:${second}`)
+    expect(workers.filter(one => one.state === 'ready')).to.have.length(2)
+    expect((await get(url, '/health')).status).to.equal(200)
+    using server = await reachServer(home, { port: second })
+    expect(server.info.port).to.equal(second)
+  })
+
+  it('begins at SIGHUP', async () => {
+    await using service = await startService({ home })
+    service.child.kill('SIGHUP')
+    await service.seen(/"event":"reloaded"/)
+    expect((await get(service.url, '/health')).status).to.equal(200)
+  })
+
+  it('begins by itself with --watch when configuration, profiles or a linked plugin change', async function () {
+    this.timeout(60_000)
+    const folder = join(home, 'linked')
+    const plugin = (text: string) =>
+      writeFile(
+        join(folder, 'index.mjs'),
+        `export default { requires: {}, optional: {}, setup(scope) { scope.add(${ROUTES}, 'x', { method: 'GET', path: '/x', summary: 'X', handle: async () => ({ text: '${text}' }) }) } }\n`
+      )
+    await mkdir(folder)
+    await plugin('one')
+    await writeFile(
+      join(folder, 'package.json'),
+      JSON.stringify({
+        name: 'linked',
+        version: '1.0.0',
+        type: 'module',
+        main: 'index.mjs',
+        svc: { api: 1, kind: 'surface', contributes: { routes: ['*'] } },
+      })
+    )
+    await configure(home, { plugins: ['./linked'] })
+    await using service = await startService({ home, args: ['--watch'] })
+    const x = async () => (await get(service.url, '/x')).text
+    expect(await x()).to.equal('one')
+    await plugin('two')
+    await service.seen(/"event":"reloaded"/, 1)
+    expect(await x()).to.equal('two')
+    await configure(home, { plugins: ['./linked'], chat: { message_limit: 'x' } })
+    await service.seen(/"event":"reload_failed"/, 1)
+    expect(await x()).to.equal('two')
+    await configure(home, { plugins: ['./linked'], chat: { message_limit: 5 } })
+    await service.seen(/"event":"reloaded"/, 2)
+    await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, new: {} }\n')
+    await service.seen(/"event":"reloaded"/, 3)
+    expect((await get(service.url, '/api/v1/config/effective')).body).to.deep.include({ profiles: ['default', 'new'] })
+  })
+})
+
+const ROUTES = `{ what: 'slot', local: false, name: 'routes', api: 1, methods: { handle: 'call', stream: 'stream' }, changed: { id: 'routes.changed', kind: 'series' } }`

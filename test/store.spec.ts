@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
+import { newHome, post, startService } from './support/service.ts'
+
+const MAIN = fileURLToPath(new URL('../cli/src/main.ts', import.meta.url))
+
+/** Runs `svc` to its end. */
+async function svc(home: string, ...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, ...args], {
+    env: { PATH: process.env.PATH, SVC_HOME: home },
+    cwd: home,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return { code: code as number | null, out, err }
+}
+
+/** What has been acknowledged up to now; what is sent later may be there, too. */
+const acknowledgedNow = ({ known, sent, acknowledged }: Ledger): Ledger => ({
+  known: new Map([...known].map(([name, { id, acknowledged: turns }]) => [name, { id, acknowledged: [...turns] }])),
+  sent,
+  acknowledged,
+})
+
+describe('the store of a running server', () => {
+  let home = ''
+  beforeEach(async () => {
+    home = await newHome()
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+
+  it('is backed up under load with every turn acknowledged before, and restored for the next server', async function () {
+    this.timeout(120_000)
+    const file = join(home, 'backup.db')
+    const ledger = newLedger()
+    let then: Ledger
+    {
+      const service = await startService({ home, env, args: ['--workers', '2'] })
+      const load = startLoad(service.url, ledger, { clients: 6, seed: 1 })
+      await load.reached(60)
+      then = acknowledgedNow(ledger)
+      const { code, out, err } = await svc(home, 'store', 'backup', file, '--json')
+      expect(code, err).to.equal(0)
+      expect(JSON.parse(out)).to.include({ file, store: join(home, 'svc.db') })
+      expect((await stat(file)).mode & 0o777).to.equal(0o600)
+      const refused = await svc(home, 'store', 'restore', file)
+      expect(refused.code).to.equal(1)
+      expect(refused.err)
+        .to.match(/^SERVER_RUNS/)
+        .and.contain(service.url)
+      await load.reached(90)
+      await service.kill()
+      await load.broken()
+    }
+    const restored = await svc(home, 'store', 'restore', file, '--json')
+    expect(restored.code, restored.err).to.equal(0)
+    expect((await readdir(home)).filter(name => name.startsWith('svc.db.bak-'))).to.have.length(1)
+    await using service = await startService({ home, env })
+    expect(await auditLedger(service.url, then)).to.deep.equal([])
+    expect(then.acknowledged).to.be.at.least(60)
+  })
+
+  it('is not written over without --force, and says so as the command line does', async () => {
+    await using service = await startService({ home })
+    await post(`${service.url}/api/v1/chat`, { message: 'hello' })
+    expect(await svc(home, 'store', 'backup', 'b.db')).to.include({ code: 0 })
+    const again = await svc(home, 'store', 'backup', 'b.db')
+    expect(again.code).to.equal(1)
+    expect(again.err)
+      .to.match(/^BACKUP_EXISTS/)
+      .and.contain('--force')
+    expect(await svc(home, 'store', 'backup', 'b.db', '--force')).to.include({ code: 0 })
+    const wrong = await svc(home, 'store', 'backup')
+    expect(wrong.code).to.equal(2)
+    expect(wrong.err).to.match(/^COMMAND_LINE_INVALID/)
+    const help = await svc(home, 'store', 'restore', '--help')
+    expect(help.out).to.contain('EXAMPLES').and.contain('svc store restore ./svc-backup.db')
+  })
+
+  it('taken away is 503 and shown in /health without any path; back in its place the next request works', async () => {
+    await using service = await startService({ home })
+    const chat = (message: string) => post(`${service.url}/api/v1/chat`, { message })
+    expect((await chat('one')).status).to.equal(200)
+    await rename(join(home, 'svc.db'), join(home, 'away.db'))
+    const refused = await chat('two')
+    expect([refused.status, refused.body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
+    const health = await fetch(`${service.url}/health`)
+    expect(health.status).to.equal(503)
+    const told = await health.text()
+    for (const said of [told, JSON.stringify(refused.body)]) expect(said).to.not.contain(home)
+    expect(told).to.contain('unhealthy')
+    await rename(join(home, 'away.db'), join(home, 'svc.db'))
+    expect((await chat('three')).status).to.equal(200)
+    expect((await fetch(`${service.url}/health`)).status).to.equal(200)
+  })
+
+  it('in trouble fails the start with code, what, where and mend', async () => {
+    await startService({ home }).then(service => service.stop())
+    await rename(join(home, 'svc.db'), join(home, 'away.db'))
+    await rename(join(home, 'profiles.yaml'), join(home, 'svc.db'))
+    const { code, err } = await svc(home, 'serve', '--port', '0')
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/svc\.db is no database {3}\(.*svc\.db\)/)
+      .and.contain('svc store restore <backup>')
+  })
+})

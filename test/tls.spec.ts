@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { makeCertificate, writeCertificate } from '../plugins/http/test/support/certificate.ts'
+import { startService } from './support/service.ts'
+
+describe('svc serve with TLS', () => {
+  let folder = ''
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-tls-'))
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  it('takes --ssl-cert and --ssl-key, says https, and takes up a new certificate while it runs', async () => {
+    const made = makeCertificate()
+    const { cert, key } = await writeCertificate(folder, made)
+    await using service = await startService({ args: ['--ssl-cert', cert, '--ssl-key', key] })
+    expect(service.url).to.match(/^https:/)
+    expect(await healthOf(service.url, made.cert)).to.equal('healthy')
+    const next = makeCertificate()
+    await writeCertificate(folder, next)
+    await service.seen(/a new certificate is in use/)
+    expect(await healthOf(service.url, next.cert)).to.equal('healthy')
+  })
+
+  it('ends with what is wrong and the mend where the key is protected', async () => {
+    const made = makeCertificate()
+    const { cert, key } = await writeCertificate(folder, { ...made, key: made.locked })
+    const failed = await startService({ args: ['--ssl-cert', cert, '--ssl-key', key] }).catch(String)
+    expect(failed).to.include('protected by a password').and.include('openssl pkey')
+  })
+
+  it('ends with the mend where one of the two is missing', async () => {
+    const { cert } = await writeCertificate(folder, makeCertificate())
+    const failed = await startService({ args: ['--ssl-cert', cert] }).catch(String)
+    expect(failed).to.include('server.ssl.key is missing').and.include('--ssl-key')
+  })
+})
+
+function healthOf(url: string, ca: string): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  request(`${url}/health`, { ca, agent: false }, response => {
+    let text = ''
+    response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    response.on('end', () => resolve((JSON.parse(text) as { status: string }).status))
+  })
+    .on('error', reject)
+    .end()
+  return promise
+}

@@ -1,0 +1,131 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { runSvc } from './support/command.ts'
+import { newHome, type Service, startService } from './support/service.ts'
+
+const ENV = { SVC_API_KEY: 'the-key-of-the-house', SVC_SERVER__AUTH__ENABLED: 'true' }
+const TOKEN = /^svc_[A-Za-z0-9_-]{43}\n$/
+
+describe('svc tokens', () => {
+  let home: string
+  beforeEach(async () => {
+    home = await newHome()
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+
+  const svc = (...args: string[]) => runSvc(args, { home })
+  const create = async (...args: string[]) => (await svc('tokens', 'create', ...args)).out.trim()
+  const status = async ({ url }: Service, token: string) =>
+    (await fetch(`${url}/api/v1/status`, { headers: { authorization: `Bearer ${token}` } })).status
+
+  it('gives a running server a token that works at once', async () => {
+    await using service = await startService({ home, env: ENV })
+    const token = await create('--name', 'anna')
+    expect(await status(service, token)).to.equal(200)
+    expect(await status(service, `${token.slice(0, -4)}AAAA`)).to.equal(401)
+  })
+
+  it('revokes on every server of the home before the command ends, though the token was in use', async () => {
+    await using one = await startService({ home, env: ENV, args: ['--workers', '2'] })
+    await using two = await startService({ home, env: ENV })
+    const token = await create('--name', 'anna')
+    let ended = false
+    /** The first answer that is not 200, and how many were before; one that is still 200 after the end counts too. */
+    const lastsOn = async (service: Service) => {
+      for (let taken = 0; ; taken++) {
+        const isLast = ended
+        const answer = await status(service, token)
+        if (answer !== 200 || isLast) return { answer, wasInUse: taken > 0 }
+      }
+    }
+    const using = Promise.all([one, two].map(lastsOn))
+    const { code, out } = await svc('tokens', 'revoke', 'anna')
+    ended = true
+    expect(await using).to.deep.equal([one, two].map(() => ({ answer: 401, wasInUse: true })))
+    expect(code).to.equal(0)
+    expect(out).to.match(/^revoked tok_[0-9a-f]{12} \(anna\)\n$/)
+  })
+
+  it('holds a token to its scopes', async () => {
+    await using service = await startService({ home, env: ENV })
+    const token = await create('--scope', 'chat')
+    expect(await status(service, token)).to.equal(403)
+  })
+
+  it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async () => {
+    const { code, out, err } = await svc('tokens', 'create', '--name', 'anna', '--scope', 'read,chat', '--ttl', '12h')
+    expect(code).to.equal(0)
+    expect(out).to.match(TOKEN)
+    expect(err).to.match(/tok_[0-9a-f]{12} \(anna\): chat read, until \d{4}-.*shown this once/)
+    const { out: json } = await svc('tokens', 'create', '--json')
+    expect(JSON.parse(json)).to.have.all.keys('token', 'id', 'name', 'scopes', 'created', 'expires')
+  })
+
+  it('lists what was given out, and no token', async () => {
+    const token = await create('--name', 'anna')
+    const { out } = await svc('tokens', 'list')
+    expect(out).to.contain('anna').and.contain('chat read workflows tools').and.contain('never')
+    expect(out).to.not.contain(token.slice(4, 20))
+    const { out: json } = await svc('tokens', 'list', '--json')
+    const { tokens } = JSON.parse(json) as { tokens: Record<string, string>[] }
+    expect(tokens.map(one => one.name)).to.deep.equal(['anna'])
+    const days = (Date.parse(tokens[0]!.expires!) - Date.parse(tokens[0]!.created!)) / 86_400_000
+    expect(days).to.equal(30)
+  })
+
+  for (const [what, args, words] of [
+    ['a scope that is none', ['create', '--scope', 'root'], /"root"/],
+    ['a ttl of another form', ['create', '--ttl', '1 month'], /--ttl/],
+    ['a ttl of nothing', ['create', '--ttl', '0d'], /--ttl/],
+    ['an endless ttl', ['create', '--ttl', '999999d'], /--ttl/],
+    ['a name of strange characters', ['create', '--name', 'a b'], /name/],
+    ['an option that is none', ['list', '--all'], /--all/],
+    ['no name to revoke', ['revoke'], /one name or id/],
+    ['a name that nobody has', ['revoke', 'eve'], /no token "eve"/],
+  ] as const)
+    it(`refuses ${what}`, async () => {
+      const { code, out, err } = await svc('tokens', ...args)
+      expect(code).to.not.equal(0)
+      expect(out).to.equal('')
+      expect(err).to.match(words)
+    })
+
+  it('does not repeat a token that somebody gives in place of its name', async () => {
+    const token = await create()
+    const { code, err } = await svc('tokens', 'revoke', token)
+    expect(code).to.equal(1)
+    expect(err).to.contain('TOKEN_UNKNOWN').and.not.contain(token.slice(4))
+  })
+
+  it('refuses to make a token that no server would ever see', async () => {
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: ['@svc/plugin-store-memory', { use: '@svc/plugin-store-sqlite', enabled: false }] })
+    )
+    const { code, err } = await svc('tokens', 'create')
+    expect(code).to.equal(1)
+    expect(err).to.contain('STORE_FORGETS')
+  })
+
+  it('leaves nothing of a token in the log', async () => {
+    await using service = await startService({ home, env: ENV, args: ['--debug'] })
+    const token = await create()
+    await status(service, token)
+    await status(service, `${token}x`)
+    expect(await service.stop()).to.equal(0)
+    expect(service.output()).to.not.contain(token.slice(4, 24)).and.not.contain(ENV.SVC_API_KEY)
+  })
+})
+
+describe('authentication that is switched on', () => {
+  it('fails the start without a key, and says what to do', async () => {
+    const home = await newHome()
+    const failed = await startService({ home, env: { SVC_SERVER__AUTH__ENABLED: 'true' } }).then(
+      () => expect.fail('it started'),
+      (error: Error) => error.message
+    )
+    expect(failed).to.contain('API_KEY_MISSING').and.contain('SVC_API_KEY').and.contain('@svc/plugin-auth-api-key')
+    await rm(home, { recursive: true, force: true })
+  })
+})
