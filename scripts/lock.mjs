@@ -22,7 +22,7 @@ function missing(path, parent) {
   return Object.entries(parent.optionalDependencies ?? {})
     .filter(([name, version]) => /^\d+\.\d+\.\d+/.test(version) && !isThere(path, name))
     .map(([name, version]) => ({ name, entry: platformEntry(name, version, parent) }))
-    .filter(({ entry }) => entry.os)
+    .filter(({ entry }) => entry.os ?? entry.cpu)
 }
 
 /** As Node looks for a package: beside its parent, then in each folder above. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 
 /** The end of one answer, as its connection saw it. */
@@ -26,6 +27,15 @@ export function connect(port: number): Promise<Connection> {
       resolve(connectionOver(socket))
     })
   })
+}
+
+/** Asks, and leaves with the first that comes of the answer. */
+export async function leaveEarly(port: number, request: Buffer): Promise<void> {
+  const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
+  socket.write(request)
+  const [chunk] = (await once(socket, 'data')) as [Buffer]
+  if (!chunk.toString('latin1', 0, 12).endsWith('200')) throw new Error(`no stream: ${chunk.toString('latin1', 0, 500)}`)
+  socket.destroy()
 }
 
 function connectionOver(socket: Socket): Connection {

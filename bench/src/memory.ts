@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { chatLoad } from './chat-load.ts'
-import { connect } from './client.ts'
+import { connect, leaveEarly, requestFor } from './client.ts'
 import { middle, run } from './load.ts'
 import type { Options } from './options.ts'
 import { freePort, type Program, residentOf } from './processes.ts'
@@ -15,6 +15,8 @@ const SETTLE_MS = 4_000
 const CHATS = 1_000
 const MANY = 200_000
 const WARM = 50_000
+const STREAMS = 1_000
+const AT_ONCE = 20
 /** With room to spare V8 collects late, and what it has not collected looks like a leak. */
 const SMALL_HEAP = '--max-old-space-size=96'
 
@@ -37,6 +39,7 @@ export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> 
     ratio: middle(after) / koaMiB,
   }
   yield await growth(svc)
+  yield await leaving(svc)
 }
 
 async function idle(program: (port: number) => Program, then?: (server: Server) => Promise<void>): Promise<number> {
@@ -81,6 +84,35 @@ async function growth(svc: readonly string[]): Promise<Figure> {
     value,
     unit: 'MiB',
     anchor: `after ${WARM.toLocaleString('en')}`,
+    anchorValue,
+    ratio: value / anchorValue,
+    better: 'less',
+    must: 1.1,
+  }
+}
+
+/** Memory after streams whose readers leave in the middle, over memory after as many before them. */
+async function leaving(svc: readonly string[]): Promise<Figure> {
+  using folder = scratch()
+  const port = await freePort()
+  const program = svcServe(svc, port, folder.path, { ...IN_MEMORY, store: { max_records: 1_000 } })
+  await using server = await start({ ...program, env: { ...program.env, NODE_OPTIONS: SMALL_HEAP } }, port)
+  const request = requestFor('POST', '/api/v1/chat/stream', { message: `/pace 20\n${'word '.repeat(500)}` })
+  const batch = async (): Promise<number> => {
+    for (let left = 0; left < STREAMS; left += AT_ONCE)
+      await Promise.all(Array.from({ length: AT_ONCE }, () => leaveEarly(port, request)))
+    await wait(SETTLE_MS)
+    return residentOf(server.pids.at(-1)!)
+  }
+  const anchorValue = await batch()
+  const value = await batch()
+  const times = STREAMS.toLocaleString('en')
+  return {
+    bench: 'memory',
+    what: `memory after ${times} more aborted streams`,
+    value,
+    unit: 'MiB',
+    anchor: `after ${times}`,
     anchorValue,
     ratio: value / anchorValue,
     better: 'less',

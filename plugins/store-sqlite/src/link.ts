@@ -19,7 +19,7 @@ import {
 export interface Link {
   /** Hands a job over; what is handed over in one turn of the loop travels together. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
-  /** Every later writer knows this space from the start. */
+  /** Has the writer, and every later one, know this space. */
   remember(space: Space): void
   /** Answers everybody, calls `then`, closes the file and ends the thread. */
   close(then: () => void): Promise<void>
@@ -34,10 +34,12 @@ export interface LinkOptions extends Omit<WriterData, 'spaces'> {
 }
 
 const MAX_PENDING = 50_000
+/** A server that starts has better things to do than to start a thread; the first write shall not wait for it either. */
+const WARM_MS = 500
 // Works from the source (.ts) and from the built package (.js).
 const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** Starts the writer's thread; starts it again when it has died. */
+/** Starts the writer's thread, with the first write or a little later; starts it again when it has died. */
 export function createLink(options: LinkOptions): Link {
   const { path, busyMs, mostCounts } = options
   const spaces = new Map<string, Space>()
@@ -77,20 +79,28 @@ export function createLink(options: LinkOptions): Link {
     worker.ref()
     worker.postMessage(words satisfies ToWriter)
   }
-  worker = start()
-  worker.unref()
+  const warm = setTimeout(() => {
+    worker ??= start()
+    rest()
+  }, WARM_MS).unref()
+  const send: Link['send'] = async (job, signal) => {
+    signal?.throwIfAborted()
+    if (closing) throw storeClosed()
+    if (pending.size >= MAX_PENDING) throw tooManyWrites()
+    const { id, promise } = pending.add(signal)
+    if (outbox.push([id, job]) === 1) setImmediate(flush)
+    return promise
+  }
   return {
-    async send(job, signal) {
-      signal?.throwIfAborted()
-      if (closing) throw storeClosed()
-      if (pending.size >= MAX_PENDING) throw tooManyWrites()
-      const { id, promise } = pending.add(signal)
-      if (outbox.push([id, job]) === 1) setImmediate(flush)
-      return promise
+    send,
+    remember(space) {
+      spaces.set(space.name, space)
+      // Should it fail to take note, the next write fails for the same reason.
+      if (worker) send(['open', JSON.stringify(space)]).catch(() => {})
     },
-    remember: space => void spaces.set(space.name, space),
     async close(then) {
       closing = true
+      clearTimeout(warm)
       await pending.allSettled()
       then()
       await endOf(worker)

@@ -105,14 +105,13 @@ async function declare(space: Space, reader: Reader, link: Link): Promise<number
   const stored = await reader.catalog()
   const version = stored?.spaces.get(space.name) ?? 0
   if (version > space.version) throw storeNewer(`the space "${space.name}"`, version, space.version)
-  link.remember(space)
-  const opened = link.send(['open', JSON.stringify(space)])
   if (stored && isDeclared(stored, space)) {
-    // The writer only takes note; should it fail, the next write fails for the same reason.
-    opened.catch(() => {})
+    link.remember(space)
     return version
   }
-  const [before] = await opened
+  const [before] = await link.send(['open', JSON.stringify(space)])
+  // after its answer: a writer that starts declares what is remembered, and would answer that it is there already
+  link.remember(space)
   await reader.catalog()
   return before!
 }
