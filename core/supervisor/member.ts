@@ -3,7 +3,7 @@ import { type Channel, openChannel } from '../processes/channel.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import type { SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
-import { closeHandoffs } from './handoffs.ts'
+import type { Handoffs } from './handoffs.ts'
 import { type DrainWish, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
@@ -39,6 +39,9 @@ export interface AnyMember {
   timer: NodeJS.Timeout | undefined
 }
 
+/** What a worker may need to end once its requests have ended, before it is killed. */
+const CLOSE_MS = 15_000
+
 export interface ForkOptions {
   readonly exec: string
   readonly args?: readonly string[]
@@ -51,14 +54,19 @@ export interface ForkOptions {
  * than 26; on one shared socket (SCHED_NONE) 22 one at a time, and 7 and 0 when all came at once; with a socket each (SO_REUSEPORT) 22, and a socket that
  * closes drops what waits in it. It costs 0.1 ms of CPU a connection, none a request, and the same with one worker as with many; a shared socket wakes them all.
  */
-export function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv | undefined, generation: number): Member<R> {
+export function forkMember<R>(
+  options: ForkOptions,
+  more: NodeJS.ProcessEnv | undefined,
+  generation: number,
+  handoffs: Handoffs
+): Member<R> {
   const { exec, args = [], execArgv = [], env } = options
   cluster.schedulingPolicy = cluster.SCHED_RR
   cluster.setupPrimary({ exec, args: [...args], execArgv: [...execArgv], serialization: 'advanced' })
   const worker = cluster.fork({ ...env, ...more })
   // Node would end this process for an error that nobody hears.
   worker.on('error', () => {})
-  closeHandoffs(worker)
+  handoffs.watch(worker)
   const channel = openChannel(ipcTransport(worker.process), { name: `worker ${worker.process.pid}`, self: 'supervisor' })
   const up = Promise.withResolvers<R>()
   // Whoever waits for it hears of it; for the others there are events.
@@ -91,6 +99,14 @@ export async function drainMember(member: AnyMember, wish: DrainWish, killMs: nu
   const use = systemUse(channel.signal)
   const asked = control.drain(wish, use).catch(() => killMember(member))
   await asked.then(() => control.beat(use)).catch(() => {})
+}
+
+/** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
+export async function retire(member: AnyMember, limitMs: number): Promise<void> {
+  if (member.state === 'draining') return
+  if (member.state === 'ready') return drainMember(member, { successor: true, limitMs }, limitMs + CLOSE_MS)
+  member.state = 'draining'
+  killMember(member)
 }
 
 export const killMember = ({ worker }: AnyMember): void => void worker.process.kill('SIGKILL')

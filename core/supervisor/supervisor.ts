@@ -5,7 +5,8 @@ import { createDeaths, STABLE_MS } from './deaths.ts'
 import { crashLoop, notRunning, workerEnded, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
-import { type AnyMember, drainMember, forkMember, infoOf, killMember, type Member } from './member.ts'
+import { createHandoffs } from './handoffs.ts'
+import { type AnyMember, drainMember, forkMember, infoOf, killMember, type Member, retire } from './member.ts'
 import { Desk } from './peer-desk.ts'
 import { Supervision } from './worker-link.ts'
 
@@ -13,8 +14,6 @@ const START_MS = 120_000
 const LIMIT_MS = 30_000
 const HANG_MS = 10_000
 const FAILED_EXIT_MS = 2_000
-/** What a worker may need to end once its requests have ended, before it is killed. */
-const CLOSE_MS = 15_000
 /** So many generations may drain when the next one is begun; one more drains when it is ready. */
 const DRAINING = 1
 
@@ -27,6 +26,7 @@ class Crew<R> implements Supervisor<R> {
   readonly #options: SupervisorOptions<R>
   readonly #members = new Set<Member<R>>()
   readonly #desk = new Desk()
+  readonly #handoffs = createHandoffs()
   readonly #judge = createDeaths()
   readonly #started = Promise.withResolvers<R>()
   readonly #gaveUp = Promise.withResolvers<SvcError>()
@@ -72,7 +72,8 @@ class Crew<R> implements Supervisor<R> {
     const limitMs = this.#settings.drainLimitMs ?? LIMIT_MS
     this.#state = { state: 'stopping' }
     if (this.#members.size === 0) this.#finish()
-    for (const member of this.#members) void drainMember(member, { successor: false }, limitMs)
+    const drained = [...this.#members].map(member => drainMember(member, { successor: false }, limitMs))
+    void Promise.all(drained).then(() => this.#handoffs.closeRefused())
     return this.#gone.promise
   }
 
@@ -115,7 +116,7 @@ class Crew<R> implements Supervisor<R> {
   }
 
   #bringUp(generation: number): Member<R> {
-    const member = forkMember<R>(this.#options, this.#settings.env, generation)
+    const member = forkMember<R>(this.#options, this.#settings.env, generation, this.#handoffs)
     this.#members.add(member)
     member.channel.offer('supervision', Supervision, {
       ready: async report => this.#onReady(member, report as R),
@@ -239,11 +240,3 @@ class Crew<R> implements Supervisor<R> {
 /** Whether a worker of this generation that is gone must be replaced. */
 const isMissed = ({ state, trial, generation }: AnyMember, current: number) =>
   state !== 'draining' && !trial && generation === current
-
-/** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
-async function retire(member: AnyMember, limitMs: number): Promise<void> {
-  if (member.state === 'draining') return
-  if (member.state === 'ready') return drainMember(member, { successor: true, limitMs }, limitMs + CLOSE_MS)
-  member.state = 'draining'
-  killMember(member)
-}

@@ -51,9 +51,7 @@ export function createLink(options: LinkOptions): Link {
   let closing = false
 
   // Its thread keeps the process alive only while somebody waits for it.
-  const rest = () => {
-    if (pending.size === 0) worker?.unref()
-  }
+  const rest = (writer = worker) => pending.size === 0 && writer?.unref()
   const receive = ({ done, refused, watched, generation }: FromWriter) => {
     if (generation > seen && seen > 0) options.reopened()
     seen = Math.max(seen, generation)
@@ -79,10 +77,7 @@ export function createLink(options: LinkOptions): Link {
     worker.ref()
     worker.postMessage(words satisfies ToWriter)
   }
-  const warm = setTimeout(() => {
-    worker ??= start()
-    rest()
-  }, WARM_MS).unref()
+  const warm = setTimeout(() => rest((worker ??= start())), WARM_MS).unref()
   const send: Link['send'] = async (job, signal) => {
     signal?.throwIfAborted()
     if (closing) throw storeClosed()
