@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
@@ -18,6 +19,8 @@ async function startTwo(options: ServiceOptions = {}): Promise<Service> {
   await service.seen(/"event":"worker_ready"/)
   return service
 }
+
+const use = () => systemUse(AbortSignal.timeout(30_000))
 
 const workersOf = async (home: string): Promise<number[]> => {
   using server = await reachServer(home)
@@ -104,6 +107,30 @@ describe('workers of one server', () => {
     expect(await metric(service.url, 'process_cpu_seconds_total')).to.be.above(0)
   })
 
+  it('sum up what each provider was asked, through a death and a reload', async () => {
+    await using service = await startTwo({ home })
+    const asked = async () => {
+      const { providers } = (await get(service.url, '/api/v1/status')).body as { providers: { local: { requests: number } } }
+      return providers.local.requests
+    }
+    const seen = () => Promise.all(EACH.map(asked))
+    const chat = async (times: number) => {
+      for (let i = 0; i < times; i++) await post(service.url, '/api/v1/chat', { message: 'hello' })
+    }
+    await chat(7)
+    expect(await seen()).to.deep.equal(EACH.map(() => 7))
+    const [oldest] = await workersOf(home)
+    process.kill(oldest!, 'SIGKILL')
+    await service.seen(/"event":"worker_ready"/, 2)
+    expect(await seen()).to.deep.equal(EACH.map(() => 7))
+    await chat(4)
+    using server = await reachServer(home)
+    expect((await server.control.reload(use())).problems).to.deep.equal([])
+    expect(await seen()).to.deep.equal(EACH.map(() => 11))
+    await chat(2)
+    expect(await seen()).to.deep.equal(EACH.map(() => 13))
+  })
+
   it('lose no count and no request with one that is killed', async () => {
     await using service = await startTwo({ home })
     const ready = (times: number) => service.seen(/"event":"worker_ready"/, times)
@@ -137,6 +164,23 @@ describe('workers of one server', () => {
     await ready
     const next = await post(service.url, '/api/v1/chat', { message: 'three', conversation_id })
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
+  })
+
+  it('delete a conversation that one of them is just making, whichever is asked', async () => {
+    await using service = await startTwo({ home, env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    for (const round of EACH) {
+      const client = createClient(service.url, { keepAlive: false })
+      const body = { message: '/pace 40\none two three four five six seven eight nine ten eleven twelve' }
+      const making = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', body })
+      const [start] = await making.until('start')
+      const path = `/api/v1/conversations/${(start!.data as { conversation_id: string }).conversation_id}`
+      // one more connection between the two, so that over the rounds it is now this worker and now the other
+      if (round % 2 === 0) await get(service.url, '/pid')
+      const other = createClient(service.url, { keepAlive: false })
+      expect((await other.send({ method: 'DELETE', path })).status).to.equal(204)
+      expect((await making.rest()).events.at(-1)?.data).to.include({ status: 'failed' })
+      for (const _ of [1, 2]) expect((await other.get(path)).status).to.equal(404)
+    }
   })
 
   it('are replaced when they hang, and what waits for them is cut off; the others serve on', async () => {

@@ -1,4 +1,5 @@
-import { basename } from 'node:path'
+import { homedir } from 'node:os'
+import { basename, join, relative, sep } from 'node:path'
 import { styleText } from 'node:util'
 import type { ReloadResult, SupervisorEvent, WorkerInfo } from '@svc/core/processes'
 import { milliseconds, table } from './text.ts'
@@ -81,8 +82,10 @@ function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStrea
     plugin.state === 'failed' ? `failed: ${plugin.error?.message ?? ''}` : milliseconds(plugin.setupMs),
   ])
   const from = sources.length > 0 ? sources.map(source => basename(source)).join(', ') : 'defaults'
-  return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${home}; Ctrl-C ends it`
+  return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${shownHome(home)}; Ctrl-C ends it`
 }
+
+const shownHome = (home: string) => (home.startsWith(homedir() + sep) ? join('~', relative(homedir(), home)) : home)
 
 const readyFacts = ({ address, host, sources }: WorkerReport, home: string) => ({
   url: address?.url ?? null,

@@ -71,7 +71,7 @@ const LOOPBACK = '127.0.0.1'
 
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link.peers, serverId) }
+  const workers = { name: 'workers', use: workersPlugin(link.peers, serverId, workersIn(config)) }
   return startHost({
     ...hostOptions(config, home),
     plugins: [...config.plugins, workers],
@@ -100,7 +100,7 @@ async function reportOf(host: RunningHost, config: Config, { home, options }: Wo
   const turnMs = number('chat', 'queue_timeout_ms', 30_000) + number('chat', 'timeout_ms', 120_000)
   return {
     address: await addressOf(host),
-    workers: number('server', 'workers', 1),
+    workers: workersIn(config),
     drainLimitMs: number('server', 'shutdown_timeout', 30) * 1000 + CLOSE_MS,
     swapLimitMs: Math.max(turnMs, number('chat', 'tool_timeout_ms', 60_000)),
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
@@ -109,6 +109,8 @@ async function reportOf(host: RunningHost, config: Config, { home, options }: Wo
     host: host.report(),
   }
 }
+
+const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)
 
 async function watched(config: Config, home: string): Promise<string[]> {
   const { placesOf } = await import('./watch-places.ts')

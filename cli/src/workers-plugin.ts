@@ -1,15 +1,17 @@
-import { definePlugin, Host, type Use } from '@svc/core'
+import { definePlugin, Host, type Use, within } from '@svc/core'
 import { type Figures, Peers, type PeerMessage, Store } from '@svc/core/contracts'
 import type { PeerLine } from '@svc/core/processes'
+import { memoryNotShared } from './errors.ts'
 
 /** Before the http plugin listens: who serves has taken all news. */
 const BEFORE_SERVING = 900
 /** After the http plugin has drained: these figures are the last. */
 const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
+const PROBE_MS = 5_000
 
 /** The service `Peers` of a worker of `svc serve`, over its line to the supervisor. */
-export const workersPlugin = (line: PeerLine, serverId: string) =>
+export const workersPlugin = (line: PeerLine, serverId: string, workers: number) =>
   definePlugin({
     optional: { store: Store },
     provides: Peers,
@@ -30,7 +32,12 @@ export const workersPlugin = (line: PeerLine, serverId: string) =>
             await hooks.gone({ holder }, use)
           },
         })
-      scope.tap(Host.hooks.ready, () => join().then(() => undefined), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
+      const ready = async (use: Use) => {
+        if (workers > 1 && store) await checkShared(store, workers, use)
+        await join()
+        return undefined
+      }
+      scope.tap(Host.hooks.ready, (_, use) => ready(use), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {
         async tell(topic, message, use) {
@@ -41,3 +48,9 @@ export const workersPlugin = (line: PeerLine, serverId: string) =>
       }
     },
   })
+
+/** Throws MEMORY_NOT_SHARED. A store that is in trouble just now says nothing of this, and its health check says that. */
+async function checkShared(store: Store, workers: number, use: Use): Promise<void> {
+  const probed = await within(PROBE_MS, signal => store.probe({ ...use, signal }), use).catch(() => undefined)
+  if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
+}

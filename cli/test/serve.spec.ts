@@ -41,6 +41,7 @@ describe('svc serve', () => {
     expect(health.status).to.equal(200)
     expect(((await health.json()) as { status: string }).status).to.equal('healthy')
     expect(server.err()).to.match(/@svc\/plugin-http +[\d.]+ m?s\n/)
+    expect(server.err()).to.contain(`; home: ${place.home}; Ctrl-C ends it`)
     const { code } = await server.end('SIGINT')
     expect(code).to.equal(0)
   })

@@ -13,6 +13,8 @@ export interface CheckReport {
 /** A part that can be asked how it is. Answers from a cache where probing costs; never a billed call. */
 export interface Check {
   probe(use: Use): Promise<CheckReport>
+  /** The same for `/api/v1/status`, with figures in `detail` that are asked of all workers: no health check waits for these. Without it, `probe` is all there is. */
+  status?(use: Use): Promise<CheckReport>
   /**
    * A look at everything, as long as it takes: for `svc doctor`. Without it, `probe` is all there is. Of what is kept on a disk, `detail` tells `path` and
    * `free_bytes`.
@@ -21,4 +23,4 @@ export interface Check {
 }
 
 /** Checks by the word under which `/health` shows them: `database`, `providers`, `cache`. */
-export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call', examine: 'call' } })
+export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call', status: 'call', examine: 'call' } })

@@ -60,10 +60,17 @@ export interface Mount {
 }
 export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call' }, local: true })
 
+/** How OpenAPI describes a credential. */
+export type SecurityScheme =
+  | { readonly type: 'apiKey'; readonly in: 'header'; readonly name: string; readonly description?: string }
+  | { readonly type: 'http'; readonly scheme: string; readonly bearerFormat?: string; readonly description?: string }
+
 /** One credential scheme. `undefined`: the request carries no credential of this kind; throws AUTHENTICATION_FAILED for a bad one. */
 export interface AuthScheme {
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
+  /** How `/openapi.json` describes it; it leaves out a scheme without. */
+  readonly shown?: SecurityScheme
   /** Called once before the server opens, where authentication is on: what it throws (no key in the environment, no such issuer) fails the start. */
   prepare?(use: Use): Promise<void>
   authenticate(

@@ -178,8 +178,8 @@ export interface Store {
    * a reader that falls too far behind gets STORE_UNAVAILABLE.
    */
   watch(collection: string, use: Use): AsyncIterable<StoreChange>
-  /** Writes and reads something: throws STORE_UNAVAILABLE with the reason. */
-  probe(use: Use): Promise<{ readonly kind: string; readonly durable: boolean }>
+  /** Writes and reads something: throws STORE_UNAVAILABLE with the reason. `shared` is false where each process has its own: then a server can have one worker only. */
+  probe(use: Use): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
 }
 
 export const Store = defineService<Store>('store', {

@@ -21,6 +21,12 @@ export function createApiKey({ variable, env }: ApiKeyParts): AuthScheme {
   const digest = digestOf(key)
   return {
     challenge: 'ApiKey header="X-API-Key"',
+    shown: {
+      type: 'apiKey',
+      in: 'header',
+      name: 'X-API-Key',
+      description: 'The key of the server. Its holder may do everything.',
+    },
     async prepare() {
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)

@@ -55,6 +55,7 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
   }
   return {
     challenge: 'Bearer realm="svc"',
+    shown: { type: 'http', scheme: 'bearer', description: 'A token of `svc tokens create`. It has scopes.' },
     prepare: open,
     async authenticate({ headers }, use) {
       const token = tokenIn(headers.authorization)

@@ -30,6 +30,7 @@ export function createOidc(parts: OidcParts): AuthScheme {
   const keys = createKeys({ place: { issuer, jwksUri }, times, log, signal: lasting.signal })
   return {
     challenge: 'Bearer realm="svc"',
+    shown: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: `An access token of ${issuer}. It has scopes.` },
     async prepare() {
       keys.current(lasting.signal).catch(() => {}) // it is in the log
     },

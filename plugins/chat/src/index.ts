@@ -1,16 +1,20 @@
 import { definePlugin, systemUse } from '@svc/core'
-import { Chat, Checks, Conversations, Modes, Providers, Selection, Tools } from '@svc/core/contracts'
+import { Chat, Checks, Conversations, Modes, Peers, Providers, Selection, Tools } from '@svc/core/contracts'
 import { createChat } from './chat.ts'
-import { createCounts, createProvidersCheck } from './providers-check.ts'
+import { createProviderCounts } from './provider-counts.ts'
+import { createProvidersCheck } from './providers-check.ts'
 import { CHAT_CONFIG } from './settings.ts'
 
 export default definePlugin({
   section: 'chat',
   config: CHAT_CONFIG,
   requires: { conversations: Conversations, selection: Selection, providers: Providers, tools: Tools, modes: Modes },
+  optional: { peers: Peers },
   provides: Chat,
-  setup(scope, given) {
-    const counts = createCounts()
+  setup(scope, { peers, ...given }) {
+    const counts = createProviderCounts(peers)
+    scope.tap(Peers.hooks.figures, counts.own)
+    scope.tap(Peers.hooks.inherit, counts.inherit)
     scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.signal))
     return createChat({
       ...given,

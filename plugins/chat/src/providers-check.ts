@@ -1,30 +1,18 @@
 import { messageOf, type SlotView, systemUse, within } from '@svc/core'
 import type { Check, CheckReport, Provider } from '@svc/core/contracts'
+import type { ProviderCounts } from './provider-counts.ts'
 
-/** How often each provider was asked. */
-export interface ProviderCounts {
-  asked(provider: string): void
-  of(provider: string): number
-}
-
-export function createCounts(): ProviderCounts {
-  const counts = new Map<string, number>()
-  return {
-    asked: provider => void counts.set(provider, (counts.get(provider) ?? 0) + 1),
-    of: provider => counts.get(provider) ?? 0,
-  }
-}
-
-interface Probed {
-  readonly healthy: boolean
-  readonly error?: string
-}
+type Probed = { readonly healthy: true } | { readonly healthy: false; readonly error: string }
 
 const FRESH_MS = 10_000
 const LIMIT_MS = 2_000
 
 /** The check `providers`: each is probed at most every ten seconds, in single flight, within two seconds. */
-export function createProvidersCheck(providers: SlotView<Provider>, counts: ProviderCounts, signal: AbortSignal): Check {
+export function createProvidersCheck(
+  providers: SlotView<Provider>,
+  counts: Pick<ProviderCounts, 'read'>,
+  signal: AbortSignal
+): Check {
   let probing: Promise<Map<string, Probed>> | undefined
   let probedAt = Number.NEGATIVE_INFINITY
   let version = -1
@@ -37,17 +25,21 @@ export function createProvidersCheck(providers: SlotView<Provider>, counts: Prov
     return probing
   }
   return {
-    async probe(): Promise<CheckReport> {
-      const probed = await fresh()
-      const detail = Object.fromEntries(
-        [...probed].map(([name, one]) => [
-          name,
-          one.healthy ? { healthy: true, requests: counts.of(name) } : { healthy: false, error: one.error },
-        ])
-      )
-      return { ...judge(probed), detail }
+    async probe() {
+      return reportOf(await fresh())
+    },
+    async status(use) {
+      const [probed, asked] = await Promise.all([fresh(), counts.read(use)])
+      return reportOf(probed, asked)
     },
   }
+}
+
+/** Without counts it says how they are and no more. */
+function reportOf(probed: Map<string, Probed>, asked?: ReadonlyMap<string, number>): CheckReport {
+  const requests = (name: string) => (asked ? { requests: asked.get(name) ?? 0 } : {})
+  const shown = [...probed].map(([name, one]) => [name, one.healthy ? { ...one, ...requests(name) } : one] as const)
+  return { ...judge(probed), detail: Object.fromEntries(shown) }
 }
 
 function judge(probed: Map<string, Probed>): Omit<CheckReport, 'detail'> {

@@ -1,7 +1,8 @@
-import { Checks, type Provider, Providers } from '@svc/core/contracts'
+import { definePlugin, type HookCallers } from '@svc/core'
+import { Checks, type Figures, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { chatHouse } from './house.ts'
+import { type ChatHouse, chatHouse } from './house.ts'
 
 /** A provider that answers whoever asks how it is like this. */
 const provider = (probe: Provider['probe']) =>
@@ -13,7 +14,8 @@ const provider = (probe: Provider['probe']) =>
     probe,
   })
 
-const probed = (house: Awaited<ReturnType<typeof chatHouse>>) => house.host.slot(Checks).get('providers')!.probe(testUse())
+const checkOf = (house: ChatHouse) => house.host.slot(Checks).get('providers')!
+const probed = (house: ChatHouse) => checkOf(house).probe(testUse())
 
 describe('the check of the providers', () => {
   it('gives up one that does not answer after two seconds, and ends its probe', async () => {
@@ -26,7 +28,7 @@ describe('the check of the providers', () => {
     expect(await probed(house)).to.deep.equal({
       status: 'degraded',
       reason: 'not reachable: other',
-      detail: { local: { healthy: true, requests: 0 }, other: { healthy: false, error: 'no answer within 2000 ms' } },
+      detail: { local: { healthy: true }, other: { healthy: false, error: 'no answer within 2000 ms' } },
     })
     await ended.promise
   })
@@ -42,6 +44,33 @@ describe('the check of the providers', () => {
   it('counts what each provider was asked', async () => {
     await using house = await chatHouse()
     await house.stream('hello')
-    expect((await probed(house)).detail?.local).to.deep.equal({ healthy: true, requests: 1 })
+    const { detail } = await checkOf(house).status!(testUse())
+    expect(detail).to.deep.equal({ local: { healthy: true, requests: 1 } })
+  })
+
+  it('adds what other workers asked and what it inherited, and asks nobody for a health check', async () => {
+    let gathered = 0
+    const hooks: { figures?: HookCallers<PeersHooks> } = {}
+    const peers = definePlugin({
+      provides: Peers,
+      setup(scope) {
+        hooks.figures = scope.hooks
+        const others: Figures[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
+        return {
+          tell: async () => {},
+          async figures(use) {
+            gathered++
+            return [await scope.hooks.figures({}, use), ...others]
+          },
+        }
+      },
+    })
+    await using house = await chatHouse({ give: [{ name: 'test:peers', use: peers }] })
+    await house.stream('hello')
+    await hooks.figures!.inherit({ chat: [['local', 4000]] }, testUse())
+    await probed(house)
+    expect(gathered).to.equal(0)
+    const { detail } = await checkOf(house).status!(testUse())
+    expect(detail).to.deep.equal({ local: { healthy: true, requests: 4321 } })
   })
 })

@@ -2,13 +2,20 @@ import { codeOf, type Use } from '@svc/core'
 import type { Conversation, Conversations, Store, StoredMessage } from '@svc/core/contracts'
 import { conversationUnknown, cursorInvalid } from './errors.ts'
 import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf } from './record.ts'
-import { readRecord, Turns, type TurnsParts } from './turns.ts'
+import type { Drops } from './drops.ts'
+import { readRecord, type Turns } from './turns.ts'
+
+interface ConversationsParts {
+  readonly store: Store
+  readonly turns: Turns
+  readonly drops: Pick<Drops, 'elsewhere'>
+  readonly lasting: Use
+}
 
 /** Keeps conversations in the store. Opens its space. */
-export async function createConversations(parts: TurnsParts): Promise<Conversations & Disposable> {
-  const { store } = parts
+export async function createConversations(parts: ConversationsParts): Promise<Conversations & Disposable> {
+  const { store, turns, drops } = parts
   await store.open(SPACE, parts.lasting)
-  const turns = new Turns(parts)
   return {
     begin: (wish, use) => turns.begin(wish, use),
     append: (ticket, messages, use) => turns.append(ticket, messages, use),
@@ -30,9 +37,10 @@ export async function createConversations(parts: TurnsParts): Promise<Conversati
     },
 
     async delete(id, use) {
-      if (await turns.drop(id, use)) return
-      const { version } = await readRecord(store, id, use)
-      await remove(store, id, version, use)
+      if ((await turns.drop(id, use)) || (await removeKept(store, id, use))) return
+      // The same way for an id that nobody has and for one that this principal may not see: the time would tell them apart.
+      if ((await drops.elsewhere(id, use)) || (await removeKept(store, id, use))) return
+      throw conversationUnknown(id)
     },
   }
 }
@@ -54,6 +62,18 @@ async function pageOf(store: Store, query: Parameters<Store['range']>[1], use: U
     return await store.range(COLLECTION, query, use)
   } catch (error) {
     throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? cursorInvalid() : error
+  }
+}
+
+/** False where there is none that this principal may see. */
+async function removeKept(store: Store, id: string, use: Use): Promise<boolean> {
+  try {
+    const { version } = await readRecord(store, id, use)
+    await remove(store, id, version, use)
+    return true
+  } catch (error) {
+    if (codeOf(error) !== 'CONVERSATION_UNKNOWN') throw error
+    return false
   }
 }
 

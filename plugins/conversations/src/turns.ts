@@ -9,7 +9,7 @@ interface TurnLimits {
   readonly leaseMs: number
 }
 
-export interface TurnsParts {
+interface TurnsParts {
   readonly store: Store
   /** Names this process among those that share the store. */
   readonly holder: string

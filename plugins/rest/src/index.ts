@@ -1,5 +1,5 @@
 import { definePlugin, Host } from '@svc/core'
-import { Chat, Checks, Conversations, Http, Modes, Providers, Routes, Selection, Tools } from '@svc/core/contracts'
+import { AuthSchemes, Chat, Checks, Conversations, Http, Modes, Providers, Routes, Selection, Tools } from '@svc/core/contracts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
 import { createConversationRoutes } from './routes/conversations.ts'
@@ -20,6 +20,7 @@ export default definePlugin({
     tools: Tools,
     checks: Checks,
     routes: Routes,
+    schemes: AuthSchemes,
   },
   setup(scope, given) {
     const routes = {

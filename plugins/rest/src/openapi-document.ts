@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonSchema } from '@svc/core'
-import type { ErrorCode, Route, RouteResponse } from '@svc/core/contracts'
+import type { AuthScheme, ErrorCode, Route, RouteResponse } from '@svc/core/contracts'
+import { type Security, securityOf } from './security.ts'
 
 type Tree = Record<string, unknown>
 
@@ -9,37 +10,40 @@ export interface DocumentParts {
   readonly version: string
   readonly routes: readonly (readonly [string, Route])[]
   readonly codes: readonly ErrorCode[]
+  readonly schemes: readonly (readonly [string, AuthScheme])[]
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** The OpenAPI document of these routes: the very schemas that validate, in an order that does not depend on who added what first. */
-export function openApiDocument({ version, routes, codes }: DocumentParts): Tree {
+export function openApiDocument({ version, routes, codes, schemes }: DocumentParts): Tree {
   const sorted = routes.toSorted(([, a], [, b]) =>
     a.path === b.path ? METHODS.indexOf(a.method) - METHODS.indexOf(b.method) : a.path < b.path ? -1 : 1
   )
   const paths: Record<string, Tree> = {}
   const schemas: Record<string, unknown> = { Error: errorSchema(codes) }
   const publish = publisher(schemas)
+  const security = securityOf(schemes)
   for (const [name, route] of sorted)
-    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route, publish)
+    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route, publish, security)
   return {
     openapi: '3.1.0',
     info: { title: 'Agent Service', version, description: 'Chat with models, and what belongs to it.' },
     paths,
-    components: { schemas, responses: errorResponses(codes) },
+    components: { schemas, responses: errorResponses(codes), securitySchemes: security.schemes },
   }
 }
 
 const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
 
-function operation(name: string, route: Route, publish: Publish): Tree {
+function operation(name: string, route: Route, publish: Publish, security: Security): Tree {
   const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish)]
   return {
     operationId: name,
     summary: route.summary,
     tags: [tagOf(route.path)],
     ...(route.scope ? { 'x-scope': route.scope } : {}),
+    ...security.of(route),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(route.body === undefined
       ? {}

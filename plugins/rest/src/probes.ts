@@ -5,17 +5,23 @@ const PROBE_MS = 5_000
 /** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
 const NAMED = ['database', 'providers', 'cache']
 
+type Ask = (check: Check, use: Use) => Promise<CheckReport>
+
+const probe: Ask = (check, use) => check.probe(use)
+/** Asks a check for its figures as well. */
+export const withFigures: Ask = (check, use) => (check.status ? check.status(use) : check.probe(use))
+
 /** Asks every check at once; one that fails or does not answer in time is unhealthy. */
-export async function probeAll(checks: SlotView<Check>, use: Use): Promise<Map<string, CheckReport>> {
+export async function probeAll(checks: SlotView<Check>, use: Use, ask = probe): Promise<Map<string, CheckReport>> {
   const others = checks.names().filter(name => !NAMED.includes(name))
-  const reports = await Promise.all([...NAMED, ...others].map(name => probeOne(checks.get(name), use)))
+  const reports = await Promise.all([...NAMED, ...others].map(name => probeOne(checks.get(name), ask, use)))
   return new Map([...NAMED, ...others].map((name, at) => [name, reports[at]!]))
 }
 
-async function probeOne(check: Check | undefined, use: Use): Promise<CheckReport> {
+async function probeOne(check: Check | undefined, ask: Ask, use: Use): Promise<CheckReport> {
   if (!check) return { status: 'healthy' }
   try {
-    return await within(PROBE_MS, signal => check.probe({ ...use, signal }), use)
+    return await within(PROBE_MS, signal => ask(check, { ...use, signal }), use)
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }

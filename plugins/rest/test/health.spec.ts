@@ -112,6 +112,18 @@ describe('GET /api/v1/status', () => {
     ])
   })
 
+  it('asks a check for figures that no health check asks for', async () => {
+    const asked: string[] = []
+    const told = (how: string, requests?: number) => async (): Promise<CheckReport> => {
+      asked.push(how)
+      return { status: 'healthy', detail: { p: { healthy: true, ...(requests === undefined ? {} : { requests }) } } }
+    }
+    await using served = await serveRest({ checks: { providers: { probe: told('probe'), status: told('status', 7) } } })
+    await served.call('GET', '/health')
+    expect((await served.call('GET', '/api/v1/status')).body.providers).to.deep.equal({ p: { healthy: true, requests: 7 } })
+    expect(asked).to.deep.equal(['probe', 'status'])
+  })
+
   it('tells of a cache that is there', async () => {
     const cache = check({ status: 'healthy', detail: { enabled: true, size: 4, hit_rate: 0.5 } })
     await using served = await serveRest({ checks: { cache } })

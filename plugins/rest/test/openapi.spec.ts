@@ -1,7 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { definePlugin, type JsonSchema } from '@svc/core'
-import { Routes } from '@svc/core/contracts'
+import { type AuthScheme, AuthSchemes, Routes } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { item } from '@svc/core/testing'
 import { serveRest } from './support/house.ts'
 
 interface Operation {
@@ -9,6 +10,7 @@ interface Operation {
   requestBody?: { content: Record<string, { schema: { required: string[]; properties: object } }> }
   parameters?: { name: string; in: string }[]
   responses: Record<string, { $ref?: string; content?: object }>
+  security?: Record<string, string[]>[]
 }
 interface Document {
   openapi: string
@@ -17,8 +19,17 @@ interface Document {
   components: {
     schemas: { Error: { properties: { error_code: { enum: string[] } } } }
     responses: Record<string, { description: string }>
+    securitySchemes: Record<string, object>
   }
 }
+
+const scheme: AuthScheme = { challenge: 'Key', authenticate: async () => undefined }
+const SCHEMES = [
+  item(AuthSchemes, 'key', { ...scheme, shown: { type: 'apiKey', in: 'header', name: 'X-Key', description: 'The key.' } }),
+  item(AuthSchemes, 'acme/card-2', { ...scheme, shown: { type: 'http', scheme: 'acme' } }),
+  item(AuthSchemes, 'untold', scheme),
+]
+const WHEN = 'Asked for where `server.auth.enabled` is true.'
 
 interface Streams {
   paths: Record<string, Record<string, { responses: Record<string, { content: Record<string, { schema: object }> }> }>>
@@ -99,8 +110,35 @@ describe('GET /openapi.json', () => {
     for (const [, kind, name] of refs) expect(document.components).to.have.nested.property(`${kind}.${name}`)
   })
 
+  it('says which credential each operation takes, with the scope of its route', async () => {
+    await using served = await serveRest({ more: SCHEMES })
+    const { paths, components } = await documentOf(served.call)
+    expect(components.securitySchemes).to.deep.equal({
+      'acme_card-2': { type: 'http', scheme: 'acme', description: WHEN },
+      key: { type: 'apiKey', in: 'header', name: 'X-Key', description: `The key. ${WHEN}` },
+    })
+    const asks = (scope: string) => [{ 'acme_card-2': [scope] }, { key: [scope] }]
+    expect(paths['/api/v1/chat']!.post!.security).to.deep.equal(asks('chat'))
+    expect(paths['/api/v1/mode/switch']!.post!.security).to.deep.equal(asks('admin'))
+    expect(paths['/api/v1/status']!.get!.security).to.deep.equal(asks('read'))
+    expect(paths['/health']!.get!.security).to.deep.equal([])
+  })
+
+  it('follows schemes that come', async () => {
+    let add = () => {}
+    const later = definePlugin({
+      setup(scope) {
+        add = () => void scope.add(AuthSchemes, 'later', { ...scheme, shown: { type: 'http', scheme: 'later' } })
+      },
+    })
+    await using served = await serveRest({ more: [{ name: 'later', use: later }] })
+    expect((await documentOf(served.call)).components.securitySchemes).to.deep.equal({})
+    add()
+    expect((await documentOf(served.call)).components.securitySchemes).to.have.keys(['later'])
+  })
+
   it('is valid by the schema of OpenAPI 3.1 itself', async () => {
-    await using served = await serveRest()
+    await using served = await serveRest({ more: SCHEMES })
     const { valid, errors } = await new Validator().validate((await served.call('GET', '/openapi.json')).text)
     expect(errors ?? []).to.deep.equal([])
     expect(valid).to.equal(true)

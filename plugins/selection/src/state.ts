@@ -1,5 +1,6 @@
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { Json, Peers, Space, Store } from '@svc/core/contracts'
+import { follow } from './follow.ts'
 
 /** What was switched in this server; `null` where nothing was. */
 interface SessionState {
@@ -50,17 +51,17 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
     version = of
     now = stateOf(value)
   }
-  const follow = async () => {
-    for await (const change of store.watch(COLLECTION, lasting)) if (change.key === key) take(change.value, change.version)
+  const watch = async (use: Use) => {
+    for await (const change of store.watch(COLLECTION, use)) if (change.key === key) take(change.value, change.version)
   }
-  // begun before the first reading, so that no change falls between the two
-  follow().catch((error: unknown) => {
-    if (!lasting.signal.aborted) log.error({ err: error }, 'switches made by other workers are no longer seen')
-  })
+  // where another file has taken the store's place, what it has is true, even if it is older
   const read = async (use: Use) => {
+    const before = version
     const stored = await store.get(COLLECTION, key, use)
-    take(stored?.value, stored?.version ?? 0)
+    if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
+    else take(stored?.value, stored?.version ?? 0)
   }
+  follow(watch, read, lasting, log).catch((err: unknown) => log.error({ err }, 'switches of other workers are no longer seen'))
   await read(lasting)
 
   const put = async (change: Partial<SessionState>, use: Use): Promise<void> => {

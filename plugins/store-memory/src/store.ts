@@ -63,7 +63,7 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
     },
     async probe(use) {
       enter(use.signal)
-      return { kind: 'memory', durable: false }
+      return { kind: 'memory', durable: false, shared: false }
     },
     async [Symbol.asyncDispose]() {
       closed = true

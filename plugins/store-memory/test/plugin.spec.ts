@@ -14,7 +14,7 @@ describe('the plugin store-memory', () => {
     await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 1 }], {}, testUse())
     expect((await store.get('notes', 'a', testUse()))?.value).to.equal(1)
     const report = await host.slot(Checks).get('database')!.probe(testUse())
-    expect(report).to.deep.equal({ status: 'healthy', detail: { kind: 'memory', durable: false } })
+    expect(report).to.deep.equal({ status: 'healthy', detail: { kind: 'memory', durable: false, shared: false } })
   })
 
   it('keeps to the bounds of its section', async () => {

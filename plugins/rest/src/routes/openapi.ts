@@ -1,5 +1,5 @@
 import type { Host, SlotView, Use } from '@svc/core'
-import type { Http, Route } from '@svc/core/contracts'
+import type { AuthScheme, Http, Route } from '@svc/core/contracts'
 import { openApiDocument } from '../openapi-document.ts'
 import { OBJECT, ok } from '../schemas.ts'
 
@@ -7,17 +7,20 @@ interface OpenApiParts {
   readonly host: Host
   readonly http: Http
   readonly routes: SlotView<Route>
+  readonly schemes: SlotView<AuthScheme>
 }
 
-/** `GET /openapi.json`; made again when routes came or went. */
-export function createOpenApiRoutes({ host, http, routes }: OpenApiParts): Record<string, Route> {
-  let made: { readonly version: number; readonly text: string } | undefined
+/** `GET /openapi.json`; made again when routes or credentials came or went. */
+export function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiParts): Record<string, Route> {
+  let made: { readonly version: string; readonly text: string } | undefined
+  const versionNow = () => `${routes.version} ${schemes.version}`
   const make = async (use: Use) => {
-    const { version } = routes
+    const version = versionNow()
     const document = openApiDocument({
       version: (await host.report(use)).version,
       routes: routes.entries(),
       codes: await http.codes(use),
+      schemes: schemes.entries(),
     })
     return { version, text: JSON.stringify(document, null, 2) }
   }
@@ -29,7 +32,7 @@ export function createOpenApiRoutes({ host, http, routes }: OpenApiParts): Recor
       scope: 'read',
       responses: ok('The document.', OBJECT),
       async handle(_request, use) {
-        if (made?.version !== routes.version) made = await make(use)
+        if (made?.version !== versionNow()) made = await make(use)
         return { text: made.text, headers: { 'Content-Type': 'application/json; charset=utf-8' } }
       },
     },

@@ -1,6 +1,6 @@
 import type { Host, SlotView } from '@svc/core'
 import type { Check, CheckReport, Http, Json, Route } from '@svc/core/contracts'
-import { probeAll } from '../probes.ts'
+import { probeAll, withFigures } from '../probes.ts'
 import { BOOLEAN, INTEGER, NUMBER, object, ok, STRING } from '../schemas.ts'
 import { uptime } from './health.ts'
 
@@ -32,7 +32,8 @@ export function createStatusRoutes({ host, http, checks }: StatusParts): Record<
       scope: 'read',
       responses: ok('The figures.', status),
       async handle(_request, use) {
-        const [report, figures, probed] = await Promise.all([host.report(use), http.figures(use), probeAll(checks, use)])
+        const probing = probeAll(checks, use, withFigures)
+        const [report, figures, probed] = await Promise.all([host.report(use), http.figures(use), probing])
         return {
           body: {
             version: report.version,

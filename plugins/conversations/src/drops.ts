@@ -1,0 +1,47 @@
+import type { Use } from '@svc/core'
+import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
+import type { Turns } from './turns.ts'
+
+/** Deletes what another worker is just making: nobody but that worker knows of it yet. */
+export interface Drops {
+  /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
+  readonly elsewhere: (id: string, use: Use) => Promise<boolean>
+  /** For a tap of `Peers.hooks.told`. */
+  readonly told: (news: PeerMessage, use: Use) => Promise<void>
+}
+
+const DROP = 'conversations.drop'
+const DROPPED = 'conversations.dropped'
+
+interface Question {
+  readonly question: string
+  readonly id: string
+  readonly principal: { readonly id: string; readonly scopes: readonly string[] }
+}
+
+// what is told under these topics is what this file tells, in this process or in one of its like
+const questionIn = (message: Json) => message as unknown as Question
+
+/** A telling has no answer, so the worker that drops it tells that before it has taken the question. */
+export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined): Drops {
+  const open = new Set<string>()
+  const ask = async (among: Peers, question: string, id: string, use: Use) => {
+    const { id: name, scopes } = use.principal
+    open.add(question)
+    try {
+      await among.tell(DROP, { question, id, principal: { id: name, scopes } }, use)
+      return !open.has(question)
+    } finally {
+      open.delete(question)
+    }
+  }
+  return {
+    elsewhere: async (id, use) => (peers ? ask(peers, crypto.randomUUID(), id, use) : false),
+    async told({ topic, message }, use) {
+      if (topic === DROPPED) open.delete(questionIn(message).question)
+      if (topic !== DROP) return
+      const { question, id, principal } = questionIn(message)
+      if (await turns.drop(id, { ...use, principal })) await peers?.tell(DROPPED, { question }, use)
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { type Answer, createClient } from './support/client.ts'
+import { newHome, startService } from './support/service.ts'
+
+const MINUTE = 100
+const DAY = 150
+const AT_ONCE = 1000
+const PATH = '/api/v1/modes'
+
+interface Refusal {
+  readonly error_code: string
+  readonly details: { readonly limit: number; readonly window: number; readonly retry_after: number }
+}
+
+/** A thousand requests at once, each on a connection of its own, from one address. */
+async function thousand(url: string): Promise<Answer[]> {
+  const clients = Array.from({ length: AT_ONCE / 200 }, () => createClient(url, { keepAlive: false }))
+  return Promise.all(Array.from({ length: AT_ONCE }, (_, at) => clients[at % clients.length]!.get(PATH)))
+}
+
+const header = ({ headers }: Answer, name: string) => Number(headers[name])
+const count = (answers: readonly Answer[], status: number) => answers.filter(one => one.status === status).length
+
+/** Every refusal says which window is full, and when to come back. */
+function expectRefusals(answers: readonly Answer[], limit: number, window: number, from: number) {
+  for (const one of answers.filter(({ status }) => status === 429)) {
+    const { error_code, details } = one.body as Refusal
+    expect(error_code).to.equal('RATE_LIMITED')
+    expect(details).to.include({ limit, window })
+    expect(details.retry_after).to.be.within(1, window)
+    expect(header(one, 'retry-after')).to.equal(details.retry_after)
+    expect(header(one, 'x-ratelimit-limit')).to.equal(limit)
+    expect(header(one, 'x-ratelimit-remaining')).to.equal(0)
+    expect(header(one, 'x-ratelimit-reset')).to.be.within(from, Date.now() / 1000 + window + 1)
+  }
+}
+
+describe('limits of a server with four workers', () => {
+  let home = ''
+  beforeEach(async () => {
+    home = await newHome()
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+
+  const start = async (perMinute: number) => {
+    const rate_limit = { enabled: true, requests_per_minute: perMinute, requests_per_day: DAY }
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ server: { rate_limit } }))
+    const service = await startService({ home, args: ['--workers', '4'] })
+    await service.seen(/"event":"worker_ready"/, 3)
+    return service
+  }
+
+  it('let exactly as many of 1,000 requests through as they say, and know the day after a restart', async () => {
+    const from = Math.floor(Date.now() / 1000)
+    {
+      await using service = await start(MINUTE)
+      const answers = await thousand(service.url)
+      expect([count(answers, 200), count(answers, 429)]).to.deep.equal([MINUTE, AT_ONCE - MINUTE])
+      expectRefusals(answers, MINUTE, 60, from)
+      const allowed = answers.filter(one => one.status === 200)
+      const remaining = allowed.map(one => header(one, 'x-ratelimit-remaining')).toSorted((a, b) => a - b)
+      expect(remaining).to.deep.equal(Array.from({ length: MINUTE }, (_, at) => at))
+      expect(new Set(allowed.map(one => header(one, 'x-ratelimit-limit')))).to.deep.equal(new Set([MINUTE]))
+      expect(new Set(answers.map(one => header(one, 'x-ratelimit-reset'))).size, 'one window for all workers').to.equal(1)
+    }
+    await using again = await start(10_000)
+    const answers = await thousand(again.url)
+    expect([count(answers, 200), count(answers, 429)]).to.deep.equal([DAY - MINUTE, AT_ONCE - (DAY - MINUTE)])
+    expectRefusals(answers, DAY, 86_400, from)
+  })
+})
