@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -34,6 +35,17 @@ describe('npm start in the repository', () => {
       const client = createClient(service.url, { keepAlive: false })
       expect((await client.get('/api/v1/config/effective')).body).to.include({ mode })
     }
+  })
+
+  it('drains and ends when npm is told to', async () => {
+    await using service = await startService({ command: ['npm', 'start', '--'], cwd: ROOT, env: env(home), home })
+    const ended = once(service.child, 'exit')
+    service.child.kill('SIGTERM')
+    expect(await ended).to.deep.equal([0, null])
+    const left = await createClient(service.url, { keepAlive: false })
+      .get('/health/live')
+      .catch((error: NodeJS.ErrnoException) => error.code)
+    expect(left).to.equal('ECONNREFUSED')
   })
 
   it('has the command line beside it', async () => {

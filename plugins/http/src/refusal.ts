@@ -24,7 +24,7 @@ export function createRefusal(log: Log): Refusal {
     if (x.gone) return log.debug({ err: error, request_id: x.requestId }, 'ended after the client had left')
     const answer = explainThrown(error, x.requestId)
     if (answer.internal) log.error({ err: error, request_id: x.requestId, ...placeOf(x) }, 'a request failed')
-    else if (answer.status === 503) unavailable(x, error, answer.record.error_code)
+    else if (isTrouble(answer)) unavailable(x, error, answer.record.error_code)
     else log.debug({ err: error, request_id: x.requestId }, 'a request was refused')
     if (!x.res.headersSent) return sendError(x, answer)
     x.refused = answer.record.error_code
@@ -36,6 +36,9 @@ export function createRefusal(log: Log): Refusal {
   }
   return Object.assign(refuse, { told })
 }
+
+/** A caller's slip in a name is none of ours, whatever its status. */
+const isTrouble = ({ status, record }: Answer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
 
 /** Whose work it was: the plugin that brought the route, and the route. */
 const placeOf = ({ route, mount }: Exchange) =>
