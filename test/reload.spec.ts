@@ -56,6 +56,49 @@ describe('a reload', () => {
     expect(after.requests_total).to.be.above(before.requests_total)
   })
 
+  it('lets no counter fall, whoever is asked while the old workers end', async function () {
+    this.timeout(60_000)
+    await using service = await startService({ home, args: ['--workers', '2'] })
+    await service.seen(/"event":"worker_ready"/)
+    let over = false
+    const watch = async () => {
+      let last = 0
+      while (!over) {
+        const { text } = await get(service.url, '/metrics')
+        const now = Number(/^svc_requests_total\{.*"\/metrics".*\} (\d+)$/m.exec(text)?.[1])
+        expect(now).to.be.at.least(last)
+        last = now
+      }
+      return last
+    }
+    const watching = Promise.all([watch(), watch()])
+    for (let round = 1; round <= 3; round++) expect((await reload(home)).problems).to.deep.equal([])
+    over = true
+    expect(Math.max(...(await watching))).to.be.above(10)
+  })
+
+  it('is no reason to take longer than server.shutdown_timeout to end', async () => {
+    await configure(home, { server: { shutdown_timeout: 1 } })
+    await using service = await startService({ home })
+    const body = { message: `/pace 300\n${'word '.repeat(300)}` }
+    const open = await createClient(service.url, { keepAlive: false }).stream({
+      method: 'POST',
+      path: '/api/v1/chat/stream',
+      body,
+    })
+    const [start] = await open.until('start')
+    await open.until('token')
+    await reload(home)
+    expect(await service.stop()).to.equal(0)
+    expect(service.output()).to.not.match(/"how":"SIG/)
+    await open.rest().catch(() => {})
+    // what the old worker was cut off in has been kept
+    await using next = await startService({ home })
+    const { conversation_id } = start!.data as { conversation_id: string }
+    const { body: kept } = await get(next.url, `/api/v1/conversations/${conversation_id}`)
+    expect((kept as { messages: { status?: string }[] }).messages.at(-1)).to.include({ status: 'cancelled' })
+  })
+
   it('with a faulty configuration leaves the old workers serving and tells all faults', async () => {
     await using service = await startService({ home })
     await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })

@@ -26,6 +26,21 @@ describe('svc reload', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
+  it('ends with 1 when the new worker dies right after it was ready; the old one serves on', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    await place.write(
+      'late.js',
+      'export default { name: "late", setup() { setTimeout(() => { throw new Error("too late") }, 300) } }\n'
+    )
+    await place.write('svc.config.yaml', 'plugins:\n  - ./late.js\n')
+    const { code, err } = await place.svc(['reload'])
+    expect(code).to.equal(1)
+    expect(err).to.contain('the old workers serve on').and.contain('was ready and ended within')
+    expect((await fetch(`${server.url}/health`)).status).to.equal(200)
+    expect((await server.end()).code).to.equal(0)
+  })
+
   it('ends with 1 when no server runs', async () => {
     await using place = await makePlace()
     const { code, err } = await place.svc(['reload'])

@@ -30,7 +30,7 @@ export interface RunningHost extends AsyncDisposable {
   service<T, H>(token: ServiceToken<T, H>): T
   slot<T>(token: SlotToken<T>): SlotView<T>
   report(): HostReport
-  /** Drains and undoes everything; a second call waits for the first. Throws CLOSE_FAILED when an undo failed. */
+  /** Drains and undoes everything; a second call waits for the first, but may say that no successor takes over after all. Throws CLOSE_FAILED when an undo failed. */
   close(options?: CloseOptions): Promise<void>
 }
 
@@ -137,7 +137,9 @@ class House implements RunningHost {
   }
 
   close(options: CloseOptions = {}): Promise<void> {
-    this.#successor ||= options.successor ?? false
+    const isHurried = this.#closing !== undefined && this.#successor && options.successor === false
+    this.#successor = !isHurried && (this.#successor || (options.successor ?? false))
+    if (isHurried) void this.#tellClosing(options)
     this.#closing ??= this.#closeOnce(options)
     return this.#closing
   }
@@ -211,11 +213,15 @@ class House implements RunningHost {
     })
   }
 
-  async #closeOnce({ limitMs }: CloseOptions): Promise<void> {
+  #tellClosing({ limitMs }: CloseOptions) {
+    const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
+    return this.#hooks.caller(Host.hooks.closing)(how, this.#use)
+  }
+
+  async #closeOnce(options: CloseOptions): Promise<void> {
     const served = this.#state === 'running'
     this.#state = 'closing'
-    const how = { successor: this.#successor, ...(limitMs === undefined ? {} : { limitMs }) }
-    if (served) await this.#hooks.caller(Host.hooks.closing)(how, this.#use)
+    if (served) await this.#tellClosing(options)
     const problems: SvcError[] = []
     for (const { owned } of this.#set.toReversed()) problems.push(...(await owned.close()))
     this.#ending.abort(svcError('HOST_CLOSED', 'the host was closed'))

@@ -109,7 +109,8 @@ async function exported(name: string, load: () => Promise<unknown>): Promise<Plu
     throw importFailed(name, error)
   }
   if (typeof module.default?.setup !== 'function') throw noPlugin(name)
-  return module.default
+  // an object that did not pass through definePlugin means the same
+  return Object.assign({ requires: {}, optional: {} }, module.default)
 }
 
 /**

@@ -5,6 +5,11 @@ export const workerEnded = (how: string) =>
     mend: 'its last lines, above or in the log, tell why',
   })
 
+export const workerShortLived = (ms: number) =>
+  svcError('WORKER_DIED', `the new worker was ready and ended within ${ms} ms`, {
+    mend: 'its last lines in the log tell why; a plugin may do something after its setup that nothing catches',
+  })
+
 export const workerSlow = (ms: number) =>
   svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, {
     details: { ms },

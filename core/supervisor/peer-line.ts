@@ -41,6 +41,8 @@ class Line implements PeerLine {
   #turn: Promise<unknown> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
   #left = false
+  /** What this worker handed in last: while it is taken apart it would say less. */
+  #last: Snapshot | undefined
 
   constructor(channel: Channel) {
     this.#use = systemUse(channel.signal, 'peers')
@@ -74,7 +76,7 @@ class Line implements PeerLine {
   async leave(): Promise<void> {
     clearInterval(this.#timer)
     this.#left = true
-    await this.#push()
+    this.#last = await this.#push()
   }
 
   /** What comes before this worker has joined waits until it has; one that serves no more need not hear it. */
@@ -87,17 +89,19 @@ class Line implements PeerLine {
     this.#early.delete(done)
   }
 
-  async #push(): Promise<void> {
+  async #push(): Promise<Snapshot> {
     const snapshot = await this.#snapshot()
     const text = JSON.stringify(snapshot.figures)
-    if (text === this.#pushed && snapshot.took.length === 0) return
+    if (text === this.#pushed && snapshot.took.length === 0) return snapshot
     await this.#desk.push(snapshot, this.#use)
     this.#pushed = text
     this.#took = this.#took.filter(id => !snapshot.took.includes(id))
+    return snapshot
   }
 
   #snapshot(): Promise<Snapshot> {
     return this.#inTurn(async () => {
+      if (this.#last) return this.#last
       const figures = (await this.#handlers?.figures(this.#use)) ?? {}
       return { seq: ++this.#seq, figures, took: [...this.#took] }
     })

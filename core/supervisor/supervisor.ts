@@ -2,7 +2,7 @@ import { fromWire } from '../processes/errors.ts'
 import { StartFailed, type SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
 import { createDeaths, STABLE_MS } from './deaths.ts'
-import { crashLoop, notRunning, workerEnded, workerSlow } from './errors.ts'
+import { crashLoop, notRunning, workerEnded, workerShortLived, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
 import { createHandoffs } from './handoffs.ts'
@@ -14,6 +14,8 @@ const START_MS = 120_000
 const LIMIT_MS = 30_000
 const HANG_MS = 10_000
 const FAILED_EXIT_MS = 2_000
+/** So long must the first of the next generation live before anybody leaves for it: what a plugin begins in its setup may end it right after. */
+const PROOF_MS = 1_000
 /** So many generations may drain when the next one is begun; one more drains when it is ready. */
 const DRAINING = 1
 
@@ -35,6 +37,7 @@ class Crew<R> implements Supervisor<R> {
   #state: SupervisorState<R> = { state: 'starting' }
   #generation = 0
   #turn: Promise<unknown> = Promise.resolve()
+  #waiting: Promise<Reloaded<R>> | undefined
   #endBeats = () => {}
 
   constructor(options: SupervisorOptions<R>) {
@@ -61,9 +64,10 @@ class Crew<R> implements Supervisor<R> {
   }
 
   reload(): Promise<Reloaded<R>> {
-    const mine = this.#turn.then(() => this.#swap())
-    this.#turn = mine.catch(() => {})
-    return mine
+    // one that waits reads what is on the disk when its turn comes: it serves all who ask until then
+    this.#waiting ??= this.#turn.then(() => this.#swap())
+    this.#turn = this.#waiting.catch(() => {})
+    return this.#waiting
   }
 
   stop(): Promise<void> {
@@ -86,13 +90,16 @@ class Crew<R> implements Supervisor<R> {
   }
 
   async #swap(): Promise<Reloaded<R>> {
+    this.#waiting = undefined
     await this.#room()
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
     const leader = this.#bringUp(this.#generation + 1)
     leader.trial = true
     const report = await leader.up.promise
+    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(PROOF_MS, resolve))])
     this.#mustRun()
+    if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(PROOF_MS)])
     leader.trial = false
     this.#generation = leader.generation
     this.#run(report)

@@ -43,8 +43,8 @@ export interface WorkerLink {
   /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
   failed(error: unknown): Promise<void>
   /**
-   * `drain` runs once, when the supervisor asks for it or is gone: it ends with all work done (close the host). Then the worker lets go of the socket and
-   * ends as soon as nothing else is open.
+   * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). Then the worker lets go of the socket and
+   * ends as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
    *
    * The line is let go with `cluster.worker.disconnect()`, which calls `http.Server.close()`, and that cuts idle keep-alive connections at once: a client that
    * sends its next request at that moment loses it. So the http plugin sets, before it begins to drain,
@@ -65,9 +65,14 @@ export function workerLink(): WorkerLink {
     worker.exitedAfterDisconnect = true
   })
   const drained = Promise.withResolvers<DrainWish>()
+  let hurry: ((wish: DrainWish) => unknown) | undefined
   const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
-  channel.offer('worker', WorkerControl, { drain: async wish => drained.resolve(wish), beat: async () => {} })
-  channel.signal.addEventListener('abort', () => drained.resolve({ successor: false }), { once: true })
+  const drain = (wish: DrainWish) => {
+    drained.resolve(wish)
+    hurry?.(wish)
+  }
+  channel.offer('worker', WorkerControl, { drain: async wish => drain(wish), beat: async () => {} })
+  channel.signal.addEventListener('abort', () => drain({ successor: false }), { once: true })
   const supervisor = channel.reach('supervision', Supervision)
   const use = systemUse(channel.signal)
   const leave = () => {
@@ -78,7 +83,13 @@ export function workerLink(): WorkerLink {
     peers: createPeerLine(channel),
     ready: report => supervisor.ready(report, use),
     failed: error => supervisor.failed(problemsToWire(error), use),
-    onDrain: drain => void drained.promise.then(drain).finally(leave),
+    onDrain: begin =>
+      void drained.promise
+        .then(wish => {
+          hurry = begin
+          return begin(wish)
+        })
+        .finally(leave),
   }
 }
 

@@ -40,6 +40,7 @@ export function createListener({ server, config, life, log }: ListenerParts): Li
   const { host } = config
   const scheme = config.ssl.enabled ? 'https' : 'http'
   const works = createWorks()
+  let isOpen = false
   const port = () => {
     const bound = server.address()
     return typeof bound === 'object' && bound !== null ? bound.port : undefined
@@ -53,13 +54,15 @@ export function createListener({ server, config, life, log }: ListenerParts): Li
     },
     async listen() {
       await bind(server, host, config.port)
+      isOpen = true
       for (const warning of warningsOf(config)) log.warn({ host }, warning)
       log.info({ host, port: port(), scheme }, 'listening')
     },
     async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true
       life.ending ||= !successor
-      await closeServer(server, limitMs, successor, log)
+      if (isOpen) await closeServer(server, limitMs, successor, log)
+      isOpen = false
       await works.settled(TIDY_MS)
     },
   }
@@ -101,8 +104,8 @@ function bind(server: NodeServer, host: string, port: number): Promise<void> {
  * writing on one just now (`worker.disconnect()` would cut them by the same method); a server that ends closes them.
  */
 async function closeServer(server: NodeServer, limitMs: number, successor: boolean, log: Log): Promise<void> {
-  if (!server.listening) return
   if (successor) server.closeIdleConnections = () => {}
+  else Reflect.deleteProperty(server, 'closeIdleConnections')
   const sweep = setInterval(() => server.closeIdleConnections(), 100)
   const cut = setTimeout(() => {
     log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
