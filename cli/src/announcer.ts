@@ -1,7 +1,6 @@
-import { homedir } from 'node:os'
-import { basename, join, relative, sep } from 'node:path'
+import { isAbsolute, join, relative, sep } from 'node:path'
 import { styleText } from 'node:util'
-import type { ReloadResult, SupervisorEvent, WorkerInfo } from '@svc/core/processes'
+import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
 import { milliseconds, table } from './text.ts'
 import type { WorkerReport } from './work.ts'
 
@@ -73,19 +72,27 @@ async function errorText(error: unknown): Promise<string> {
   return formatError(error)
 }
 
+/** Hosts that stand for every address of the machine. */
+const ALL = new Set(['0.0.0.0', '::', '[::]'])
+
 function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStream): string {
   const { address, host, sources } = report
   const bold = (text: string) => styleText('bold', text, { stream })
-  const where = address ? `listens on ${bold(address.url)}` : 'runs without the http plugin, so it listens nowhere'
+  const where = address
+    ? `listens on ${bold(address.url)}${ALL.has(address.host) ? ' (all addresses)' : ''}`
+    : 'runs without the http plugin, so it listens nowhere'
   const rows = host.plugins.map(plugin => [
     `  ${plugin.name}${plugin.instance === undefined ? '' : ` (${plugin.instance})`}`,
     plugin.state === 'failed' ? `failed: ${plugin.error?.message ?? ''}` : milliseconds(plugin.setupMs),
   ])
-  const from = sources.length > 0 ? sources.map(source => basename(source)).join(', ') : 'defaults'
+  const from =
+    sources.length > 0
+      ? sources.map(source => (isAbsolute(source) ? shownPath(source, process.cwd(), home) : source)).join(', ')
+      : 'defaults'
   return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${shownHome(home)}; Ctrl-C ends it`
 }
 
-const shownHome = (home: string) => (home.startsWith(homedir() + sep) ? join('~', relative(homedir(), home)) : home)
+const shownHome = (home: string) => (home.startsWith(userHome() + sep) ? join('~', relative(userHome(), home)) : home)
 
 const readyFacts = ({ address, host, sources }: WorkerReport, home: string) => ({
   url: address?.url ?? null,

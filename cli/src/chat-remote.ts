@@ -2,13 +2,14 @@ import { readEvents } from '@svc/sse'
 import type { ErrorRecord } from '@svc/core/contracts'
 import type { ChatBody, ChatEvent } from '@svc/wire'
 import type { Partner } from './chat-partner.ts'
+import { credentialHeaders } from './credential.ts'
 import { refused, serverUnreachable, streamBroken, urlInvalid } from './errors.ts'
 
-/** Chats with the server at `url` over its HTTP API. `SVC_API_KEY` goes along where it is set. */
+/** Chats with the server at `url` over its HTTP API. `SVC_API_KEY` (an API key or a token) goes along where it is set. */
 export function remotePartner(url: string, key: string | undefined = process.env.SVC_API_KEY): Partner {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
   const address = new URL('/api/v1/chat/stream', url).href
-  const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...(key ? { 'x-api-key': key } : {}) }
+  const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...credentialHeaders(key) }
   return {
     name: `the server at ${url}`,
     async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {

@@ -1,4 +1,5 @@
 import { type Config, get, isTree, type Plan, SECRET } from '@svc/core'
+import { SERVED } from './reserved.ts'
 
 /** One value of the configuration in force. */
 export interface ConfigRow {
@@ -26,6 +27,7 @@ export function configRows(plan: Plan): ConfigRow[] {
       rows.set(key, { key, value: masked(keys, value), source: sourceOf(config, keys), ...(unused ? { unused } : {}) })
   }
   for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
+  for (const { keys, usual } of SERVED) add(keys, get(config.value, keys) ?? usual, false)
   // what is left has no owner that runs: documented keys, entries that are switched off, faults
   for (const [keys, value] of leaves(config.value)) add(keys, value, !plan.seats.some(seat => isWithin(keys, seatKeys(seat))))
   return [...rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -61,12 +63,15 @@ function sourceOf(config: Config, keys: readonly string[]): string {
 
 const HIDING = new Set(['headers', 'env'])
 
+/** Names of headers, which every browser is told. */
+const isCors = ([first, second]: readonly string[]) => first === 'server' && second === 'cors'
+
 /** Secrets are told by their name, and by where people put them: headers, environments, addresses. */
 function masked(keys: readonly string[], value: unknown): unknown {
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
   if (Array.isArray(value)) return value.map(inner => masked(keys, inner))
   if (value === undefined || value === null || typeof value === 'boolean') return value
-  const isSecret = keys.some(key => HIDING.has(key)) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
+  const isSecret = (!isCors(keys) && keys.some(key => HIDING.has(key))) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
   if (isSecret) return MASK
   return typeof value === 'string' ? value.replace(/(:\/\/)[^/@\s]+@/, `$1${MASK}@`) : value
 }

@@ -16,6 +16,8 @@ export interface Contributed {
   readonly module: string
   /** What stands after its name, for help. */
   readonly usage?: string
+  /** What it does and what its flags mean, for help. */
+  readonly description?: string
   /** Command lines without the leading `svc`. */
   readonly examples?: readonly string[]
 }
@@ -30,6 +32,22 @@ export async function contributedCommands(config?: string, place: Place = here()
   return all.filter((one, at) => !isOwn(one.id.split(':')[0] ?? '') && all.findIndex(other => other.id === one.id) === at)
 }
 
+/** The topics that commands of plugins make: the line of one names its commands, that of a single command is its own. */
+export function contributedTopics(all: readonly Contributed[]): Record<string, { readonly description: string }> {
+  const topics = Object.groupBy(
+    all.filter(({ id }) => id.includes(':')),
+    ({ id }) => id.slice(0, id.indexOf(':'))
+  )
+  return Object.fromEntries(
+    Object.entries(topics).map(([topic, those = []]) => [topic, { description: topicLine(topic, those) }])
+  )
+}
+
+function topicLine(topic: string, those: readonly Contributed[]): string {
+  if (those.length === 1) return those[0]!.summary
+  return `Commands: ${those.map(({ id }) => id.slice(topic.length + 1).replaceAll(':', ' ')).join(', ')}`
+}
+
 interface PackageJson {
   readonly name?: string
   readonly exports?: unknown
@@ -38,7 +56,13 @@ interface PackageJson {
       readonly commands?: Readonly<
         Record<
           string,
-          { readonly summary?: unknown; readonly module?: unknown; readonly usage?: unknown; readonly examples?: unknown } | null
+          {
+            readonly summary?: unknown
+            readonly module?: unknown
+            readonly usage?: unknown
+            readonly description?: unknown
+            readonly examples?: unknown
+          } | null
         >
       >
     }
@@ -62,6 +86,7 @@ function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[
         plugin,
         module: pathToFileURL(moduleOf(file, pkg, command.module)).href,
         ...(typeof command.usage === 'string' ? { usage: command.usage } : {}),
+        ...(typeof command.description === 'string' ? { description: command.description } : {}),
         ...(Array.isArray(command.examples) ? { examples: command.examples.map(String) } : {}),
       },
     ]

@@ -1,5 +1,5 @@
 import { isTree, type JsonSchema, KERNEL_SCHEMA, type Plan } from '@svc/core'
-import { RESERVED } from './reserved.ts'
+import { RESERVED, SERVED } from './reserved.ts'
 
 /** A key that the documents know, whether or not it is set. */
 export interface Documented {
@@ -16,7 +16,8 @@ export function documentedKeys({ loaded, seats }: Plan): Documented[] {
     instance === undefined ? [] : entryKeys(`${plugin.instances}.${instance}`, plugin.config?.json)
   )
   const rest = RESERVED.flatMap(({ section, json }) => keysOf(section, json, true))
-  const all = [LIST, ...keysOf('', KERNEL_SCHEMA.json, false), ...own, ...entries, ...rest]
+  const served = SERVED.map(({ keys, description }) => ({ key: keys.join('.'), description, unused: false }))
+  const all = [LIST, ...served, ...keysOf('', KERNEL_SCHEMA.json, false), ...own, ...entries, ...rest]
   return all.filter((one, at) => all.findIndex(other => other.key === one.key) === at)
 }
 

@@ -1,12 +1,32 @@
-import { type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import { codeOf, type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 import type { ErrorRecord } from '@svc/core/contracts'
 
-export const serverUnreachable = (url: string, cause: unknown): SvcError =>
-  svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
-    cause,
-    details: { url },
-    mend: 'check the address, or start the server with `svc serve`',
-  })
+/** No answer came; where the certificate of what listens there is at fault, that is said. */
+export function serverUnreachable(url: string, cause: unknown): SvcError {
+  const tls = tlsFault(cause)
+  if (tls === undefined)
+    return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
+      cause,
+      details: { url },
+      mend: 'check the address, or start the server with `svc serve`',
+    })
+  const message = `the server at ${url} answers, but its certificate is not trusted (${tls})`
+  return svcError('SERVER_UNREACHABLE', message, { cause, details: { url, tls }, mend: tlsMend(tls) })
+}
+
+const TLS_FAULT = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER_|VERIFY_))/
+
+/** `fetch` keeps the code in the cause of what it throws. */
+function tlsFault(error: unknown): string | undefined {
+  const codes = [codeOf(error), error instanceof Error ? codeOf(error.cause) : undefined]
+  return codes.find(code => code !== undefined && TLS_FAULT.test(code))
+}
+
+function tlsMend(code: string): string {
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'take an address that the certificate names'
+  if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the server'
+  return 'where you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or that of its issuer'
+}
 
 /** An error in the terms of the API, as whoever sits before the terminal is told it. */
 export function refused(
@@ -21,7 +41,7 @@ const MOST_NAMES = 20
 function mendOf(code: string, { available, allowed, retry_after: seconds }: ErrorRecord['details']): string | undefined {
   const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
   if (names && names.length > 0) return `one of: ${names.join(', ')}`
-  if (code === 'AUTHENTICATION_FAILED') return 'put the API key into SVC_API_KEY'
+  if (code === 'AUTHENTICATION_FAILED') return 'put an API key or a token into SVC_API_KEY'
   return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
 }
 

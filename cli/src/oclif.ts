@@ -2,16 +2,18 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { flush, run } from '@oclif/core'
 import { codeOf, messageOf } from '@svc/core'
+import { readConfigFlag } from './config-flag.ts'
+import { contributedCommands, contributedTopics } from './contributed.ts'
 import { commandLineInvalid } from './errors.ts'
 import { printError } from './report-error.ts'
-import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
+import { DESCRIPTION, isOwn, SUMMARIES, TOPICS } from './summaries.ts'
 
 const USAGE = 2
 
 /** Runs the command line through oclif; resolves with the exit code: 2 when the command line itself is wrong. */
 export async function runOclif(argv: string[]): Promise<number> {
   try {
-    await run(argv, { root: fileURLToPath(new URL('..', import.meta.url)), pjson: manifest() })
+    await run(argv, { root: fileURLToPath(new URL('..', import.meta.url)), pjson: await manifest(argv) })
     await flush()
     return Number(process.exitCode ?? 0)
   } catch (error) {
@@ -20,15 +22,19 @@ export async function runOclif(argv: string[]): Promise<number> {
 }
 
 /** The package's own, with the commands that lie beside this very file: sources in the repository, `dist` in the package. */
-function manifest() {
+async function manifest(argv: readonly string[]) {
   const pkg = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     name: string
     version: string
     oclif: object
   }
   const target = import.meta.url.endsWith('.ts') ? './src/commands.ts' : './dist/commands.js'
+  const topics = {
+    ...(isOwn(argv[0] ?? '') ? {} : contributedTopics(await contributedCommands(readConfigFlag(process.argv.slice(2)).file))),
+    ...TOPICS,
+  }
   const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }
-  return { ...pkg, oclif: { ...pkg.oclif, description: DESCRIPTION, topics: { ...TOPICS }, commands } }
+  return { ...pkg, oclif: { ...pkg.oclif, description: DESCRIPTION, topics, commands } }
 }
 
 /** Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */

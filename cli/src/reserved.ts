@@ -87,9 +87,19 @@ const mcpClient = closed(
 const isOn = (value: unknown) => value === true
 const orPlugin = (section: string) => `or add a plugin that owns ${section} to "plugins"`
 
+/** What `svc serve` itself acts on, without any plugin. */
+export const SERVED = [
+  { keys: ['server', 'workers'], usual: 1, description: 'How many processes serve, on the same port.' },
+  {
+    keys: ['server', 'hang_timeout_ms'],
+    usual: 10_000,
+    description: 'A worker whose event loop stands still for so many milliseconds is killed and replaced.',
+  },
+] as const
+
 /** What the host is told of them. A plugin that owns one of these sections takes its place. */
 export const RESERVED: readonly ReservedSection[] = [
-  // these two are what \`svc serve\` itself acts on
+  // these two are SERVED
   { section: 'server.workers', json: count(1) },
   { section: 'server.hang_timeout_ms', json: count(100) },
   {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { styleText } from 'node:util'
-import { type Contributed, contributedCommands } from './contributed.ts'
+import { type Contributed, contributedCommands, contributedTopics } from './contributed.ts'
 import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 const WIDTH = 80
@@ -27,15 +27,9 @@ export async function printRootHelp(out: NodeJS.WriteStream, config?: string): P
 
 type Entry = readonly [name: string, words: string]
 
-/** The topics of svc, and those that commands of plugins make: the first command of one describes it. */
-function topicsOf(others: readonly Contributed[]): Entry[] {
-  const topics = new Map(Object.entries(TOPICS).map(([topic, { description }]) => [topic, description]))
-  for (const { id, summary } of others) {
-    const [topic = '', ...rest] = id.split(':')
-    if (rest.length > 0 && !topics.has(topic)) topics.set(topic, summary)
-  }
-  return [...topics]
-}
+/** The topics of svc, and those that commands of plugins make. */
+const topicsOf = (others: readonly Contributed[]): Entry[] =>
+  Object.entries({ ...contributedTopics(others), ...TOPICS }).map(([topic, { description }]) => [topic, description])
 
 function helpText(out: NodeJS.WriteStream, commands: readonly Entry[], topics: readonly Entry[]): string {
   const section = (head: string, lines: readonly string[]) =>

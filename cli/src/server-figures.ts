@@ -3,6 +3,7 @@ import { request as tlsRequest } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { credentialHeaders } from './credential.ts'
 import { serverUnreachable } from './errors.ts'
 import { type Metrics, parseMetrics } from './metrics-text.ts'
 
@@ -52,7 +53,7 @@ export interface Reached {
 
 const ANSWER_MS = 10_000
 
-/** Asks the server at `url`; `SVC_API_KEY` goes along where it is set. Throws SERVER_UNREACHABLE. */
+/** Asks the server at `url`; `SVC_API_KEY` (an API key or a token) goes along where it is set. Throws SERVER_UNREACHABLE. */
 export async function readFigures(server: Reached, key: string | undefined = process.env.SVC_API_KEY): Promise<Figures> {
   // one after the other: what this asks is part of what is under way
   const status = await get(server, '/api/v1/status', key)
@@ -87,7 +88,7 @@ async function get({ url, trusted }: Reached, path: string, key: string | undefi
   const request = address.protocol === 'https:' ? tlsRequest : plainRequest
   try {
     const asked = request(address, {
-      headers: key ? { 'x-api-key': key } : {},
+      headers: credentialHeaders(key),
       signal: AbortSignal.timeout(ANSWER_MS),
       agent: false,
       rejectUnauthorized: !trusted,

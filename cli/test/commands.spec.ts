@@ -26,6 +26,17 @@ describe('help', () => {
     })
   }
 
+  it('names the commands of a topic that plugins bring', async () => {
+    await using place = await makePlace()
+    expect((await place.svc(['--help'])).out).to.match(/^ +tokens +Commands: create, list, revoke$/m)
+  })
+
+  it('of svc tokens create says what its flags mean, and their defaults', async () => {
+    await using place = await makePlace()
+    const { out } = await place.svc(['tokens', 'create', '--help'])
+    expect(out.replaceAll(/\s+/g, ' ')).to.contain('(default: 30d)').and.contain('(default: all but admin)')
+  })
+
   it('works with a broken configuration', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server: [')

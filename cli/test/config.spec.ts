@@ -87,6 +87,26 @@ describe('svc config show', () => {
     expect((await place.svc(['config', 'show', 'providers.local.type'])).code).to.equal(0)
   })
 
+  it('shows what svc serve itself acts on, with its default', async () => {
+    await using place = await makePlace()
+    const all = (await place.svc(['config', 'show', '--json'])).out
+    expect(rowOf(all, 'server.workers')).to.deep.equal({ key: 'server.workers', value: 1, source: 'default' })
+    const { out } = await place.svc(['config', 'show', 'server.hang_timeout_ms'])
+    expect(out).to.match(/^server.hang_timeout_ms +10000 +default +A worker whose event loop stands still/)
+    await place.write('svc.config.yaml', 'server: { workers: 2 }\n')
+    expect((await place.svc(['config', 'show', 'server.workers'])).out).to.match(
+      /^server.workers +2 +svc.config.yaml:1 +How many/
+    )
+  })
+
+  it('shows the header names of server.cors', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: { cors: { enabled: true, headers: [X-Mine] } }\n')
+    expect((await place.svc(['config', 'show', 'server.cors.headers'])).out)
+      .to.contain('X-Mine')
+      .and.not.contain('(secret)')
+  })
+
   it('shows what is in force where one of several files cannot be read, and says so', async () => {
     await using place = await makePlace()
     await place.write('../home/svc.config.yaml', 'server: {')

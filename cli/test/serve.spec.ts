@@ -46,6 +46,18 @@ describe('svc serve', () => {
     expect(code).to.equal(0)
   })
 
+  it('says that it listens on all addresses, and which files its configuration came from', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
+    await place.write('../home/svc.config.yaml', 'log: { level: info }\n')
+    const server = await place.serve()
+    expect(server.err()).to.match(/listens on http:\/\/127\.0\.0\.1:\d+ \(all addresses\)   \(ready/)
+    expect(server.err())
+      .to.contain(`${place.home}/svc.config.yaml`)
+      .and.match(/configuration: .*(^|[ ,])svc\.config\.yaml/)
+    await server.end()
+  })
+
   it('drains at SIGTERM: a reply that is under way is told to its end', async () => {
     await using place = await makePlace()
     const server = await place.serve()

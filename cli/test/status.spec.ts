@@ -33,6 +33,7 @@ describe('svc status', () => {
   it('shows how the running server is, in 80 columns', async () => {
     await using place = await makePlace()
     const server = await place.serve(['--workers', '2'])
+    await server.said(/worker \d+ is ready/)
     for (const message of ['hello', '/fail overloaded']) await chat(server.url, message)
     await fetch(`${server.url}/api/v1/nothing`)
     const { code, out, err } = await place.svc(['status'])
@@ -114,6 +115,23 @@ describe('svc status', () => {
     expect([given.code, given.out.includes('told nothing')]).to.deep.equal([0, false])
   })
 
+  it('sends a token in SVC_API_KEY as a bearer token, as svc chat does', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    const server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    const token = (await place.svc(['tokens', 'create'])).out.trim()
+    const given = { env: { SVC_API_KEY: token } }
+    const said = await place.svc(['chat', '--url', server.url, 'hi'], given)
+    expect(said).to.include({ code: 0, out: 'You said: hi\n' })
+    expect(factsOf((await place.svc(['status', '--json'], given)).out).untold.map(one => one.path)).to.not.include(
+      '/api/v1/status'
+    )
+    const refused = await place.svc(['chat', '--url', server.url, 'hi'], { env: { SVC_API_KEY: `${token}x` } })
+    expect(refused.err)
+      .to.match(/^AUTHENTICATION_FAILED/)
+      .and.contain('an API key or a token')
+  })
+
   it('reaches the server of its home over TLS, whoever signed the certificate, and no other', async () => {
     await using place = await makePlace()
     const { cert, key } = await writeCertificate(place.folder, makeCertificate())
@@ -122,6 +140,15 @@ describe('svc status', () => {
     expect((await place.svc(['status'])).out).to.contain('is healthy')
     const stranger = await place.svc(['status', '--url', server.url])
     expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
+    const trusting = { env: { NODE_EXTRA_CA_CERTS: cert } }
+    for (const args of [['status'], ['chat', 'hi']]) {
+      const { err } = await place.svc([...args, '--url', server.url])
+      expect(err)
+        .to.match(/^SERVER_UNREACHABLE/)
+        .and.contain('its certificate is not trusted')
+        .and.contain('NODE_EXTRA_CA_CERTS=')
+      expect((await place.svc([...args, '--url', server.url], trusting)).code, args[0]).to.equal(0)
+    }
   })
 
   it('ends with 1 when the server is unhealthy, and names what is', async () => {

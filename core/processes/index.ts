@@ -5,6 +5,7 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 
 // A running server
 export { fromWire, problemsToWire } from './errors.ts'
+export { shownPath, userHome } from '../config/home.ts'
 export { ensureHome } from './home.ts'
 export { createSupervisor } from '../supervisor/supervisor.ts'
 export { type Reloaded, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '../supervisor/crew.ts'

@@ -25,6 +25,8 @@ export interface CommandManifest {
   readonly module: string
   /** What stands after its name, for help: `<place> [--json]`. */
   readonly usage?: string
+  /** What it does and what its flags mean, for help. */
+  readonly description?: string
   /** Whole command lines without the leading `svc`, for help. */
   readonly examples?: readonly string[]
 }
@@ -46,10 +48,16 @@ const closed = (properties: object, required: string[] = []) => ({
   required,
   additionalProperties: false,
 })
-const command = closed({ summary: { type: 'string' }, module: { type: 'string' }, usage: { type: 'string' }, examples: texts }, [
-  'summary',
-  'module',
-])
+const command = closed(
+  {
+    summary: { type: 'string' },
+    module: { type: 'string' },
+    usage: { type: 'string' },
+    description: { type: 'string' },
+    examples: texts,
+  },
+  ['summary', 'module']
+)
 const manifestSchema = schema<Manifest>(
   closed(
     {

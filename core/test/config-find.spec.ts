@@ -1,7 +1,7 @@
 import { utimes } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { findConfig, shownPath } from '@svc/core'
+import { findConfig, shownPath, svcHome } from '@svc/core'
 import { expect } from 'chai'
 import { findIn, folder, problemsOf } from './support/kernel.ts'
 
@@ -116,6 +116,17 @@ describe('finding configuration', () => {
     expect(shownPath('/p/svc.config.yaml', '/p/a', '/h')).to.equal('../svc.config.yaml')
     expect(shownPath('/h/svc.config.yaml', '/p/a', '/h')).to.equal('/h/svc.config.yaml')
     expect(shownPath(join(homedir(), '.svc/svc.config.yaml'), '/p', join(homedir(), '.svc'))).to.equal('~/.svc/svc.config.yaml')
+  })
+
+  it('takes an empty HOME for none', () => {
+    const home = process.env.HOME
+    try {
+      process.env.HOME = ''
+      expect(svcHome({})).to.equal(join(userInfo().homedir, '.svc'))
+    } finally {
+      if (home === undefined) delete process.env.HOME
+      else process.env.HOME = home
+    }
   })
 
   it('sees what changed in a module since it was read', async () => {

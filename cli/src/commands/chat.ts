@@ -6,7 +6,7 @@ const OWN_HOST = ['url', 'port']
 export class Chat extends Command {
   static override summary = SUMMARIES.chat
   static override description =
-    'Talks to the server that runs from this svc home, to the one that --url or --port names, or, where none runs, to a host that it starts for itself and that listens nowhere. Without a message it reads one from a pipe, or talks on the terminal until Ctrl-D. The reply goes to the standard output, everything about it to the standard error stream. Ctrl-C aborts a turn, a second one ends. Ends with 1 when the turn failed, with 130 when it was interrupted. SVC_API_KEY is sent as API key where it is set.'
+    'Talks to the server that runs from this svc home, to the one that --url or --port names, or, where none runs, to a host that it starts for itself and that listens nowhere. Without a message it reads one from a pipe, or talks on the terminal until Ctrl-D. The reply goes to the standard output, everything about it to the standard error stream. Ctrl-C aborts a turn, a second one ends. Ends with 1 when the turn failed, with 130 when it was interrupted. SVC_API_KEY (an API key or a token of `svc tokens create`) is sent where it is set.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> "What time is it?"',
     'echo "Sum this up" | <%= config.bin %> <%= command.id %>',

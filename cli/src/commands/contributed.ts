@@ -5,7 +5,7 @@ import type { Contributed } from '../contributed.ts'
 export function contributed(found: Contributed, config: string | undefined): Command.Class {
   return class extends Command {
     static override summary = found.summary
-    static override description = `Comes with ${found.plugin}.`
+    static override description = `${found.description === undefined ? '' : `${found.description} `}Comes with ${found.plugin}.`
     static override examples = (found.examples ?? ['<%= command.id %>']).map(line => `<%= config.bin %> ${line}`)
     static override usage = `<%= command.id %> ${found.usage ?? '[ARGUMENTS]'}`
     static override strict = false
