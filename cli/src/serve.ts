@@ -167,7 +167,7 @@ const infoOf = ({ address, host }: WorkerReport) => ({
 /** Reloads when what the workers were made of changes. */
 async function watchSources(reloading: Reloading, report: WorkerReport): Promise<Disposable> {
   const { createWatching } = await import('./watching.ts')
-  const watching = createWatching(files => void reloading.reload(files.join(', ')))
+  const watching = createWatching(files => reloading.reload(files.join(', ')))
   watching.look(report.watch)
   reloading.onReloaded(next => watching.look(next.watch))
   return watching

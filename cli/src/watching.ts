@@ -9,26 +9,37 @@ export interface Watching extends Disposable {
 
 /** Editors and compilers write in several steps. */
 const CALM_MS = 200
-const READ_BY_SVC = new Set(['.ts', '.mts', '.js', '.mjs', '.cjs', '.json', '.yaml', '.yml'])
+const CODE = new Set(['.ts', '.mts', '.js', '.mjs', '.cjs'])
 /** No source of a plugin that runs. */
 const ASIDE = /^(node_modules|test|tests|\..*)$/
 
-/** Calls `changed` with the files of one round of changes, once there is calm. */
-export function createWatching(changed: (files: readonly string[]) => void): Watching {
+/** Calls `changed` with the files of one round of changes, once there is calm and the last round has been dealt with. */
+export function createWatching(changed: (files: readonly string[]) => unknown): Watching {
   const seen = new Set<string>()
   const watchers = new Map<string, FSWatcher>()
   let calm: NodeJS.Timeout | undefined
-  const tell = () => {
+  let ended = false
+  let busy = false
+  // while one round is dealt with all that changes is one more
+  const tell = async () => {
+    if (busy) return
+    busy = true
     const files = [...seen].sort()
     seen.clear()
-    changed(files)
+    try {
+      await changed(files)
+    } finally {
+      busy = false
+      if (seen.size > 0) calmDown()
+    }
+  }
+  const calmDown = () => {
+    clearTimeout(calm)
+    calm = ended ? undefined : setTimeout(() => void tell(), CALM_MS)
   }
   const note = (file: string) => {
-    // a folder that comes may be a build that was made anew
-    if (!READ_BY_SVC.has(extname(file)) && !isFolder(file)) return
     seen.add(file)
-    clearTimeout(calm)
-    calm = setTimeout(tell, CALM_MS)
+    calmDown()
   }
   const shut = (key: string) => {
     watchers.get(key)?.close()
@@ -45,6 +56,7 @@ export function createWatching(changed: (files: readonly string[]) => void): Wat
       for (const key of watchers.keys()) if (!sights.has(key)) shut(key)
     },
     [Symbol.dispose]() {
+      ended = true
       clearTimeout(calm)
       for (const key of watchers.keys()) shut(key)
     },
@@ -81,11 +93,14 @@ function partsOf(folder: string): Sight[] {
 
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
+/** What a plugin writes for itself must not reload it. A folder that comes may be a build that was made anew. */
+const isSource = (path: string) => CODE.has(extname(path)) || basename(path) === 'package.json' || isFolder(path)
+
 function open({ folder, deep, names }: Sight, note: (file: string) => void, lost: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(folder, { recursive: deep, persistent: false }, (_event, name) => {
       if (!isFolder(folder)) lost()
-      else if (name !== null && (names?.has(name) ?? true)) note(join(folder, name))
+      else if (name !== null && (names ? names.has(name) : isSource(join(folder, name)))) note(join(folder, name))
     })
     return watcher.on('error', lost)
   } catch {

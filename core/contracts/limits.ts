@@ -4,7 +4,7 @@ import { defineService, type Use } from '@svc/core'
 export interface Allowance {
   /** False: it is one too many, and has not been counted. */
   readonly allowed: boolean
-  /** The window that the headers show; of a refused request the one that refused it. Seconds. */
+  /** The window that is counted down; of a refused request the one that refused it. Seconds. */
   readonly limit: number
   readonly window: number
   readonly remaining: number
@@ -12,6 +12,8 @@ export interface Allowance {
   readonly reset: number
   /** Whole seconds until it may be tried again; 0 where allowed. */
   readonly retryAfter: number
+  /** How the shortest window stands: that is what headers show. Absent: it is the one above. */
+  readonly shown?: Pick<Allowance, 'limit' | 'remaining' | 'reset'>
 }
 
 /** Counts requests by `use.principal` (its address or its id, as configured), exactly, for all workers. Without a provider nothing is limited. */

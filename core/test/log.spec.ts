@@ -40,4 +40,45 @@ describe('the log', () => {
     expect(err.stack).to.include('log.spec.ts').and.include('why')
     expect(err.details).to.deep.equal({ access_token: '[secret]', at: 3 })
   })
+
+  it('knows a secret by the end of its name, however it is written', async () => {
+    const names = [
+      'x-goog-api-key',
+      'api-key',
+      'set-cookie',
+      'Proxy-Authorization',
+      'openai_api_key',
+      'refresh_token',
+      'private_key',
+      'apiKey',
+      'clientSecret',
+      'tokens',
+    ]
+    const [line] = await linesOf(({ log }) => log.info(Object.fromEntries(names.map(name => [name, 'hush']))))
+    expect(JSON.stringify(line)).not.to.include('hush')
+    expect(line).to.include(Object.fromEntries(names.map(name => [name, '[secret]'])))
+  })
+
+  it('still shows what counts tokens', async () => {
+    const facts = { tokens_used: 7, tokens: { input: 3, output: 4 }, token: 2, maxTokens: 9, monkey: 'Kim' }
+    const [line] = await linesOf(({ log }) => log.info(facts))
+    expect(line).to.deep.include(facts)
+  })
+
+  it('cuts what stands too deep instead of writing it unseen', async () => {
+    let facts: object = { password: 'hush', plain: 'unseen' }
+    for (let depth = 0; depth < 10; depth++) facts = { inner: facts }
+    const round: Record<string, unknown> = {}
+    round.self = round
+    const [line] = await linesOf(({ log }) => log.info({ facts, round }))
+    expect(JSON.stringify(line)).to.include('[deep]').and.not.include('hush').and.not.include('unseen')
+  })
+
+  it('hides who logs in in an address, and the facts of an error under any name', async () => {
+    const error = svcError('BROKEN', 'fetch of https://me:hush@host/a failed', { details: { api_key: 'hush' } })
+    const url = 'postgres://me:hush@db.host:5432/x?mail=a@b'
+    const [line] = await linesOf(({ log }) => log.error({ url, file: 'file:///a/@svc/core', failure: error, err: error }))
+    expect(line).to.include({ url: 'postgres://[secret]@db.host:5432/x?mail=a@b', file: 'file:///a/@svc/core' })
+    expect(JSON.stringify(line)).not.to.include('hush')
+  })
 })

@@ -37,6 +37,9 @@ export const modelSilent = (provider: string, ms: number, first: boolean) =>
     `provider "${provider}" ${first ? 'did not begin its answer' : 'fell silent'} for ${ms} ms`
   )
 
+export const modelsLate = (provider: string, ms: number) =>
+  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not tell its models for ${ms} ms`)
+
 export const turnTimeout = (provider: string, ms: number) =>
   modelFailed(provider, { kind: 'timeout', retryable: true }, `the turn did not end within ${ms} ms`)
 

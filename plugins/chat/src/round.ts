@@ -1,7 +1,7 @@
-import { codeOf, messageOf, type Use } from '@svc/core'
+import { codeOf, messageOf, type Use, within } from '@svc/core'
 import type { ModelCall, ModelEvent, ModelFailure, ModelInfo, ModelRequest, Provider } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { failureOf, invalid, modelBroke, modelFailed } from './errors.ts'
+import { failureOf, invalid, modelBroke, modelFailed, modelsLate } from './errors.ts'
 import { fitHistory } from './messages.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
@@ -151,7 +151,9 @@ async function target(room: ChatRoom, turn: Turn, use: Use): Promise<Target> {
   const provider = room.providers.get(name)
   // it was there when it was selected: plugins come and go
   if (!provider) throw modelBroke(name, 'has left')
-  const { models } = await provider.models(use)
+  const ms = Math.min(room.config.first_token_timeout_ms, Math.max(0, turn.until - performance.now()))
+  const late = () => modelsLate(name, Math.round(ms))
+  const { models } = await within(ms, signal => provider.models({ ...use, signal }), { signal: use.signal, late })
   return { provider, name, info: models.find(one => one.id === model) }
 }
 

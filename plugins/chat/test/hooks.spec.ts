@@ -101,6 +101,19 @@ describe('chat with bad plugins', () => {
     expect(details).to.include({ kind: 'timeout' })
   })
 
+  it('does not wait for a provider that tells its models to the selection and never again', async () => {
+    const deaf = strange(() => {
+      throw new Error('not asked')
+    })
+    let asked = 0
+    const models: typeof deaf.models = use => (asked++ === 0 ? deaf.models(use) : new Promise(() => undefined))
+    const give = [item(Providers, 'deaf', { ...deaf, models })]
+    await using house = await chatHouse({ give, config: { chat: { first_token_timeout_ms: 20 } } })
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))
+    expect(code).to.equal('MODEL_FAILED')
+    expect(details).to.include({ kind: 'timeout', retryable: true, provider: 'deaf' })
+  })
+
   it('refuses an answer without a finish', async () => {
     const cut = strange(async function* () {
       yield { type: 'text', text: 'half' }

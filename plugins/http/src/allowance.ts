@@ -24,7 +24,8 @@ export function createAllowance(limits: Limits | undefined): AllowanceGate {
   }
 }
 
-function tell({ headers }: Exchange, { allowed, limit, window, remaining, reset, retryAfter }: Allowance) {
+function tell({ headers }: Exchange, allowance: Allowance) {
+  const { limit, remaining, reset } = allowance.shown ?? allowance
   headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', String(remaining), 'X-RateLimit-Reset', String(reset))
-  if (!allowed) throw tooMany(limit, window, retryAfter)
+  if (!allowance.allowed) throw tooMany(allowance.limit, allowance.window, allowance.retryAfter)
 }

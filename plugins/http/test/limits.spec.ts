@@ -48,6 +48,17 @@ describe('the documented limits', () => {
     expect([headers.get('retry-after'), headers.get('x-ratelimit-remaining')]).to.deep.equal(['1234', '0'])
   })
 
+  it('show the minute in the headers where the day refuses', async () => {
+    await using one = await limited(async () => ({ ...DAY, shown: { limit: 60, remaining: 12, reset: 1_800_000_000 } }))
+    const { body, headers } = await call(`${one.url}/who`)
+    expect(body.details).to.deep.equal({ limit: 1000, window: 86_400, retry_after: 1234 })
+    expect(['limit', 'remaining', 'reset'].map(name => headers.get(`x-ratelimit-${name}`))).to.deep.equal([
+      '60',
+      '12',
+      '1800000000',
+    ])
+  })
+
   it('that cannot be counted are no free pass', async () => {
     await using one = await limited(async () => {
       throw svcError('UNAVAILABLE', 'the store is down')

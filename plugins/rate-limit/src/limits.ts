@@ -32,11 +32,12 @@ export function createLimits({ config, store, now = Date.now }: LimitsOptions): 
     async take(use) {
       const key = clientKey(use.principal, config.by)
       const known = refusals.find(key, now())
-      if (known) return refused(known, now())
+      if (known) return refused(minute, known, now())
       const { counted, windows: states } = await count(key, use)
       const full = refusalOf(windows, states)
       if (full) refusals.keep(key, full)
-      return counted ? passed(minute, states[0]!) : refused(full ?? { window: minute, ...states[0]! }, now())
+      const first = states[0]!
+      return counted ? passed(minute, first) : refused(minute, full ?? { window: minute, ...first, first }, now())
     },
   }
 }
@@ -46,15 +47,24 @@ const passed = ({ ms, limit }: CountWindow, { count, endsAt }: CountState): Allo
   limit,
   window: ms / 1000,
   remaining: limit - count,
-  reset: Math.ceil(endsAt / 1000),
+  reset: seconds(endsAt),
   retryAfter: 0,
 })
 
-const refused = ({ window: { ms, limit }, endsAt }: Refusal, now: number): Allowance => ({
+const refused = (minute: CountWindow, { window: { ms, limit }, endsAt, first }: Refusal, now: number): Allowance => ({
   allowed: false,
   limit,
   window: ms / 1000,
   remaining: 0,
-  reset: Math.ceil(endsAt / 1000),
+  reset: seconds(endsAt),
   retryAfter: Math.max(1, Math.ceil((endsAt - now) / 1000)),
+  shown: shownOf(minute, first, now),
 })
+
+/** A minute that has passed since has all of its requests, and would begin now. */
+const shownOf = ({ ms, limit }: CountWindow, { count, endsAt }: CountState, now: number) =>
+  endsAt > now
+    ? { limit, remaining: Math.max(0, limit - count), reset: seconds(endsAt) }
+    : { limit, remaining: limit, reset: seconds(now + ms) }
+
+const seconds = (ms: number) => Math.ceil(ms / 1000)

@@ -4,6 +4,8 @@ import type { CountState, CountWindow } from '@svc/core/contracts'
 export interface Refusal {
   readonly window: CountWindow
   readonly endsAt: number
+  /** How the first window, the one that is shown, stood then. */
+  readonly first: CountState
 }
 
 /** The clients known to have nothing left: they need not be counted again before their window ends. */
@@ -36,7 +38,7 @@ const isOpen = ({ window, endsAt }: Refusal, now: number) => now < endsAt && end
 /** The full window of several, if there is one: of two, that which ends last, for until then nothing is left. */
 export function refusalOf(windows: readonly CountWindow[], states: readonly CountState[]): Refusal | undefined {
   return windows
-    .map((window, at) => ({ window, ...states[at]! }))
+    .map((window, at) => ({ window, ...states[at]!, first: states[0]! }))
     .filter(({ window, count }) => count >= window.limit)
     .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
 }

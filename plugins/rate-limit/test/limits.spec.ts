@@ -27,7 +27,8 @@ describe('limits', () => {
     expect(answers.map(one => one.remaining)).to.deep.equal([2, 1, 0, 0])
     const reset = began / 1000 + 60
     expect(answers[0]).to.deep.equal({ allowed: true, limit: 3, window: 60, remaining: 2, reset, retryAfter: 0 })
-    expect(answers[3]).to.deep.equal({ allowed: false, limit: 3, window: 60, remaining: 0, reset, retryAfter: 60 })
+    const shown = { limit: 3, remaining: 0, reset }
+    expect(answers[3]).to.deep.equal({ allowed: false, limit: 3, window: 60, remaining: 0, reset, retryAfter: 60, shown })
     store.now += MINUTE
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2, reset: reset + 60 })
   })
@@ -43,7 +44,7 @@ describe('limits', () => {
     expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 2 })
   })
 
-  it('show the day where it is the day that refuses, and the minute of what they allow', async () => {
+  it('tell of the day where it is the day that refuses, and show the minute of whatever they answer', async () => {
     const { store, limits } = clocked()
     const began = store.now
     await times(3, () => limits.take(from('192.0.2.1')))
@@ -57,7 +58,11 @@ describe('limits', () => {
       remaining: 0,
       reset: began / 1000 + 86_400,
       retryAfter: 86_340,
+      shown: { limit: 3, remaining: 1, reset: began / 1000 + 120 },
     })
+    store.now += MINUTE
+    const later = await limits.take(from('192.0.2.1'))
+    expect(later.shown, 'a minute of which nothing is used').to.deep.equal({ limit: 3, remaining: 3, reset: began / 1000 + 180 })
   })
 
   it('take nothing from the day with what the minute refuses', async () => {

@@ -1,6 +1,7 @@
 import type { SlotView, Use } from '@svc/core'
 import type { ChoiceSource, ModelChoice, ModelList, Profile, Provider } from '@svc/core/contracts'
 import { modelNotFound, providerNotFound } from './errors.ts'
+import { tellModels } from './models.ts'
 
 /** A wish for provider and model, and who wishes. */
 export interface Wish {
@@ -11,7 +12,7 @@ export interface Wish {
 
 /**
  * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the only provider that does;
- * a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND.
+ * a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
 export async function choose(wishes: readonly Wish[], providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
@@ -33,11 +34,11 @@ function defaultProvider(providers: SlotView<Provider>): string {
   return first
 }
 
-/** The models of a provider. Throws PROVIDER_NOT_FOUND. */
+/** The models of a provider. Throws PROVIDER_NOT_FOUND, MODEL_FAILED. */
 async function modelsOf(name: string, providers: SlotView<Provider>, use: Use): Promise<ModelList> {
   const provider = providers.get(name)
   if (!provider) throw providerNotFound(name, providers.names())
-  return provider.models(use)
+  return tellModels(name, provider, use)
 }
 
 async function firstOf(provider: string, source: ChoiceSource, providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {

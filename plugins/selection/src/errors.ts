@@ -12,6 +12,11 @@ export const modelNotFound = (provider: string | null, model: string, available:
     mend: `one of: ${available.slice(0, 20).join(', ')}`,
   })
 
+export const modelsLate = (provider: string, ms: number) =>
+  svcError('MODEL_FAILED', `provider "${provider}" did not tell its models for ${ms} ms`, {
+    details: { kind: 'timeout', retryable: true, provider },
+  })
+
 export const notAllowed = (field: string, value: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no ${field} "${value.slice(0, 100)}"`, {
     details: { field, value: value.slice(0, 100), allowed, reason: 'unknown' },

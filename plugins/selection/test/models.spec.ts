@@ -1,0 +1,27 @@
+import type { Provider } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { tellModels } from '../src/models.ts'
+
+const silent = (heard: AbortSignal[]): Provider => ({
+  features: { tool_calling: true, streaming: true, vision: false },
+  models: ({ signal }) => {
+    heard.push(signal)
+    return new Promise(() => undefined)
+  },
+  countTokens: async () => 1,
+  async *chat() {
+    yield { type: 'finish', reason: 'stop' }
+  },
+  probe: async () => undefined,
+})
+
+describe('the models of a provider', () => {
+  it('that never tells them are its failure, and it is told to stop', async () => {
+    const heard: AbortSignal[] = []
+    const failure: unknown = await tellModels('mute', silent(heard), testUse(), 20).catch((error: unknown) => error)
+    expect(failure).to.include({ code: 'MODEL_FAILED' })
+    expect(failure).to.have.property('details').that.includes({ kind: 'timeout', provider: 'mute' })
+    expect(heard[0]?.aborted).to.equal(true)
+  })
+})
