@@ -6,10 +6,6 @@ export interface WithinOptions {
   readonly late?: () => Error
 }
 
-/** Work that has settled after so many turns of the microtask queue never costs a timer: it is on the path of every chat. */
-const AT_ONCE = 3
-const TURN = Promise.resolve()
-
 /**
  * Does `work` for at most so many milliseconds: its signal is aborted then, and whether or not it listens, the answer comes in time. Throws what `late` says,
  * and what `signal` aborted with.
@@ -21,12 +17,6 @@ export async function within<T>(
 ): Promise<T> {
   signal?.throwIfAborted()
   const ending = new AbortController()
-  const working = Promise.resolve(work(ending.signal))
-  if (await settlesAtOnce(working)) return working
-  if (signal?.aborted) {
-    ending.abort(signal.reason)
-    throw signal.reason
-  }
   const ended = Promise.withResolvers<never>()
   const end = (reason: unknown) => {
     ending.abort(reason)
@@ -36,17 +26,9 @@ export async function within<T>(
   const timer = setTimeout(() => end(late()), ms)
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    return await Promise.race([working, ended.promise])
+    return await Promise.race([work(ending.signal), ended.promise])
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
   }
-}
-
-async function settlesAtOnce(working: Promise<unknown>): Promise<boolean> {
-  let settled = false
-  const settle = () => void (settled = true)
-  working.then(settle, settle)
-  for (let turn = 0; turn < AT_ONCE && !settled; turn++) await TURN
-  return settled
 }
