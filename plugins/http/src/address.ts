@@ -70,15 +70,5 @@ const ownScheme = ({ socket }: IncomingMessage) => ('encrypted' in socket ? 'htt
 /** An IPv4 address that comes as IPv6 is one all the same. */
 const plain = (address: string) => (address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address)
 
-/** What one client has of the network: its IPv4 address, or its /64, for that is the least that a client is given. */
-export function networkOf(address: string): string {
-  if (!address.includes(':')) return address
-  const [head = '', tail] = address.split('%', 1)[0]!.split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0')
-  return [...left, ...zeros, ...right].slice(0, 4).join(':')
-}
-
 /** Whether a name or address is this machine's own. */
 export const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)

@@ -1,6 +1,6 @@
+import { networkOf } from '@svc/address'
 import { codeOf, messageOf, type Principal, type SlotView, type Use } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { networkOf } from './address.ts'
 import { authenticationFailed, noScheme, schemeFailed, scopeMissing, tooMany } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
 import { createTally } from './tally.ts'

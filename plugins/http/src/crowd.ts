@@ -1,4 +1,4 @@
-import { networkOf } from './address.ts'
+import { networkOf } from '@svc/address'
 import type { ServerConfig } from './config.ts'
 import { crowded } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'

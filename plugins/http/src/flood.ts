@@ -1,4 +1,5 @@
-import { isLoopback, networkOf } from './address.ts'
+import { networkOf } from '@svc/address'
+import { isLoopback } from './address.ts'
 import { tooMany } from './errors.ts'
 import type { Gate } from './exchange.ts'
 import { createTally } from './tally.ts'
