@@ -29,12 +29,10 @@ describe('svc reload', () => {
   it('ends with 1 when the new worker dies right after it was ready; the old one serves on', async () => {
     await using place = await makePlace()
     const server = await place.serve()
-    await place.write(
-      'late.js',
-      'export default { name: "late", setup() { setTimeout(() => { throw new Error("too late") }, 300) } }\n'
-    )
-    await place.write('svc.config.yaml', 'plugins:\n  - ./late.js\n')
-    const { code, err } = await place.svc(['reload'])
+    const reload = place.svc(['reload'])
+    const [, pid] = await server.said(/worker (\d+) is ready/)
+    process.kill(Number(pid), 'SIGKILL')
+    const { code, err } = await reload
     expect(code).to.equal(1)
     expect(err).to.contain('the old workers serve on').and.contain('was ready and ended within')
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)

@@ -57,7 +57,7 @@ export interface HostHooks {
   ready: Bail<object, never>
   /**
    * The host is about to close: stop taking work and let what runs end, within `limitMs` where it is told. `successor`: another process takes the new work
-   * meanwhile, so whoever holds streams without an end closes them with a hint to come back.
+   * meanwhile, so whoever holds streams without an end closes them with a hint to come back. Told a second time where no successor takes over after all.
    */
   closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
 }
