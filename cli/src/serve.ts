@@ -127,7 +127,11 @@ function remember(dead: Set<number>, pid: number) {
   if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
 }
 
-const settingsOf = ({ workers, drainLimitMs, swapLimitMs, hangLimitMs, address }: WorkerReport, dead: ReadonlySet<number>) => ({
+const settingsOf = (
+  { workers, drainLimitMs, swapLimitMs, hangLimitMs, address, layers }: WorkerReport,
+  dead: ReadonlySet<number>
+) => ({
+  legacy: layers,
   count: workers,
   drainLimitMs,
   swapLimitMs,

@@ -1,6 +1,6 @@
-import { type Config, get, type HostReport, type RunningHost, startHost, systemUse } from '@svc/core'
+import { type Config, get, type HostReport, type Layer, mergeConfig, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
-import { freePort, type WorkerLink, workerLink } from '@svc/core/processes'
+import { findUnplain, freePort, type WorkerLink, workerLink } from '@svc/core/processes'
 import { releaseDead } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { withPortOwner } from './port-owner.ts'
@@ -30,6 +30,8 @@ export interface WorkerReport {
   readonly sources: readonly string[]
   /** With `--watch`: files and folders that this host was made of. */
   readonly watch: readonly string[]
+  /** The configuration, for the workers after this one; absent where it holds more than data. */
+  readonly layers: readonly Layer[] | undefined
   readonly host: HostReport
 }
 
@@ -42,7 +44,8 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   try {
-    const config = await settingsFor(task)
+    const layers = (await link.legacy) as WorkerReport['layers']
+    const config = layers ? mergeConfig(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
@@ -106,8 +109,15 @@ async function reportOf(host: RunningHost, config: Config, { home, options }: Wo
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
     sources: sourcesOf(config),
     watch: options.watch === true ? await watched(config, home) : [],
+    layers: plainLayers(config),
     host: host.report(),
   }
+}
+
+/** A plugin written into `svc.config.ts` is code: nobody can hand it on. */
+function plainLayers(config: Config): Layer[] | undefined {
+  const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
+  return findUnplain(layers, 'layers') === undefined ? layers : undefined
 }
 
 const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)

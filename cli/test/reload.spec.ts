@@ -39,6 +39,31 @@ describe('svc reload', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
+  it('replaces a worker that dies by one like it, whatever has happened to the configuration on disk', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'chat:\n  message_limit: 5\n')
+    const server = await place.serve()
+    const asked = async () => {
+      const body = JSON.stringify({ message: 'longer than five' })
+      const answer = await fetch(`${server.url}/api/v1/chat`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      })
+      return ((await answer.json()) as { details: unknown }).details
+    }
+    const refused = { field: 'message', reason: 'must have at most 5 characters, has 16', limit: 5, count: 16 }
+    expect(await asked()).to.deep.equal(refused)
+    for (const [times, config] of ['chat:\n  message_limit: 500\n', 'chat:\n  message_limt: [\n'].entries()) {
+      await place.write('svc.config.yaml', config)
+      const [{ pid }] = JSON.parse((await place.svc(['status', '--json'])).out).workers
+      process.kill(pid, 'SIGKILL')
+      await server.said(new RegExp(`(worker \\d+ is ready[^]*){${times + 1}}`))
+      expect(await asked()).to.deep.equal(refused)
+    }
+    expect((await server.end()).code).to.equal(0)
+  })
+
   it('ends with 1 when no server runs', async () => {
     await using place = await makePlace()
     const { code, err } = await place.svc(['reload'])

@@ -13,6 +13,8 @@ export interface SupervisorSettings {
   readonly hangLimitMs?: number
   /** More environment for the workers that come later, such as the port that the first one found. */
   readonly env?: NodeJS.ProcessEnv
+  /** Plain data for the workers that come later in this generation, so that they are like their first whatever has happened to the disk meanwhile. */
+  readonly legacy?: unknown
 }
 
 export interface SupervisorOptions<R> extends ForkOptions {

@@ -8,7 +8,7 @@ import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, Supervis
 import { createHandoffs } from './handoffs.ts'
 import { type AnyMember, drainMember, forkMember, infoOf, killMember, type Member, retire } from './member.ts'
 import { Desk } from './peer-desk.ts'
-import { Supervision } from './worker-link.ts'
+import { HEIR, Supervision } from './worker-link.ts'
 
 const START_MS = 120_000
 const LIMIT_MS = 30_000
@@ -123,11 +123,14 @@ class Crew<R> implements Supervisor<R> {
   }
 
   #bringUp(generation: number): Member<R> {
-    const member = forkMember<R>(this.#options, this.#settings.env, generation, this.#handoffs)
+    const isHeir = this.#state.state === 'running' && generation === this.#generation
+    const env = { ...this.#settings.env, ...(isHeir ? { [HEIR]: '1' } : {}) }
+    const member = forkMember<R>(this.#options, env, generation, this.#handoffs)
     this.#members.add(member)
     member.channel.offer('supervision', Supervision, {
       ready: async report => this.#onReady(member, report as R),
       failed: async problems => this.#onFailed(member, problems.map(fromWire)),
+      legacy: async () => this.#settings.legacy,
     })
     const leave = this.#desk.seat(member.worker.process.pid ?? 0, member.channel, () => member.state === 'ready')
     const { startLimitMs = START_MS } = this.#options

@@ -12,8 +12,16 @@ import { createPeerLine, type PeerLine } from './peer-line.ts'
 export interface Supervision {
   ready(report: unknown, use: Use): Promise<void>
   failed(problems: readonly WireError[], use: Use): Promise<void>
+  /** What the first worker of this one's generation has left for those after it. */
+  legacy(use: Use): Promise<unknown>
 }
-export const Supervision = defineService<Supervision>('supervision', { api: 1, methods: { ready: 'call', failed: 'call' } })
+export const Supervision = defineService<Supervision>('supervision', {
+  api: 1,
+  methods: { ready: 'call', failed: 'call', legacy: 'call' },
+})
+
+/** In the environment of a worker whose generation serves already. */
+export const HEIR = 'SVC_HEIR'
 
 /** How a worker is to end. */
 export interface DrainWish {
@@ -38,6 +46,8 @@ export interface WorkerLink {
   readonly channel: Channel
   /** To the other workers. */
   readonly peers: PeerLine
+  /** What the first worker of this generation has left (`SupervisorSettings.legacy`): undefined for the first itself, which starts from what is on disk. */
+  readonly legacy: Promise<unknown>
   /** Tells that this worker serves; `report` is plain data. */
   ready(report: unknown): Promise<void>
   /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
@@ -78,8 +88,12 @@ export function workerLink(): WorkerLink {
   const leave = () => {
     if (process.connected) worker.disconnect()
   }
+  const isHeir = process.env[HEIR] !== undefined
+  // no child of this worker is one
+  delete process.env[HEIR]
   return {
     channel,
+    legacy: isHeir ? supervisor.legacy(use) : Promise.resolve(undefined),
     peers: createPeerLine(channel),
     ready: report => supervisor.ready(report, use),
     failed: error => supervisor.failed(problemsToWire(error), use),
