@@ -79,3 +79,38 @@ describe('limits of a server with four workers', () => {
     expectRefusals(answers, { limit: DAY, window: 86_400 }, { limit: MANY, remaining: MANY - DAY }, from)
   })
 })
+
+describe('what holds over the workers of a server with four of them', () => {
+  const limited = async (server: object) => {
+    const home = await newHome()
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ server }))
+    const service = await startService({ home, args: ['--workers', '4'], env: { SVC_API_KEY: 'the-key' } })
+    await service.seen(/"event":"worker_ready"/, 3)
+    return { ...service, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]().then(() => rm(home, { recursive: true })) }
+  }
+
+  it('ten refused credentials a minute, however many guess at once on connections of their own', async () => {
+    await using service = await limited({ auth: { enabled: true } })
+    const client = createClient(service.url, { keepAlive: false })
+    const guess = (value: string) => client.send({ method: 'GET', path: PATH, headers: { 'x-api-key': value } })
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, at) => guess(`wrong-${at}`)))
+    expect([count(answers, 401), count(answers, 429)]).to.deep.equal([10, 90])
+    expect((await guess('the-key')).status).to.equal(200)
+  })
+
+  it('the streams that a principal has open: never more than it may', async () => {
+    await using service = await limited({ max_streams_per_principal: 8 })
+    const leaving = new AbortController()
+    const open = async () => {
+      const body = JSON.stringify({ message: '/pace 50\n'.concat('word '.repeat(500)) })
+      const headers = { 'content-type': 'application/json', connection: 'close' }
+      const answer = await fetch(`${service.url}/api/v1/chat/stream`, { method: 'POST', headers, body, signal: leaving.signal })
+      return answer.status
+    }
+    const statuses = await Promise.all(Array.from({ length: 40 }, open))
+    leaving.abort()
+    const opened = statuses.filter(status => status === 200).length
+    expect(opened).to.be.within(2, 8)
+    expect(statuses.filter(status => status === 429).length).to.equal(40 - opened)
+  })
+})

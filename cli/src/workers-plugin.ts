@@ -45,6 +45,7 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
           await line.tell({ topic, message }, use)
         },
         figures: async use => (await line.figures(use)) as readonly Figures[],
+        size: async () => workers,
       }
     },
   })

@@ -33,9 +33,11 @@ export interface Peers {
   tell(topic: string, message: Json, use: Use): Promise<void>
   /** The figures of all living workers, this one's first, and of those that ended and are not inherited yet. */
   figures(use: Use): Promise<readonly Figures[]>
+  /** How many workers the server has by its configuration, this one among them: whoever may hold so much in all holds its part in each. */
+  size(use: Use): Promise<number>
 }
 export const Peers = defineService<Peers, PeersHooks>('peers', {
   api: 1,
-  methods: { tell: 'call', figures: 'call' },
+  methods: { tell: 'call', figures: 'call', size: 'call' },
   hooks: { told: 'series', figures: 'waterfall', inherit: 'series', gone: 'series' },
 })

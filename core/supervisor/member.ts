@@ -117,3 +117,7 @@ export const infoOf = ({ worker, state, generation, startedAt }: AnyMember): Wor
   generation,
   startedAt,
 })
+
+/** Whether a worker of this generation that is gone must be replaced. */
+export const isMissed = ({ state, trial, generation }: AnyMember, current: number): boolean =>
+  state !== 'draining' && !trial && generation === current

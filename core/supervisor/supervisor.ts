@@ -6,7 +6,7 @@ import { crashLoop, notRunning, workerEnded, workerShortLived, workerSlow } from
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
 import { createHandoffs } from './handoffs.ts'
-import { type AnyMember, drainMember, forkMember, infoOf, killMember, type Member, retire } from './member.ts'
+import { drainMember, forkMember, infoOf, isMissed, killMember, type Member, retire } from './member.ts'
 import { Desk } from './peer-desk.ts'
 import { HEIR, Supervision } from './worker-link.ts'
 
@@ -246,7 +246,3 @@ class Crew<R> implements Supervisor<R> {
     this.#options.onEvent?.(event)
   }
 }
-
-/** Whether a worker of this generation that is gone must be replaced. */
-const isMissed = ({ state, trial, generation }: AnyMember, current: number) =>
-  state !== 'draining' && !trial && generation === current

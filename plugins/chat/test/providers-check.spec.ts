@@ -58,6 +58,7 @@ describe('the check of the providers', () => {
         const others: Figures[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
         return {
           tell: async () => {},
+          size: async () => 2,
           async figures(use) {
             gathered++
             return [await scope.hooks.figures({}, use), ...others]

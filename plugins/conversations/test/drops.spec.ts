@@ -22,6 +22,7 @@ async function two() {
           await Promise.all(all.map(hooks => hooks.told({ topic, message }, systemUse(signal))))
         },
         figures: async () => [],
+        size: async () => 2,
       }
     },
   })

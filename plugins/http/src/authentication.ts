@@ -1,9 +1,8 @@
-import { networkOf } from '@svc/address'
 import { codeOf, messageOf, type Principal, type SlotView, type Use } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import type { AuthScheme, Store } from '@svc/core/contracts'
 import { authenticationFailed, noScheme, schemeFailed, scopeMissing, tooMany } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
-import { createTally } from './tally.ts'
+import { createGuesses, GUESSES, MINUTE } from './guesses.ts'
 
 /** Who asks, and whether he may. */
 export interface Authentication {
@@ -16,6 +15,7 @@ export interface Authentication {
 interface AuthenticationParts {
   readonly enabled: boolean
   readonly schemes: SlotView<AuthScheme>
+  readonly store: Pick<Store, 'count'> | undefined
 }
 
 type Holder = Pick<Principal, 'id' | 'scopes'>
@@ -23,25 +23,20 @@ type Holder = Pick<Principal, 'id' | 'scopes'>
 const ANONYMOUS = 'anonymous'
 const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
-/** So many refused credentials a minute has an address; credentials that are good pass all the same. */
-const GUESSES = 10
-const MINUTE = 60_000
-const GUESSERS = 10_000
 /** What no scheme has said by then it need not say: it bounds one that lives in a process of its own. */
 const ASK_MS = 10_000
 /** Headers that carry one credential each: two are a contradiction, whatever they say. */
 const SINGLE = ['authorization', 'x-api-key'] as const
 
-export function createAuthentication({ enabled, schemes }: AuthenticationParts): Authentication {
+export function createAuthentication({ enabled, schemes, store }: AuthenticationParts): Authentication {
   if (!enabled) return { prepare: async () => {}, gate: x => admit(x, ANONYMOUS, ALL) }
   const asked = createAsked(schemes)
-  const guesses = createTally(MINUTE, GUESSERS)
+  const guesses = createGuesses(store)
 
-  const refuse = (x: Exchange, error: unknown) => {
+  const refuse = async (x: Exchange, error: unknown) => {
     if (codeOf(error) !== 'AUTHENTICATION_FAILED') return error
-    const key = networkOf(x.address)
-    if (guesses.add(key) > GUESSES) return tooMany(GUESSES, MINUTE / 1000, guesses.secondsLeft(key))
-    return challenged(x, messageOf(error))
+    const wait = await guesses.add(x.address, x.use)
+    return wait === undefined ? challenged(x, messageOf(error)) : tooMany(GUESSES, MINUTE / 1000, wait)
   }
   const challenged = (x: Exchange, message?: string) => {
     x.headers.push('WWW-Authenticate', asked().challenge)
@@ -53,7 +48,7 @@ export function createAuthentication({ enabled, schemes }: AuthenticationParts):
       refuseDoubled(x)
       holder = await askAll(asked().schemes, x)
     } catch (error) {
-      throw refuse(x, error)
+      throw await refuse(x, error)
     }
     if (!holder) throw challenged(x)
     return holder

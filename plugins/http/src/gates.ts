@@ -5,7 +5,7 @@ import type { Authentication } from './authentication.ts'
 import { createBody } from './body.ts'
 import type { ServerConfig } from './config.ts'
 import type { Cors } from './cors.ts'
-import { createCrowd } from './crowd.ts'
+import type { Crowd } from './crowd.ts'
 import { methodNotAllowed, routeUnknown, stopping } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
 import { createFlood } from './flood.ts'
@@ -23,6 +23,7 @@ export interface GateParts {
   readonly host: HostGuard
   readonly cors: Cors
   readonly authentication: Authentication
+  readonly crowd: Crowd
   readonly allowance: AllowanceGate
 }
 
@@ -40,7 +41,7 @@ export function createGates(parts: GateParts): readonly Gate[] {
     leaving,
     createFlood(config.max_requests_per_second),
     parts.authentication.gate, // and scopes
-    createCrowd(config),
+    parts.crowd.gate,
     parts.allowance.gate,
     known,
     createBody(config.body_limit),

@@ -1,5 +1,5 @@
 import { definePlugin, Host } from '@svc/core'
-import { AuthSchemes, Http, Limits, Mounts, Peers, Routes } from '@svc/core/contracts'
+import { AuthSchemes, Http, Limits, Mounts, Peers, Routes, Store } from '@svc/core/contracts'
 import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
 import { createServer } from './server.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
   config: serverConfig,
   check: serverProblems,
   requires: { routes: Routes, mounts: Mounts, schemes: AuthSchemes },
-  optional: { limits: Limits, peers: Peers },
+  optional: { limits: Limits, peers: Peers, store: Store },
   provides: Http,
   async setup(scope, given) {
     const { config, hooks, log } = scope

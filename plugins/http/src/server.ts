@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HookCallers, Log, SlotView, Use } from '@svc/core'
-import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route } from '@svc/core/contracts'
+import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
 import { createAllowance } from './allowance.ts'
 import { createAuthentication } from './authentication.ts'
 import type { ServerConfig } from './config.ts'
 import { createCors } from './cors.ts'
+import { createCrowd } from './crowd.ts'
 import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
 import { createExchange, type Life } from './exchange.ts'
 import { createGates } from './gates.ts'
@@ -30,6 +31,7 @@ export interface ServerParts {
   readonly schemes: SlotView<AuthScheme>
   readonly limits: Limits | undefined
   readonly peers: Peers | undefined
+  readonly store: Store | undefined
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
 }
@@ -48,13 +50,14 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const host = createHostGuard(config)
   const addresses = createAddresses(config.trusted_proxies)
   const cors = createCors({ config: config.cors, addresses, isHostChecked: host.isChecked })
-  const authentication = createAuthentication({ enabled: config.auth.enabled, schemes: parts.schemes })
+  const authentication = createAuthentication({ enabled: config.auth.enabled, schemes: parts.schemes, store: parts.store })
+  const crowd = createCrowd(config, parts.peers)
   const allowance = createAllowance(parts.limits)
   const journal = createJournal(log, parts.hooks)
   const figures = createServerFigures(journal, parts.peers)
   const refuse = createRefusal(log)
   const routing = createRouting(parts.routes, parts.mounts, log)
-  const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, allowance })
+  const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, crowd, allowance })
   const walk = createWalk({ gates, refuse, limits: { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms } })
   const headers = [...securityHeaders(config.ssl.enabled), ...cors.headers]
   const outbox = createOutbox()
@@ -76,6 +79,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     },
     async open(use) {
       await authentication.prepare(use)
+      await crowd.prepare(use)
       await allowance.prepare(use)
       await listener.listen()
     },
