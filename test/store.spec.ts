@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { systemUse } from '@svc/core'
+import { reachServer } from '@svc/core/processes'
 import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
 import { newHome, post, startService } from './support/service.ts'
 
@@ -49,11 +51,6 @@ describe('the store of a running server', () => {
       expect(code, err).to.equal(0)
       expect(JSON.parse(out)).to.include({ file, store: join(home, 'svc.db') })
       expect((await stat(file)).mode & 0o777).to.equal(0o600)
-      const refused = await svc(home, 'store', 'restore', file)
-      expect(refused.code).to.equal(1)
-      expect(refused.err)
-        .to.match(/^SERVER_RUNS/)
-        .and.contain(service.url)
       await load.reached(90)
       await service.kill()
       await load.broken()
@@ -64,6 +61,44 @@ describe('the store of a running server', () => {
     await using service = await startService({ home, env })
     expect(await auditLedger(service.url, then)).to.deep.equal([])
     expect(then.acknowledged).to.be.at.least(60)
+  })
+
+  it('is restored while it runs: the server is back by the answer, with what the backup has and nothing later', async () => {
+    await using service = await startService({ home, env, args: ['--workers', '2'] })
+    const say = async (message: string) => {
+      const { body } = await post(`${service.url}/api/v1/chat`, { message })
+      return `${service.url}/api/v1/conversations/${body.conversation_id}`
+    }
+    const before = await say('before')
+    expect(await svc(home, 'store', 'backup', 'b.db')).to.include({ code: 0 })
+    const after = await say('after')
+    await writeFile(join(home, 'broken.db'), 'no database')
+    expect((await svc(home, 'store', 'restore', 'broken.db')).err).to.match(/^BACKUP_INVALID/)
+    expect((await fetch(after)).status, 'nobody has paused').to.equal(200)
+    const restored = await svc(home, 'store', 'restore', 'b.db')
+    expect(restored.code, restored.err).to.equal(0)
+    expect(restored.err).to.contain(`${service.url} has served again since`)
+    expect([(await fetch(before)).status, (await fetch(after)).status]).to.deep.equal([200, 404])
+    expect((await fetch(await say('again'))).status).to.equal(200)
+    expect(await service.stop()).to.equal(0)
+  })
+
+  it('has its server back when whoever paused it leaves without a word', async () => {
+    await using service = await startService({ home, env })
+    const server = await reachServer(home)
+    const use = systemUse(new AbortController().signal)
+    const pause = server.control.pause(use)[Symbol.asyncIterator]()
+    expect(await pause.next()).to.deep.equal({ done: false, value: 'paused' })
+    expect((await server.control.info(use)).workers).to.deep.equal([])
+    expect(
+      await fetch(service.url).then(
+        () => 'served',
+        () => 'refused'
+      )
+    ).to.equal('refused')
+    server[Symbol.dispose]()
+    await service.seen(/"event":"reloaded"/)
+    expect((await fetch(`${service.url}/health`)).status).to.equal(200)
   })
 
   it('is not written over without --force, and says so as the command line does', async () => {

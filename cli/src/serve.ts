@@ -9,6 +9,7 @@ import {
   type SupervisorEvent,
 } from '@svc/core/processes'
 import type { Announcer } from './announcer.ts'
+import { createPausing } from './pausing.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { type Signals, takeSignals } from './signals.ts'
@@ -78,7 +79,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
   const { supervisor, reloading, announcer, signals, report } = serving
   await using _control = await openControl(home, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
-    reload: why => reloading.reload(why),
+    reloading,
   })
   using _watching = options.watch === true ? await watchSources(reloading, report) : undefined
   announcer.ready(report, home)
@@ -149,13 +150,14 @@ function openControl(
   home: string,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reload }: { stop: () => void; reload: Reloading['reload'] }
+  { stop, reloading }: { stop: () => void; reloading: Reloading }
 ): Promise<ControlSocket> {
   return listenControl(home, process.pid, {
     info: async () => ({ ...infoOf(now()), workers: supervisor.workers }),
     report: async () => now().host,
     stop: async () => stop(),
-    reload: () => reload('svc reload'),
+    reload: () => reloading.reload('svc reload'),
+    ...createPausing(reloading),
   })
 }
 

@@ -41,12 +41,19 @@ export interface Control {
   report(use: Use): Promise<HostReport>
   /** Begins to stop it: drains, then ends. */
   stop(use: Use): Promise<void>
+  /**
+   * Lets all workers drain and says `paused` once there is none: connections are refused then. When the reader leaves, or after `resume`, the next workers
+   * come up from what is on disk.
+   */
+  pause(use: Use): AsyncIterable<'paused'>
+  /** Ends a pause; answers like `reload`. Without a pause it is nothing but a reload. */
+  resume(use: Use): Promise<ReloadResult>
   /** Brings up the next workers from what is on disk and lets the old ones drain; answers when the new ones serve, or cannot. */
   reload(use: Use): Promise<ReloadResult>
 }
 export const Control = defineService<Control>('control', {
   api: 1,
-  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call' },
+  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call', pause: 'stream', resume: 'call' },
 })
 
 export interface ControlSocket extends AsyncDisposable {

@@ -58,6 +58,11 @@ export interface Supervisor<R> extends AsyncDisposable {
    * ones serve on. One after the other; waits while two generations drain.
    */
   reload(): Promise<Reloaded<R>>
+  /**
+   * Lets all workers drain, does the work while there is none (connections are refused meanwhile), and brings up the next ones from what is on disk then.
+   * Throws START_FAILED when they cannot start: it has given up then.
+   */
+  pause(work: () => Promise<void>): Promise<Reloaded<R>>
   /** Lets the workers drain, kills them at the limit or at the second call; resolves when the last has gone. */
   stop(): Promise<void>
 }

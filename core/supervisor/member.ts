@@ -91,7 +91,7 @@ export function forkMember<R>(
  * Lets it end what it has begun; kills it `killMs` later. Resolves when it takes no new connection any more, or is gone: it has said so on the same line,
  * before it gives the sign of life.
  */
-export async function drainMember(member: AnyMember, wish: DrainWish, killMs: number): Promise<void> {
+async function drainMember(member: AnyMember, wish: DrainWish, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
   member.timer = setTimeout(() => killMember(member), killMs)
@@ -101,12 +101,30 @@ export async function drainMember(member: AnyMember, wish: DrainWish, killMs: nu
   await asked.then(() => control.beat(use)).catch(() => {})
 }
 
+/** Lets all of them end what they have begun; resolves when they are gone. */
+export async function drainAll(members: readonly AnyMember[], limitMs: number, handoffs: Handoffs): Promise<void> {
+  await Promise.all(members.map(member => drainMember(member, { successor: false }, limitMs)))
+  handoffs.closeRefused()
+  await Promise.all(members.map(member => member.gone.promise))
+}
+
 /** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
 export async function retire(member: AnyMember, limitMs: number): Promise<void> {
   if (member.state === 'draining') return
   if (member.state === 'ready') return drainMember(member, { successor: true, limitMs }, limitMs + CLOSE_MS)
   member.state = 'draining'
   killMember(member)
+}
+
+/** So many generations may drain when the next one is begun; one more drains when it is ready. */
+const DRAINING = 1
+
+/** Waits until so few generations drain that one more may. */
+export async function roomFor(members: ReadonlySet<AnyMember>): Promise<void> {
+  const draining = [...members].filter(member => member.state === 'draining')
+  if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
+  await Promise.race(draining.map(member => member.gone.promise))
+  await roomFor(members)
 }
 
 export const killMember = ({ worker }: AnyMember): void => void worker.process.kill('SIGKILL')

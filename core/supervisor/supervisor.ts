@@ -1,23 +1,18 @@
-import { fromWire } from '../processes/errors.ts'
 import { StartFailed, type SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
 import { createDeaths, STABLE_MS } from './deaths.ts'
-import { crashLoop, notRunning, workerEnded, workerShortLived, workerSlow } from './errors.ts'
+import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
 import { createHandoffs } from './handoffs.ts'
-import { drainMember, forkMember, infoOf, isMissed, killMember, type Member, retire } from './member.ts'
+import { hire } from './hire.ts'
+import { drainAll, infoOf, isMissed, killMember, type Member, retire, roomFor } from './member.ts'
 import { Desk } from './peer-desk.ts'
-import { HEIR, Supervision } from './worker-link.ts'
+import { createTimers } from './timers.ts'
 
-const START_MS = 120_000
-const LIMIT_MS = 30_000
-const HANG_MS = 10_000
-const FAILED_EXIT_MS = 2_000
+const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS] = [30_000, 10_000, 2_000]
 /** So long must the first of the next generation live before anybody leaves for it: what a plugin begins in its setup may end it right after. */
 const PROOF_MS = 1_000
-/** So many generations may drain when the next one is begun; one more drains when it is ready. */
-const DRAINING = 1
 
 /** Deals connections out to workers (node:cluster) and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
@@ -33,7 +28,7 @@ class Crew<R> implements Supervisor<R> {
   readonly #started = Promise.withResolvers<R>()
   readonly #gaveUp = Promise.withResolvers<SvcError>()
   readonly #gone = Promise.withResolvers<void>()
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #timers = createTimers()
   #state: SupervisorState<R> = { state: 'starting' }
   #generation = 0
   #turn: Promise<unknown> = Promise.resolve()
@@ -70,14 +65,19 @@ class Crew<R> implements Supervisor<R> {
     return this.#waiting
   }
 
+  pause(work: () => Promise<void>): Promise<Reloaded<R>> {
+    const resumed = this.#turn.then(() => this.#without(work))
+    this.#turn = resumed.catch(() => {})
+    return resumed
+  }
+
   stop(): Promise<void> {
-    if (this.#state.state === 'stopping') this.#killAll()
+    if (this.#state.state === 'stopping') this.#members.forEach(killMember)
     if (this.#state.state === 'stopping' || this.#state.state === 'stopped') return this.#gone.promise
     const limitMs = this.#settings.drainLimitMs ?? LIMIT_MS
     this.#state = { state: 'stopping' }
     if (this.#members.size === 0) this.#finish()
-    const drained = [...this.#members].map(member => drainMember(member, { successor: false }, limitMs))
-    void Promise.all(drained).then(() => this.#handoffs.closeRefused())
+    void drainAll([...this.#members], limitMs, this.#handoffs)
     return this.#gone.promise
   }
 
@@ -91,58 +91,67 @@ class Crew<R> implements Supervisor<R> {
 
   async #swap(): Promise<Reloaded<R>> {
     this.#waiting = undefined
-    await this.#room()
+    await roomFor(this.#members)
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
-    const leader = this.#bringUp(this.#generation + 1)
-    leader.trial = true
-    const report = await leader.up.promise
-    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(PROOF_MS, resolve))])
+    const leader = this.#lead()
+    await leader.up.promise
+    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#timers.later(PROOF_MS, resolve))])
     this.#mustRun()
     if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(PROOF_MS)])
+    const reloaded = await this.#follow(leader)
+    const old = [...this.#members].filter(member => member.generation < this.#generation)
+    await Promise.all(old.map(member => retire(member, swapLimitMs)))
+    return { ...reloaded, workers: this.workers }
+  }
+
+  /** The first of the next generation. */
+  #lead(): Member<R> {
+    const leader = this.#bringUp(this.#generation + 1)
+    leader.trial = true
+    return leader
+  }
+
+  /** It serves: the others follow. What fails from here on is replaced, as ever. */
+  async #follow(leader: Member<R>): Promise<Reloaded<R>> {
+    const report = await leader.up.promise
     leader.trial = false
     this.#generation = leader.generation
     this.#run(report)
-    // what fails from here on is replaced, as ever
     await Promise.allSettled(this.#bringUpOthers().map(member => member.up.promise))
-    const old = [...this.#members].filter(member => member.generation < this.#generation)
-    await Promise.all(old.map(member => retire(member, swapLimitMs)))
     return { report, workers: this.workers }
+  }
+
+  async #without(work: () => Promise<void>): Promise<Reloaded<R>> {
+    this.#mustRun()
+    this.#generation++ // nobody replaces a worker that has died before
+    await drainAll([...this.#members], this.#settings.drainLimitMs ?? LIMIT_MS, this.#handoffs)
+    await work()
+    this.#mustRun()
+    const leader = this.#lead()
+    leader.up.promise.catch(problem => this.#giveUp(problem))
+    return this.#follow(leader)
   }
 
   #mustRun() {
     if (this.#state.state !== 'running') throw notRunning(this.#state.state)
   }
 
-  /** Waits until so few generations drain that one more may. */
-  async #room(): Promise<void> {
-    const draining = [...this.#members].filter(member => member.state === 'draining')
-    if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
-    await Promise.race(draining.map(member => member.gone.promise))
-    await this.#room()
-  }
-
   #bringUp(generation: number): Member<R> {
     const isHeir = this.#state.state === 'running' && generation === this.#generation
-    const env = { ...this.#settings.env, ...(isHeir ? { [HEIR]: '1' } : {}) }
-    const member = forkMember<R>(this.#options, env, generation, this.#handoffs)
+    const { env, legacy } = this.#settings
+    const member = hire<R>(this.#options, {
+      desk: this.#desk,
+      handoffs: this.#handoffs,
+      generation,
+      env,
+      startLimitMs: this.#options.startLimitMs,
+      legacy: isHeir ? legacy : undefined,
+      onReady: this.#onReady,
+      onFailed: this.#onFailed,
+      onExit: this.#onExit,
+    })
     this.#members.add(member)
-    member.channel.offer('supervision', Supervision, {
-      ready: async report => this.#onReady(member, report as R),
-      failed: async problems => this.#onFailed(member, problems.map(fromWire)),
-      legacy: async () => this.#settings.legacy,
-    })
-    const leave = this.#desk.seat(member.worker.process.pid ?? 0, member.channel, () => member.state === 'ready')
-    const { startLimitMs = START_MS } = this.#options
-    member.timer = setTimeout(() => {
-      this.#onFailed(member, [workerSlow(startLimitMs)])
-      killMember(member)
-    }, startLimitMs)
-    member.worker.once('exit', (code: number | null, signal: string | null) => {
-      this.#members.delete(member)
-      leave()
-      this.#onExit(member, signal ?? `code ${code}`)
-    })
     return member
   }
 
@@ -150,7 +159,7 @@ class Crew<R> implements Supervisor<R> {
     return Array.from({ length: (this.#settings.count ?? 1) - 1 }, () => this.#bringUp(this.#generation))
   }
 
-  #onReady(member: Member<R>, report: R) {
+  readonly #onReady = (member: Member<R>, report: R) => {
     if (member.state !== 'starting') return
     clearTimeout(member.timer)
     member.state = 'ready'
@@ -179,7 +188,7 @@ class Crew<R> implements Supervisor<R> {
     )
   }
 
-  #onFailed(member: Member<R>, problems: readonly SvcError[]) {
+  readonly #onFailed = (member: Member<R>, problems: readonly SvcError[]) => {
     member.problems = problems
     clearTimeout(member.timer)
     // It ends by itself once its log is written.
@@ -187,7 +196,8 @@ class Crew<R> implements Supervisor<R> {
     this.#tell({ event: 'failed', worker: infoOf(member), problems })
   }
 
-  #onExit(member: Member<R>, how: string) {
+  readonly #onExit = (member: Member<R>, how: string) => {
+    this.#members.delete(member)
     clearTimeout(member.timer)
     member.channel.close()
     this.#tell({ event: 'exited', worker: infoOf(member), how })
@@ -209,7 +219,10 @@ class Crew<R> implements Supervisor<R> {
     // With one worker the socket closes with it, so its successor comes at once.
     if (delayMs === 0) this.#bringUp(generation)
     else
-      this.#later(delayMs, () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation))
+      this.#timers.later(
+        delayMs,
+        () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation)
+      )
   }
 
   #giveUp(problem: SvcError) {
@@ -224,22 +237,10 @@ class Crew<R> implements Supervisor<R> {
 
   #finish() {
     this.#endBeats()
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
     this.#state = { state: 'stopped' }
     this.#started.reject(workerEnded('it was stopped'))
     this.#gone.resolve()
-  }
-
-  #killAll() {
-    for (const member of this.#members) killMember(member)
-  }
-
-  #later(ms: number, work: () => unknown) {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
-      work()
-    }, ms)
-    this.#timers.add(timer)
   }
 
   #tell(event: SupervisorEvent<R>) {

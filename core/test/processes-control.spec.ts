@@ -18,6 +18,8 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
   workers: [{ pid: pid + 1, state: 'ready', generation: 0, startedAt: 2 }],
 })
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
+  async *pause() {},
+  resume: async () => ({ problems: [], workers: [], url: '', drainLimitMs: 0 }),
   info: async () => info,
   report: async () => ({
     serverId: 's',

@@ -44,11 +44,15 @@ export const backupInvalid = (path: string, reason: string): SvcError =>
 export const backupNewer = (path: string, reason: string): SvcError =>
   svcError('STORE_NEWER', reason, { where: shownPath(path), mend: 'update svc, or name an older backup' })
 
-export const serverRuns = (servers: readonly { readonly pid: number; readonly url: string }[]): SvcError =>
-  svcError('SERVER_RUNS', `a server of this home runs: ${servers.map(({ url, pid }) => `${url} (process ${pid})`).join(', ')}`, {
-    details: { pids: servers.map(({ pid }) => pid) },
-    mend: `end it first (Ctrl-C, or kill ${servers.map(({ pid }) => pid).join(' ')}), restore, and start it again`,
+export const serverDown = (
+  { pid, url }: { readonly pid: number; readonly url: string },
+  problems: readonly SvcError[]
+): SvcError =>
+  svcError('SERVER_DOWN', `the store is restored, but ${url} (process ${pid}) could not come back: ${messagesOf(problems)}`, {
+    mend: 'mend what is said, and start it again: svc serve',
   })
+
+const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => problem.message).join('; ')
 
 export const storeInUse = (path: string): SvcError =>
   svcError('STORE_IN_USE', 'another program has the store open', {

@@ -31,9 +31,14 @@ export interface Restored {
 
 /**
  * Puts a copy of a backup in the place of a store that nobody has open, once it has been looked through. The former store stays beside it, and at no moment is
- * there none.
+ * there none. `alone` sees to it that no server has it open while its work is done.
  */
-export async function restore(backup: string, store: string, signal: AbortSignal): Promise<Restored> {
+export async function restore(
+  backup: string,
+  store: string,
+  signal: AbortSignal,
+  alone: <T>(work: () => T) => Promise<T> = async work => work()
+): Promise<Restored> {
   const identity = identityOf(backup)
   if (!identity || !statSync(backup).isFile()) throw backupMissing(backup)
   if (isThere(identity, store)) throw sameFile(backup)
@@ -44,7 +49,7 @@ export async function restore(backup: string, store: string, signal: AbortSignal
     if (findings.fault?.code === 'STORE_NEWER') throw backupNewer(backup, findings.fault.reason)
     if (findings.fault) throw backupInvalid(backup, findings.fault.reason)
     settle(partial)
-    const kept = replace(store, partial)
+    const kept = await alone(() => replace(store, partial))
     return { ...(kept === undefined ? {} : { kept }), bytes: statSync(store).size, findings }
   } catch (error) {
     throw KNOWN.has(codeOf(error) ?? '') || signal.aborted ? error : restoreFailed(store, error)

@@ -1,19 +1,18 @@
-import { shownPath } from '@svc/core'
-import type { Command } from '@svc/core/contracts'
-import { findServers } from '@svc/core/processes'
+import { shownPath, systemUse } from '@svc/core'
+import type { Command, CommandCall } from '@svc/core/contracts'
+import { findServers, fromWire } from '@svc/core/processes'
 import { restore as restoreStore } from '../restore.ts'
-import { serverRuns } from '../backup-errors.ts'
+import { serverDown } from '../backup-errors.ts'
 import { configuredFile, contentText, readLine } from './line.ts'
 
 const USAGE = 'store restore <file> [--json]'
 const OPTIONS = { json: { type: 'boolean', default: false } } as const
 
-/** `svc store restore <file>`: only while nobody has the store open; the former one stays beside it. */
+/** `svc store restore <file>`: servers of this home pause while the file is replaced; the former store stays beside it. */
 const restore: Command = async call => {
   const { values, file } = readLine(call.args, USAGE, OPTIONS)
   const store = await configuredFile(call)
-  await refuseWhileServed(call.home)
-  const { kept, bytes, findings } = await restoreStore(file, store, call.signal)
+  const { kept, bytes, findings } = await restoreStore(file, store, call.signal, work => withPaused(call, work))
   const { spaces, records, entries } = findings
   if (values.json) return call.print(JSON.stringify({ file, store, kept: kept ?? null, bytes, records, entries, spaces }))
   call.print(`${shownPath(store)} is restored: ${contentText(findings, bytes)}`)
@@ -22,8 +21,18 @@ const restore: Command = async call => {
 
 export default restore
 
-async function refuseWhileServed(home: string): Promise<void> {
-  const servers = await findServers(home)
-  for (const server of servers) server[Symbol.dispose]()
-  if (servers.length > 0) throw serverRuns(servers.map(({ info }) => info))
+/** Does the work while the servers of this home have no worker, and so no store open. Throws what came of bringing them back. */
+async function withPaused<T>({ home, signal, note }: CommandCall, work: () => T): Promise<T> {
+  const use = systemUse(signal, 'svc store restore')
+  using stack = new DisposableStack()
+  const servers = (await findServers(home)).map(server => stack.use(server))
+  const pauses = servers.map(({ control }) => control.pause(use)[Symbol.asyncIterator]())
+  await Promise.all(pauses.map(pause => pause.next()))
+  const done = work()
+  for (const { control, info } of servers) {
+    const { problems } = await control.resume(use)
+    if (problems.length > 0) throw serverDown(info, problems.map(fromWire))
+    note(`${info.url} has served again since, with new workers`)
+  }
+  return done
 }
