@@ -56,6 +56,13 @@ describe('a plugin is found', () => {
     expect(host.report().plugins[0]).to.include({ name: 'my-word', state: 'running' })
   })
 
+  it('as a plain object that leaves out what it has no need of: definePlugin is for its types', async () => {
+    const plain = says('plain').replace('requires: {}, optional: {}, ', '')
+    expect(plain).to.contain('export default { setup')
+    await using dir = await folder(packageFiles('svc-plugin-word', SVC, plain))
+    expect(await textOf('svc-plugin-word', [dir.url])).to.equal('plain')
+  })
+
   it('in a folder where nothing is installed: it gets this very copy of the core', async () => {
     const text = `import { definePlugin, Host } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
