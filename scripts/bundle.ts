@@ -15,6 +15,8 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/main.ts', 'src/work.ts', 'src/commands.ts'],
   '@svc/core': ['isolation/isolate-child.ts'],
   '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],
+  '@svc/plugin-tools-text': ['src/work.ts'],
+  '@svc/plugin-tools-web': ['src/work.ts'],
 }
 
 for (const folder of process.argv.slice(2)) await bundle(folder)

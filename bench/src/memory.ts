@@ -7,7 +7,7 @@ import { freePort, type Program, residentOf } from './processes.ts'
 import type { Figure } from './report.ts'
 import { interleave, ratioOf } from './rounds.ts'
 import { type Server, start } from './server.ts'
-import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
+import { IN_MEMORY, peer, scratch, SMALL_HEAP, svcServe } from './svc.ts'
 
 const STARTS = 5
 /** Long enough for what is loaded after the start. */
@@ -18,8 +18,6 @@ const MANY = 200_000
 const WARM = 400_000
 const STREAMS = 1_000
 const AT_ONCE = 20
-/** With room to spare V8 collects late, and what it has not collected looks like a leak. */
-const SMALL_HEAP = '--max-old-space-size=96'
 
 /** Resident memory of a worker: idle, after chats, and whether it grows. */
 export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> {

@@ -11,6 +11,8 @@ export interface Program {
   readonly env?: NodeJS.ProcessEnv
   /** Runs on all cores, not on the measured one alone. */
   readonly everywhere?: boolean
+  /** Runs beside the load, not on the measured core: what the measured program talks to. */
+  readonly beside?: boolean
 }
 
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
@@ -24,8 +26,8 @@ export function pinLoad(): boolean {
 }
 
 /** Starts a program, on the measured core unless it says otherwise; what it prints goes nowhere. */
-export function launch({ args, cwd, env = {}, everywhere = false }: Program): ChildProcess {
-  const cores = everywhere ? `${MEASURED},${LOAD}` : MEASURED
+export function launch({ args, cwd, env = {}, everywhere = false, beside = false }: Program): ChildProcess {
+  const cores = everywhere ? `${MEASURED},${LOAD}` : beside ? LOAD : MEASURED
   const [command, ...first] = canPin ? ['taskset', '-c', cores, process.execPath] : [process.execPath]
   return spawn(command!, [...first, ...args], {
     ...(cwd === undefined ? {} : { cwd }),

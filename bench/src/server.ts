@@ -14,15 +14,14 @@ export interface Server extends AsyncDisposable {
   cpu(): number
 }
 
-const HEALTH = requestFor('GET', '/health')
 const PATIENCE_MS = 60_000
 
-/** Starts a server and waits for its first good `/health`. */
-export async function start(program: Program, port: number): Promise<Server> {
+/** Starts a server and waits for its first good `/health`, or whatever answers 200 there. */
+export async function start(program: Program, port: number, path = '/health'): Promise<Server> {
   const began = performance.now()
   const child = launch(program)
   try {
-    await untilHealthy(port, child, began + PATIENCE_MS)
+    await untilHealthy(port, path, child, began + PATIENCE_MS)
     const startMs = performance.now() - began
     return {
       port,
@@ -39,18 +38,18 @@ export async function start(program: Program, port: number): Promise<Server> {
   }
 }
 
-async function untilHealthy(port: number, child: ChildProcess, until: number): Promise<void> {
+async function untilHealthy(port: number, path: string, child: ChildProcess, until: number): Promise<void> {
   while (performance.now() < until && child.exitCode === null) {
-    if (await isHealthy(port)) return
+    if (await isHealthy(port, path)) return
     await wait(1)
   }
   throw new Error(`no good /health came; start it by hand to see why: ${child.spawnargs.join(' ')}`)
 }
 
-async function isHealthy(port: number): Promise<boolean> {
+async function isHealthy(port: number, path: string): Promise<boolean> {
   try {
     const connection = await connect(port)
-    const { status } = await connection.ask(HEALTH, false)
+    const { status } = await connection.ask(requestFor('GET', path), false)
     connection.close()
     return status === 200
   } catch {

@@ -20,6 +20,9 @@ export const IN_MEMORY = {
   store: { max_records: 20_000 },
 }
 
+/** For growth: with room to spare V8 collects late, and what it has not collected looks like a leak. */
+export const SMALL_HEAP = '--max-old-space-size=96'
+
 /** A server as users run it, with a home and a project folder of its own. */
 export function svcServe(entry: readonly string[], port: number, folder: string, config?: object): Program {
   if (config) writeFileSync(join(folder, 'svc.config.json'), JSON.stringify(config))

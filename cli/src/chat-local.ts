@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { type LogOptions, messageOf, type SvcError, systemUse } from '@svc/core'
+import { messageOf, type SvcError, systemUse } from '@svc/core'
 import { Chat } from '@svc/core/contracts'
-import { ensureHome } from '@svc/core/processes'
-import { type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/wire'
+import { answerOf, type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/wire'
+import { localCatalog, startOwnHost } from './catalog-local.ts'
 import type { Partner } from './chat-partner.ts'
 import { refused } from './errors.ts'
-import { startInnerHost } from './inner-host.ts'
-import { readable } from './log-output.ts'
 import type { ServeOptions } from './serve-flags.ts'
-import { findSettings } from './settings.ts'
 
 /** Chats with a host of this process, which listens nowhere. Throws START_FAILED. */
 export async function localPartner(options: ServeOptions): Promise<Partner> {
-  const home = ensureHome()
-  const inner = await startInnerHost(await findSettings(options), home, options.debug === true ? LOG : undefined)
+  const inner = await startOwnHost(options)
   const chat = inner.host.service(Chat)
   return {
-    name: 'a host of its own',
+    catalog: localCatalog(inner.host),
     async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {
       const use = systemUse(signal, randomUUID())
       try {
@@ -26,11 +22,10 @@ export async function localPartner(options: ServeOptions): Promise<Partner> {
         throw signal.aborted ? error : refusal(error, use.requestId)
       }
     },
+    answer: (answer, signal) => chat.answer(answerOf(answer), systemUse(signal, randomUUID())),
     [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
   }
 }
-
-const LOG: LogOptions = { destination: { write: line => void process.stderr.write(readable(line, process.stderr)) } }
 
 /** An error as a server would tell it; but who runs the host may know what went wrong in it. */
 function refusal(error: unknown, requestId: string): SvcError {

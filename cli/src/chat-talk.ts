@@ -1,97 +1,73 @@
-import { createInterface, type Interface } from 'node:readline/promises'
-import { svcError } from '@svc/core'
-import { type ChatBody, type ChatEvent, errorEvent } from '@svc/wire'
+import type { ChatBody } from '@svc/wire'
+import { createAsker } from './chat-ask.ts'
+import { type Lines, openLines, passingPerson } from './chat-lines.ts'
 import type { Partner } from './chat-partner.ts'
-import type { Screen } from './chat-screen.ts'
+import { jsonScreen, textScreen } from './chat-screen.ts'
+import { type Room, turn } from './chat-turn.ts'
+import { openHistory } from './history.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
-import { printError, problemsOf } from './report-error.ts'
+import { printError } from './report-error.ts'
+import { completions, readLine, runSlash, type Talk } from './slash-commands.ts'
 
-/** How a turn went, and the conversation it belongs to. */
-interface Outcome {
-  readonly code: number
-  readonly conversationId: string | undefined
-}
+type About = Omit<ChatBody, 'message'>
 
-/** One turn, shown. What fails is shown as well. */
-async function turn(partner: Partner, ask: ChatBody, screen: Screen, signal: AbortSignal, json: boolean): Promise<Outcome> {
-  let conversationId = ask.conversation_id
-  let status = ''
-  try {
-    for await (const event of partner.ask(ask, signal)) {
-      screen.show(event)
-      if (event.type === 'start') conversationId = event.conversation_id
-      if (event.type === 'end') status = event.status
-    }
-  } catch (error) {
-    screen.end()
-    if (signal.aborted) return { code: INTERRUPTED, conversationId }
-    if (json) screen.show(failureEvent(error))
-    else printError(error)
-    return { code: 1, conversationId }
-  }
-  if (signal.aborted) return { code: INTERRUPTED, conversationId }
-  return { code: status === 'completed' ? 0 : 1, conversationId }
-}
-
-function failureEvent(error: unknown): ChatEvent {
-  const [{ code, message, details }] = problemsOf(error)
-  return errorEvent({ success: false, error: message, error_code: code, details })
-}
-
-/** `svc chat "…"` and the pipe: one turn; Ctrl-C aborts it, a second one ends at once. */
-export async function oneShot(partner: Partner, ask: ChatBody, screen: Screen, json: boolean): Promise<number> {
+/** `svc chat "…"` and the pipe: one turn; Ctrl-C aborts it, a second one ends at once. On a terminal somebody can be asked. */
+export async function oneShot(partner: Partner, ask: ChatBody, json: boolean): Promise<number> {
   using interrupt = abortOnInterrupt()
-  return (await turn(partner, ask, screen, interrupt.signal, json)).code
+  if (json || !process.stdin.isTTY || !process.stderr.isTTY)
+    return (await turn({ partner, screen: json ? jsonScreen() : textScreen(), json }, ask, interrupt.signal)).code
+  const person = passingPerson(process.stderr)
+  const screen = textScreen(person.beside)
+  return (await turn({ partner, screen, json, asker: createAsker(person, screen.note) }, ask, interrupt.signal)).code
 }
 
-/** A conversation on the terminal, until Ctrl-D. Ctrl-C aborts a turn; at the prompt, or once more, it ends. */
-export async function converse(partner: Partner, ask: Omit<ChatBody, 'message'>, screen: Screen): Promise<number> {
-  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ' })
-  using interrupts = interruptsOf(lines)
-  process.stderr.write(`Chatting with ${partner.name}. Ctrl-D ends.\n`)
-  let conversationId = ask.conversation_id
+/** A conversation on the terminal, until Ctrl-D or `/exit`. Ctrl-C aborts a turn; at the prompt, or once more, it ends. */
+export async function converse(partner: Partner, about: About, json: boolean, home: string): Promise<number> {
+  const history = openHistory(home)
+  const output = json || !process.stdout.isTTY ? process.stderr : process.stdout
+  using lines = openLines({ output, history, complete: completions })
+  const screen = json ? jsonScreen() : textScreen(lines.beside)
+  // a script that reads events is not asked
+  const asker = json || !output.isTTY ? undefined : createAsker(lines, screen.note)
+  const talk = talkOf(partner, about, lines, screen.note, () => asker?.forget())
+  screen.note(`Chatting with ${partner.catalog.of}. /help shows the commands, Ctrl-D ends.`)
   lines.prompt()
-  for await (const line of lines) {
-    if (line.trim() !== '') {
-      const about = conversationId === undefined ? ask : { ...ask, conversation_id: conversationId }
-      const done = await turn(partner, { ...about, message: line }, screen, interrupts.begin(), false)
-      interrupts.end()
-      conversationId = done.conversationId
-    }
-    if (!interrupts.closed) lines.prompt()
+  for await (const line of lines.typed) {
+    history.add(line)
+    if ((await take(line, { partner, screen, json, asker }, talk, lines)) === 'end') break
+    lines.prompt()
   }
-  process.stdout.write('\n')
-  return interrupts.ended ? INTERRUPTED : 0
+  output.write('\n')
+  return lines.interrupted ? INTERRUPTED : 0
 }
 
-/** On a terminal the line editor takes Ctrl-C. */
-function interruptsOf(lines: Interface) {
-  let running: AbortController | undefined
-  let ended = false
-  let closed = false
-  lines.once('close', () => {
-    closed = true
-  })
-  lines.on('SIGINT', () => {
-    if (running?.signal.aborted) process.exit(INTERRUPTED)
-    if (running) return running.abort(svcError('INTERRUPTED', 'interrupted'))
-    ended = true
-    lines.close()
-  })
+/** One line: a message or a command. */
+async function take(line: string, room: Room, talk: Talk, lines: Lines): Promise<'end' | void> {
+  if (line.trim() === '') return
+  const read = readLine(line)
+  if ('command' in read) return await lines.during(signal => obey(talk, read.command, read.rest, signal))
+  const done = await lines.during(signal => turn(room, { ...talk.about, message: read.message }, signal))
+  if (done.conversationId !== undefined) talk.about = { ...talk.about, conversation_id: done.conversationId }
+}
+
+async function obey(talk: Talk, command: string, rest: string, signal: AbortSignal): Promise<'end' | void> {
+  try {
+    return await runSlash(talk, command, rest, signal)
+  } catch (error) {
+    if (!signal.aborted) printError(error)
+  }
+}
+
+function talkOf(partner: Partner, about: About, lines: Lines, say: (text: string) => void, forget: () => void): Talk {
   return {
-    get closed() {
-      return closed
+    catalog: partner.catalog,
+    about,
+    say,
+    agrees: async (question, signal) => /^\s*y(es)?\s*$/i.test((await lines.question(question, signal)) ?? ''),
+    renew() {
+      const { conversation_id: _left, ...rest } = this.about
+      this.about = rest
+      forget()
     },
-    get ended() {
-      return ended
-    },
-    begin() {
-      running = new AbortController()
-      return running.signal
-    },
-    end() {
-      running = undefined
-    },
-    [Symbol.dispose]: () => lines.close(),
   }
 }

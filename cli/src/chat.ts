@@ -1,24 +1,20 @@
 import { fstatSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { codeOf } from '@svc/core'
-import { reachServer } from '@svc/core/processes'
+import { svcHome } from '@svc/core/config'
 import type { ChatBody } from '@svc/wire'
 import { localPartner } from './chat-local.ts'
 import type { Partner } from './chat-partner.ts'
 import { remotePartner } from './chat-remote.ts'
-import { createScreen } from './chat-screen.ts'
+import { jsonScreen } from './chat-screen.ts'
 import { converse, oneShot } from './chat-talk.ts'
-import { nothingToSay } from './errors.ts'
-import { svcHome } from '@svc/core/config'
+import { failureEvent } from './chat-turn.ts'
+import { isUsage, nothingToSay } from './errors.ts'
+import { serverUrl, type Wanted } from './which-server.ts'
 
 /** What `svc chat` was asked. */
-export interface ChatOptions {
+export interface ChatOptions extends Wanted {
   readonly message?: string | undefined
-  readonly url?: string | undefined
-  readonly port?: number | undefined
-  /** A host of its own, whatever runs. */
-  readonly local: boolean
-  readonly config?: string | undefined
   readonly profile?: string | undefined
   readonly mode?: string | undefined
   readonly debug: boolean
@@ -28,16 +24,23 @@ export interface ChatOptions {
   readonly model?: string | undefined
   readonly temperature?: number | undefined
   readonly maxTokens?: number | undefined
+  readonly tools?: readonly string[] | undefined
 }
 
 /** `svc chat`; resolves with the exit code: 1 when the turn failed, 130 when it was interrupted. */
 export async function chat(options: ChatOptions): Promise<number> {
-  const interactive = options.message === undefined && process.stdin.isTTY === true
-  const message = interactive ? '' : await messageOf(options.message)
-  const screen = createScreen(options.json)
-  await using partner = await partnerOf(options)
-  if (interactive) return await converse(partner, askOf(options), screen)
-  return await oneShot(partner, { message, ...askOf(options) }, screen, options.json)
+  try {
+    const interactive = options.message === undefined && process.stdin.isTTY === true
+    const message = interactive ? '' : await messageOf(options.message)
+    await using partner = await partnerOf(options)
+    if (interactive) return await converse(partner, askOf(options), options.json, svcHome())
+    return await oneShot(partner, { message, ...askOf(options) }, options.json)
+  } catch (error) {
+    // who reads events reads this one too, whatever failed before the first
+    if (!options.json || isUsage(codeOf(error))) throw error
+    jsonScreen().show(failureEvent(error))
+    return 1
+  }
 }
 
 /** What was said on the line, and below it what came through a pipe. */
@@ -56,28 +59,15 @@ function isPiped(): boolean {
 
 /** A server that was named, else the one that runs, else a host of its own. What is a server's for all its clients (profile, mode) takes a host of its own. */
 async function partnerOf(options: ChatOptions): Promise<Partner> {
-  const { url, port } = options
-  if (url !== undefined) return remotePartner(url)
   const own = options.local || [options.config, options.profile, options.mode].some(word => word !== undefined)
-  const found = own ? undefined : await runningUrl(port)
-  return found === undefined
+  const url = await serverUrl({ ...options, local: own })
+  return url === undefined
     ? localPartner(definedOf({ config: options.config, profile: options.profile, mode: options.mode, debug: options.debug }))
-    : remotePartner(found)
+    : remotePartner(url)
 }
 
-async function runningUrl(port: number | undefined): Promise<string | undefined> {
-  try {
-    using server = await reachServer(svcHome(), { port })
-    return server.info.url === '' ? undefined : server.info.url
-  } catch (error) {
-    if (codeOf(error) !== 'SERVER_NONE') throw error
-    // a server of another home or machine may listen there all the same
-    return port === undefined ? undefined : `http://127.0.0.1:${port}`
-  }
-}
-
-const askOf = ({ conversation, provider, model, temperature, maxTokens }: ChatOptions): Omit<ChatBody, 'message'> =>
-  definedOf({ conversation_id: conversation, provider, model, temperature, max_tokens: maxTokens })
+const askOf = ({ conversation, provider, model, temperature, maxTokens, tools }: ChatOptions): Omit<ChatBody, 'message'> =>
+  definedOf({ conversation_id: conversation, provider, model, temperature, max_tokens: maxTokens, tools })
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 const definedOf = <T extends object>(values: T): Defined<T> =>

@@ -5,9 +5,14 @@ import { ConfigShow } from './commands/config-show.ts'
 import { contributed } from './commands/contributed.ts'
 import { Doctor } from './commands/doctor.ts'
 import { Plugins } from './commands/plugins.ts'
+import { ProvidersList } from './commands/providers-list.ts'
+import { ProvidersTest } from './commands/providers-test.ts'
 import { Reload } from './commands/reload.ts'
 import { Serve } from './commands/serve.ts'
 import { Status } from './commands/status.ts'
+import { ToolsCall } from './commands/tools-call.ts'
+import { ToolsList } from './commands/tools-list.ts'
+import { ToolsShow } from './commands/tools-show.ts'
 import { readConfigFlag } from './config-flag.ts'
 import { contributedCommands } from './contributed.ts'
 import { isOwn } from './summaries.ts'
@@ -18,9 +23,14 @@ const OWN = {
   'config:show': ConfigShow,
   doctor: Doctor,
   plugins: Plugins,
+  'providers:list': ProvidersList,
+  'providers:test': ProvidersTest,
   reload: Reload,
   serve: Serve,
   status: Status,
+  'tools:call': ToolsCall,
+  'tools:list': ToolsList,
+  'tools:show': ToolsShow,
 }
 
 const { file, argv } = readConfigFlag(process.argv.slice(2))

@@ -38,10 +38,11 @@ export function refused(
 
 const MOST_NAMES = 20
 
-function mendOf(code: string, { available, allowed, retry_after: seconds }: ErrorRecord['details']): string | undefined {
+function mendOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
   const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
   if (names && names.length > 0) return `one of: ${names.join(', ')}`
   if (code === 'AUTHENTICATION_FAILED') return 'put an API key or a token into SVC_API_KEY'
+  if (code === 'FORBIDDEN' && typeof scope === 'string') return `put a credential with the scope "${scope}" into SVC_API_KEY`
   return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
 }
 
@@ -99,3 +100,50 @@ export function commandLineInvalid(message: string, argv: readonly string[], kno
   const help = `svc ${command === undefined ? '' : `${command} `}--help shows what there is`
   return svcError('COMMAND_LINE_INVALID', message, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
 }
+
+const nearOf = (name: string, known: readonly string[], rest: string) => {
+  const near = nearest(name, known)
+  return near === undefined ? rest : `did you mean "${near}"? ${rest}`
+}
+
+export const toolUnknown = (name: string, known: readonly string[]): SvcError =>
+  svcError('TOOL_UNKNOWN', `there is no tool "${name}"`, { mend: nearOf(name, known, '`svc tools list` shows what there is') })
+
+export const categoryUnknown = (name: string, known: readonly string[]): SvcError =>
+  svcError('CATEGORY_UNKNOWN', `no tool is of the category "${name}"`, {
+    mend: known.length > 0 ? `one of: ${known.join(', ')}` : 'there are no tools at all',
+  })
+
+export const providerUnknown = (name: string, known: readonly string[]): SvcError =>
+  svcError('PROVIDER_UNKNOWN', `there is no provider "${name}"`, {
+    mend: known.length > 0 ? `one of: ${known.join(', ')}` : 'configure one: providers: { local: {} }',
+  })
+
+export const argumentsInvalid = (message: string, mend: string): SvcError => svcError('TOOL_ARGUMENTS_INVALID', message, { mend })
+
+export const answeredByAnother = (provider: string, model: string): SvcError =>
+  svcError('PROVIDER_ERROR', `${provider}/${model} answered in its stead`)
+
+export const answerTooLarge = (url: string, limit: number): SvcError =>
+  svcError('ANSWER_TOO_LARGE', `the answer has more than ${limit} characters`, {
+    where: url,
+    mend: 'check the address: no svc answers so',
+  })
+
+/** What only the command line itself can be blamed for. */
+const USAGE = [
+  'COMMAND_LINE_INVALID',
+  'MESSAGE_MISSING',
+  'TOOL_UNKNOWN',
+  'CATEGORY_UNKNOWN',
+  'PROVIDER_UNKNOWN',
+  'TOOL_ARGUMENTS_INVALID',
+]
+
+/** Whether nothing was done, because what was asked for is wrong: exit code 2. */
+export const isUsage = (code: string | undefined): boolean => code !== undefined && USAGE.includes(code)
+
+export const slashUnknown = (command: string, near: string | undefined): SvcError =>
+  svcError('COMMAND_UNKNOWN', `there is no /${command.slice(0, 40)}`, {
+    mend: `${near === undefined ? '' : `did you mean "/${near}"? `}/help lists what there is; begin with // to say it to the model`,
+  })

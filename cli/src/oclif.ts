@@ -4,7 +4,7 @@ import { flush, run } from '@oclif/core'
 import { codeOf, messageOf } from '@svc/core'
 import { readConfigFlag } from './config-flag.ts'
 import { contributedCommands, contributedTopics } from './contributed.ts'
-import { commandLineInvalid } from './errors.ts'
+import { commandLineInvalid, isUsage } from './errors.ts'
 import { printError } from './report-error.ts'
 import { DESCRIPTION, isOwn, SUMMARIES, TOPICS } from './summaries.ts'
 
@@ -46,5 +46,5 @@ function endOf(error: unknown, argv: readonly string[]): number {
       ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES))
       : error
   )
-  return exit ?? (['MESSAGE_MISSING', 'COMMAND_LINE_INVALID'].includes(codeOf(error) ?? '') ? USAGE : 1)
+  return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }

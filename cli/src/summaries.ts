@@ -5,15 +5,22 @@ export const SUMMARIES = {
   'config:show': 'Show each value of the configuration and where it comes from',
   doctor: 'Check what svc needs: home, configuration, store, providers, port',
   plugins: 'Show the plugins: order, times, what each added',
+  'providers:list': 'List the providers: their models, what they can do, how they are',
+  'providers:test': 'Try each provider, or one',
   reload: 'Reload the server: code, plugins, configuration, without a gap',
   serve: 'Run the server',
   status: 'Show how the server is: requests, times, providers, plugins',
+  'tools:call': 'Run a tool',
+  'tools:list': 'List the tools',
+  'tools:show': 'Show what a tool does and takes',
 } as const
 
 export const DESCRIPTION = 'A plugin host for agent services'
 
 export const TOPICS: Readonly<Record<string, { readonly description: string }>> = {
   config: { description: 'Look at the configuration' },
+  providers: { description: 'List and try the providers of models' },
+  tools: { description: 'List, show and run tools' },
 }
 
 /** The first words of svc's own commands. */

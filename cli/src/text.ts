@@ -43,6 +43,10 @@ export const shortName = (plugin: string): string => plugin.replace(/^@svc\/plug
 /** Text of others in one line, without what a terminal would obey. */
 export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').trim()
 
+/** Text of others as it is, but for what a terminal would obey or turn round: that is written out. */
+export const visible = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, char => (char === '\t' ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`))
+
 /** Lines of at most so many characters; a word that is longer stays whole. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = []

@@ -60,8 +60,10 @@ describe('svc chat without a server', () => {
     await using place = await makePlace()
     const { code, out, err } = await place.svc(['chat', '/tool current_time {}'])
     expect(code).to.equal(0)
-    expect(err).to.contain('→ current_time {}').and.contain('← current_time done')
+    expect(err).to.match(/^→ current_time \{\}\n✓ current_time [\d.]+ ms\n$/)
     expect(out).to.not.contain('→')
+    const failed = await place.svc(['chat', '/tool current_time {"time_zone": "nowhere"}'])
+    expect(failed.err).to.match(/\n✗ current_time [\d.]+ ms: .*nowhere/)
   })
 
   it('goes on with a conversation', async () => {

@@ -4,7 +4,18 @@ import { makePlace } from './support/svc.ts'
 
 const WEATHER = fileURLToPath(new URL('fixtures/weather', import.meta.url))
 const withWeather = JSON.stringify({ plugins: [WEATHER] })
-const COMMANDS = [['serve'], ['chat'], ['plugins'], ['config', 'show'], ['config', 'check']]
+const COMMANDS = [
+  ['serve'],
+  ['chat'],
+  ['plugins'],
+  ['config', 'show'],
+  ['config', 'check'],
+  ['tools', 'list'],
+  ['tools', 'show'],
+  ['tools', 'call'],
+  ['providers', 'list'],
+  ['providers', 'test'],
+]
 
 describe('help', () => {
   it('of svc lists the commands, the quick way word for word as oclif does', async () => {

@@ -34,7 +34,7 @@ describe('svc status', () => {
     await using place = await makePlace()
     const server = await place.serve(['--workers', '2'])
     await server.said(/worker \d+ is ready/)
-    for (const message of ['hello', '/fail overloaded']) await chat(server.url, message)
+    for (const message of ['hello', '/fail authentication']) await chat(server.url, message)
     await fetch(`${server.url}/api/v1/nothing`)
     const { code, out, err } = await place.svc(['status'])
     expect([code, err]).to.deep.equal([0, ''])
@@ -53,7 +53,7 @@ describe('svc status', () => {
   it('tells programs the same with --json', async () => {
     await using place = await makePlace()
     const server = await place.serve()
-    for (const message of ['one', 'two', '/fail overloaded']) await chat(server.url, message)
+    for (const message of ['one', 'two', '/fail authentication']) await chat(server.url, message)
     const { code, out } = await place.svc(['status', '--json'])
     const facts = factsOf(out)
     expect([code, facts.ok, facts.url, facts.pid, facts.health]).to.deep.equal([

@@ -15,6 +15,8 @@ export interface TurnRequest {
   readonly maxTokens?: number
   /** Names of tools; absent: the profile's, else all that the mode allows; empty: none. */
   readonly tools?: readonly string[]
+  /** Somebody reads along and answers `ask` events by `Chat.answer`; without it a tool call that asks is denied. */
+  readonly interactive?: boolean
 }
 
 export interface TurnUsage {
@@ -58,6 +60,14 @@ export type TurnEvent =
       readonly arguments: { readonly [name: string]: Json | undefined }
     }
   | {
+      /** Only in an interactive turn: whether this call may run. It waits for `Chat.answer`. */
+      readonly type: 'ask'
+      readonly tool: string
+      readonly callId: string
+      readonly arguments: { readonly [name: string]: Json | undefined }
+      readonly question: string
+    }
+  | {
       readonly type: 'tool_result'
       readonly tool: string
       readonly callId: string
@@ -90,26 +100,41 @@ export interface TurnReply extends Omit<TurnEnd, 'type'> {
 /** A turn before anything is decided: taps may change it. */
 export interface TurnStart extends TurnRequest {}
 
-/** A model about to be asked: a tap may answer instead (a cache). */
+/** A provider and one of its models. */
+export interface ModelRef {
+  readonly provider: string
+  readonly model: string
+}
+
+/** A model about to be asked: a tap may answer instead, or say who is asked. `selected.provider` and `.model` are those about to be asked. */
 export interface ModelCall {
   readonly selected: Selected
   readonly request: ModelRequest
   /** 1 for the first round of the turn, growing with each round of tools. */
   readonly round: number
-  /** 1 for the first try of this round. */
+  /** 1 for the first try of this model in this round. */
   readonly attempt: number
+  /** The models that were given up before in this turn, in order. */
+  readonly tried: readonly ModelRef[]
 }
+/** What a tap of `modelCall` answers: the events themselves, a failure without a call (nobody is asked then), or another model to ask. */
+export type ModelAnswer =
+  | { readonly events: readonly ModelEvent[] }
+  | { readonly failure: ModelFailure; readonly message: string }
+  | ModelRef
 /** A model call that failed before its first event. */
 export interface ModelFailed extends ModelCall {
   readonly failure: ModelFailure
   readonly message: string
 }
 /** What to do about it: wait and try again, or ask another. */
-export type FailureAnswer =
-  | { readonly waitMs: number }
-  | { readonly provider: string; readonly model: string; readonly waitMs?: number }
+export type FailureAnswer = { readonly waitMs: number } | (ModelRef & { readonly waitMs?: number })
 export interface ModelDone extends ModelCall {
   readonly usage: Usage
+  /** What it answered, whole; absent where it failed. */
+  readonly events?: readonly ModelEvent[]
+  /** A tap of `modelCall` has answered in its stead. */
+  readonly answered?: boolean
   readonly durationMs: number
   /** Milliseconds to the first event. */
   readonly firstMs: number
@@ -130,6 +155,8 @@ export type ToolVerdict =
   | { readonly verdict: 'allow' }
   | { readonly verdict: 'change'; readonly arguments: { readonly [name: string]: Json | undefined } }
   | { readonly verdict: 'deny'; readonly reason: string }
+  /** A person is asked, where the turn is interactive; else the call is denied. */
+  | { readonly verdict: 'ask'; readonly question: string }
   | { readonly verdict: 'answer'; readonly result: ToolResult }
 
 export interface TurnDone {
@@ -140,12 +167,21 @@ export interface TurnDone {
 export interface ChatHooks {
   /** Before anything. */
   turn: Waterfall<TurnStart>
-  /** A ready answer instead of the model's. */
-  modelCall: Bail<ModelCall, readonly ModelEvent[]>
+  /** Before each call of a model: a ready answer, a refusal, or another model. */
+  modelCall: Bail<ModelCall, ModelAnswer>
   modelFailed: Bail<ModelFailed, FailureAnswer>
   modelDone: Series<ModelDone>
   toolCall: Bail<ToolCall, ToolVerdict>
   end: Series<TurnDone>
+}
+
+/** What a person says to an `ask` event. */
+export interface ToolAnswer {
+  readonly requestId: string
+  readonly callId: string
+  readonly allow: boolean
+  /** Told to the model when it is not allowed. */
+  readonly reason?: string
 }
 
 /**
@@ -156,10 +192,12 @@ export interface Chat {
   stream(turn: TurnRequest, use: Use): AsyncIterable<TurnEvent>
   /** Throws what failed, before or after `start`. */
   reply(turn: TurnRequest, use: Use): Promise<TurnReply>
+  /** Answers an `ask` event, whichever worker runs the turn; only the principal of the turn may. Throws QUESTION_UNKNOWN. */
+  answer(answer: ToolAnswer, use: Use): Promise<void>
 }
 
 export const Chat = defineService<Chat, ChatHooks>('chat', {
   api: 1,
-  methods: { stream: 'stream', reply: 'call' },
+  methods: { stream: 'stream', reply: 'call', answer: 'call' },
   hooks: { turn: 'waterfall', modelCall: 'bail', modelFailed: 'bail', modelDone: 'series', toolCall: 'bail', end: 'series' },
 })

@@ -14,6 +14,10 @@ export interface ModelInfo {
   readonly id: string
   readonly context?: number
   readonly output?: number
+  /** What it can do, where that is other than what its provider says. */
+  readonly features?: Partial<ProviderFeatures>
+  /** False when it takes no `temperature`: many models that reason do not. */
+  readonly temperature?: boolean
 }
 export interface ModelList {
   readonly models: readonly ModelInfo[]
@@ -32,7 +36,10 @@ export interface ImagePart {
   readonly data: string
   readonly mimeType: string
 }
-/** Reasoning of the model. `providerData` must be given back to the same provider untouched. */
+/**
+ * Reasoning of the model. `providerData` must be given back to the same provider untouched. Pieces that follow each other are one, which the piece with
+ * `providerData` ends; one without either is a sign of life.
+ */
 export interface ReasoningPart {
   readonly type: 'reasoning'
   readonly text: string
@@ -77,6 +84,7 @@ export interface ToolSpec {
 export interface ModelRequest {
   readonly model: string
   readonly messages: readonly ModelMessage[]
+  /** Absent in a last answer too, although `messages` hold calls of before. */
   readonly tools?: readonly ToolSpec[]
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string }
   /** 0 to 1. */
@@ -126,6 +134,8 @@ export interface ModelFailure {
   readonly retryAfterMs?: number
   /** HTTP status of the upstream. */
   readonly upstreamStatus?: number
+  /** True when the request alone is to blame, whatever the kind says: it tells nothing of how the model is. */
+  readonly requestOnly?: boolean
   /** For context_too_long: tokens allowed and counted. */
   readonly limit?: number
   readonly count?: number

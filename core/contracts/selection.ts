@@ -1,4 +1,5 @@
 import { defineService, defineSlot, type Use } from '@svc/core'
+import type { ModelInfo } from './provider.ts'
 import type { Effect } from './tool.ts'
 
 /** A mode of working: which tools it allows by their effects, what it tells the model, how many tool calls it grants. All data. */
@@ -29,6 +30,13 @@ export interface Profile {
   readonly fallback?: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
 }
 
+/** Names of their own for models: `fast` → `groq`, `llama-3.3-70b-versatile`. All data; a name may stand wherever a model may. */
+export interface ModelAlias {
+  readonly provider: string
+  readonly model: string
+}
+export const ModelAliases = defineSlot<ModelAlias>('model_aliases', { api: 1, methods: {} })
+
 /** Provider and model of a turn, and where each came from. */
 export interface ModelChoice {
   readonly provider: string
@@ -48,6 +56,8 @@ export interface Effective extends ModelChoice {
 
 /** All that a turn takes from the selection: it keeps this, whatever is switched meanwhile. */
 export interface Selected extends ModelChoice {
+  /** What its provider tells of the model; absent where it is not listed. */
+  readonly info?: ModelInfo
   readonly profile: Profile
   readonly mode: string
   /** Other candidates in order, from the profile. */

@@ -35,6 +35,8 @@ export interface Tool {
   readonly result?: JsonSchema
   /** Milliseconds it may take; default `chat.tool_timeout_ms`. */
   readonly timeoutMs?: number
+  /** True when a person is to be asked before each call: where nobody can be asked, the call is denied. */
+  readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, use: Use): Promise<ToolResult>
 }
 

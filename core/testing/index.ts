@@ -3,6 +3,7 @@ export { type Gift, item, service, testHost, type TestHostOptions } from './host
 export type { KitCase } from './kit.ts'
 export { providerKit } from './provider-kit.ts'
 export type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
+export { type Answerer, type FakeUpstream, openUpstream, type Received, type Reply } from './provider-upstream.ts'
 export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'
 export { gather, testUse } from './use.ts'
 export { type OpenStore, storeKit, type StoreUnderTest } from './store-kit.ts'

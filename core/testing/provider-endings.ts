@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { codeOf, messageOf } from '@svc/core'
 import type { ModelFailure, ModelFailureKind, ModelRequest, Provider } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, becomes, outcome, skipped } from './kit-case.ts'
@@ -7,7 +8,8 @@ import { checkOrder, readAll, RETRYABLE, textOf } from './provider-events.ts'
 import type { Make, ProviderRequests, ProviderSubject } from './provider-subject.ts'
 
 /** How it tells that a call failed. */
-export function failing(make: Make, { failures = {}, midway }: ProviderRequests, secrets: readonly string[]): KitCase[] {
+export function failing(make: Make, given: ProviderRequests, secrets: readonly string[]): KitCase[] {
+  const { failures = {}, midway, retryAfter } = given
   const kinds = Object.keys(RETRYABLE) as ModelFailureKind[]
   const late = 'tells a failure in the middle after the pieces before it'
   const told = kinds.map(kind => {
@@ -19,16 +21,36 @@ export function failing(make: Make, { failures = {}, midway }: ProviderRequests,
       checkFailure(error, kind, secrets)
     })
   })
-  const inTheMiddle = midway
-    ? make(late, async subject => {
-        const { events, error } = await readUntilFailure(subject, midway.request)
-        assert.ok(events.length > 0, 'it failed before its first piece')
-        assert.ok(!events.some(event => event.type === 'finish'), 'it finished and failed')
-        checkFailure(error, midway.kind, secrets)
-      })
-    : skipped(late, '`midway`')
-  return [...told, inTheMiddle]
+  const wait = 'tells when a retry makes sense, where the upstream says so'
+  return [
+    ...told,
+    retryAfter
+      ? make(wait, async subject => {
+          const { error } = await readUntilFailure(subject, retryAfter.request)
+          assert.equal((error as { details?: Partial<ModelFailure> }).details?.retryAfterMs, retryAfter.ms)
+        })
+      : skipped(wait, '`retryAfter`'),
+    midway ? make(late, failsAfterPieces(midway.request, midway.kind, secrets)) : skipped(late, '`midway`'),
+    ...BROKEN_STREAMS.map(([field, title]) => {
+      const request = given[field]
+      return request ? make(title, failsAfterPieces(request, 'network', secrets)) : skipped(title, `\`${field}\``)
+    }),
+  ]
 }
+
+const BROKEN_STREAMS = [
+  ['cut', 'tells a connection that breaks in the middle'],
+  ['endsEarly', 'takes an answer that ends too soon for no whole one'],
+  ['malformed', 'tells a piece that cannot be read'],
+] as const
+
+const failsAfterPieces =
+  (request: ModelRequest, kind: ModelFailureKind, secrets: readonly string[]) => async (subject: ProviderSubject) => {
+    const { events, error } = await readUntilFailure(subject, request)
+    assert.ok(events.length > 0, 'it failed before its first piece')
+    assert.ok(!events.some(event => event.type === 'finish'), 'it finished and failed')
+    checkFailure(error, kind, secrets)
+  }
 
 async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
   const { value, error } = await outcome(collect(subject.provider, request))
@@ -62,9 +84,10 @@ function checkFailure(error: unknown, kind: ModelFailureKind, secrets: readonly 
 }
 
 /** How it ends when nobody waits any more. */
-export function leaving(make: Make, { plain, endless, silent }: ProviderRequests): KitCase[] {
+export function leaving(make: Make, { plain, endless, silent, stalled }: ProviderRequests): KitCase[] {
   const midway = 'ends when it is aborted in the middle'
   const quiet = 'ends when it is aborted while it waits for the first piece'
+  const stuck = 'ends when it is aborted while it waits for the next piece'
   const left = 'ends its work when the reader leaves, and can be asked again'
   return [
     make('does not begin what is aborted already', async subject => {
@@ -98,6 +121,7 @@ export function leaving(make: Make, { plain, endless, silent }: ProviderRequests
           await nobodyServed(subject)
         })
       : skipped(quiet, '`silent`'),
+    stalled ? make(stuck, abortedWaiting(stalled)) : skipped(stuck, '`stalled`'),
     endless
       ? make(left, async subject => {
           for (let times = 0; times < 20; times++) {
@@ -111,6 +135,17 @@ export function leaving(make: Make, { plain, endless, silent }: ProviderRequests
         })
       : skipped(left, '`endless`'),
   ]
+}
+
+const abortedWaiting = (stalled: ModelRequest) => async (subject: ProviderSubject) => {
+  const { use, abort } = abortable()
+  const iterator = subject.provider.chat(stalled, use)[Symbol.asyncIterator]()
+  assert.equal((await iterator.next()).done, false)
+  const ended = outcome(drainAborted(iterator, iterator.next()))
+  abort()
+  const { error } = await atOnce(ended, 'the end of an aborted call')
+  assert.ok(!(error instanceof assert.AssertionError), messageOf(error))
+  await nobodyServed(subject)
 }
 
 async function readInto(events: unknown[], provider: Provider, ...[request, use]: Parameters<Provider['chat']>): Promise<void> {
@@ -141,7 +176,8 @@ export function manyAtOnce(make: Make, { plain, endless }: ProviderRequests, man
       // One that is given up must not take its neighbours with it.
       const givenUp = endless && provider.chat(endless, use)[Symbol.asyncIterator]()
       await givenUp?.next()
-      const reading = Promise.all(Array.from({ length: many }, () => readAll(provider, plain)))
+      const shared = abortable().use
+      const reading = Promise.all(Array.from({ length: many }, () => Array.fromAsync(provider.chat(plain, shared))))
       abort()
       if (givenUp) await atOnce(drainAborted(givenUp), 'the end of an aborted stream')
       for (const events of await reading) {
@@ -149,6 +185,7 @@ export function manyAtOnce(make: Make, { plain, endless }: ProviderRequests, man
         assert.equal(textOf(events).length > 0, alone.length > 0)
       }
       await nobodyServed(subject)
+      await becomes('letting go of the signal', () => getEventListeners(shared.signal, 'abort').length === 0)
     }),
   ]
 }

@@ -21,7 +21,7 @@ export function providerKit(
   const given = frozen(withoutFunctions(requests))
   const make = caseMaker(open)
   return [
-    ...describing(make, given),
+    ...describing(make, given, options.secrets ?? []),
     ...answering(make, given),
     ...callingTools(make, given, requests.tools?.results),
     ...failing(make, given, options.secrets ?? []),
@@ -34,7 +34,7 @@ function withoutFunctions({ tools, ...rest }: ProviderRequests): ProviderRequest
   return tools ? { ...rest, tools: { request: tools.request, calls: tools.calls } } : rest
 }
 
-function describing(make: Make, { plain, tools }: ProviderRequests): KitCase[] {
+function describing(make: Make, { plain, tools }: ProviderRequests, secrets: readonly string[]): KitCase[] {
   return [
     make('tells what it can do in plain words', async ({ provider }) => {
       assertPlain(provider.features, 'features')
@@ -52,6 +52,7 @@ function describing(make: Make, { plain, tools }: ProviderRequests): KitCase[] {
       assert.equal(new Set(list.models.map(model => model.id)).size, list.models.length, 'a model is listed twice')
       for (const { context = 1, output = 1 } of list.models)
         assert.ok([context, output].every(limit => Number.isInteger(limit) && limit > 0))
+      for (const secret of secrets) assert.ok(!JSON.stringify(list).includes(secret), 'the list tells a secret')
     }),
     make('counts the tokens of a request, and not too low', async ({ provider }) => {
       const count = await provider.countTokens(plain, abortable().use)
@@ -65,7 +66,8 @@ function describing(make: Make, { plain, tools }: ProviderRequests): KitCase[] {
   ]
 }
 
-function answering(make: Make, { plain, length, unicode }: ProviderRequests): KitCase[] {
+function answering(make: Make, given: ProviderRequests): KitCase[] {
+  const { plain, length, unicode } = given
   const cut = 'says when it was cut by the limit of tokens'
   const whole = 'keeps every character whole, wherever the pieces are cut'
   return [
@@ -108,6 +110,38 @@ function answering(make: Make, { plain, length, unicode }: ProviderRequests): Ki
           assert.equal(textOf(events), unicode.text)
         })
       : skipped(whole, '`unicode`'),
+    ...telling(make, given),
+  ]
+}
+
+function telling(make: Make, { usage, reasoning, filtered }: ProviderRequests): KitCase[] {
+  const cost = 'tells what a call has cost'
+  const thoughts = 'tells what the model thought, apart from the text'
+  const filter = 'says when it was cut by a filter'
+  return [
+    usage
+      ? make(cost, async ({ provider }) => {
+          const events = await readAll(provider, usage.request)
+          checkOrder(events)
+          assert.deepEqual(usageOf(events), structuredClone(usage.usage))
+        })
+      : skipped(cost, '`usage`'),
+    reasoning
+      ? make(thoughts, async ({ provider }) => {
+          const events = await readAll(provider, reasoning.request)
+          checkOrder(events)
+          assert.equal(events.map(event => (event.type === 'reasoning' ? event.text : '')).join(''), reasoning.text)
+          const [first, text] = ['reasoning', 'text'].map(type => events.findIndex(event => event.type === type))
+          assert.ok(text! > first!, 'the text came before the reasoning')
+        })
+      : skipped(thoughts, '`reasoning`'),
+    filtered
+      ? make(filter, async ({ provider }) => {
+          const events = await readAll(provider, filtered)
+          checkOrder(events)
+          assert.equal(finishOf(events), 'content_filter')
+        })
+      : skipped(filter, '`filtered`'),
   ]
 }
 
@@ -116,22 +150,14 @@ function callingTools(
   given: ProviderRequests,
   results?: (calls: readonly ToolCallPart[]) => ModelRequest
 ): KitCase[] {
-  const { tools, badArguments } = given
+  const { tools, pieces, badArguments } = given
   const calls = 'asks for tools, several at once, each with an id of its own'
+  const mixed = 'puts tool calls together that come in pieces, mixed with each other'
   const next = 'goes on with what the tools answered'
   const bad = 'passes on arguments that are no JSON object as they were written'
   return [
-    tools
-      ? make(calls, async ({ provider }) => {
-          const events = await readAll(provider, tools.request)
-          checkOrder(events)
-          assert.equal(finishOf(events), 'tool_calls')
-          assert.deepEqual(
-            callsOf(events).map(call => ({ tool: call.tool, arguments: call.arguments })),
-            structuredClone(tools.calls)
-          )
-        })
-      : skipped(calls, '`tools`'),
+    tools ? make(calls, asksFor(tools)) : skipped(calls, '`tools`'),
+    pieces ? make(mixed, asksFor(pieces)) : skipped(mixed, '`pieces`'),
     tools && results
       ? make(next, async ({ provider }) => {
           const first = callsOf(await readAll(provider, tools.request))
@@ -151,3 +177,15 @@ function callingTools(
       : skipped(bad, '`badArguments`'),
   ]
 }
+
+const asksFor =
+  ({ request, calls }: NonNullable<ProviderRequests['pieces']>) =>
+  async ({ provider }: ProviderSubject) => {
+    const events = await readAll(provider, request)
+    checkOrder(events)
+    assert.equal(finishOf(events), 'tool_calls')
+    assert.deepEqual(
+      callsOf(events).map(call => ({ tool: call.tool, arguments: call.arguments })),
+      structuredClone(calls)
+    )
+  }

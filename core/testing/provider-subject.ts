@@ -1,4 +1,4 @@
-import type { ModelFailureKind, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
+import type { ModelFailureKind, ModelRequest, Provider, ToolCallPart, Usage } from '@svc/core/contracts'
 import type { caseMaker, KitSubject } from './kit-case.ts'
 
 /** A provider to be proved; it may live in another process. */
@@ -22,15 +22,33 @@ export interface ProviderRequests {
     readonly calls: readonly Pick<ToolCallPart, 'tool' | 'arguments'>[]
     results?(calls: readonly ToolCallPart[]): ModelRequest
   }
+  /** The same kind of calls, whose names and arguments come in pieces that are mixed with each other. */
+  readonly pieces?: { readonly request: ModelRequest; readonly calls: readonly Pick<ToolCallPart, 'tool' | 'arguments'>[] }
   /** A call whose arguments are no JSON object: it comes with `invalid`. */
   readonly badArguments?: ModelRequest
   /** Cut by its `maxTokens`. */
   readonly length?: ModelRequest
   /** Answered with just this text, split wherever it hurts. */
   readonly unicode?: { readonly request: ModelRequest; readonly text: string }
+  /** Answered with just this usage. */
+  readonly usage?: { readonly request: ModelRequest; readonly usage: Usage }
+  /** Answered with reasoning of just this text, before the text. */
+  readonly reasoning?: { readonly request: ModelRequest; readonly text: string }
+  /** Cut by the upstream's filter, which is an end and no failure. */
+  readonly filtered?: ModelRequest
   readonly failures?: { readonly [K in ModelFailureKind]?: ModelRequest }
   /** Fails so after its first piece. */
   readonly midway?: { readonly request: ModelRequest; readonly kind: ModelFailureKind }
+  /** Says when a retry makes sense: this many milliseconds. */
+  readonly retryAfter?: { readonly request: ModelRequest; readonly ms: number }
+  /** The connection breaks after the first piece. */
+  readonly cut?: ModelRequest
+  /** The answer ends as if it were whole, but it is not. */
+  readonly endsEarly?: ModelRequest
+  /** After the first piece comes something that cannot be read. */
+  readonly malformed?: ModelRequest
+  /** After the first piece nothing comes any more. */
+  readonly stalled?: ModelRequest
 }
 
 export interface ProviderKitOptions {

@@ -33,8 +33,8 @@ type Told<T> = T | ((answers: readonly Answer[]) => T)
 /** One request and its answer. A function is given the answers of the steps before. */
 export type Step =
   | { readonly request: Told<Request | Wire>; readonly expect: Told<Expectation>; readonly hold?: undefined }
-  /** Opens a stream and goes on once its first event is there; it is left open until `finish` or the end of the sample. */
-  | { readonly request: Told<Request>; readonly hold: true }
+  /** Opens a stream and goes on once its first event is there, or the first of this name; it is left open until `finish` or the end of the sample. */
+  | { readonly request: Told<Request>; readonly hold: true | string }
   /** Reads the stream that was held to its end. */
   | { readonly finish: true; readonly expect: Told<Expectation> }
 
@@ -90,6 +90,10 @@ export const BODY_ROUTES: Readonly<
 > = {
   '/api/v1/chat': { good: { message: 'hi' }, required: ['message'] },
   '/api/v1/chat/stream': { good: { message: 'hi' }, required: ['message'] },
+  '/api/v1/chat/answer': {
+    good: { request_id: 'r', call_id: 'c', allow: true },
+    required: ['request_id', 'call_id', 'allow'],
+  },
   '/api/v1/conversations': { good: { message: 'hi' }, required: ['message'] },
   '/api/v1/profile/switch': { good: { profile: 'default' }, required: ['profile'] },
   '/api/v1/model/switch': { good: { provider: 'local', model: 'local-1' }, required: ['provider', 'model'] },

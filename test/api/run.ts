@@ -62,7 +62,7 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
       const { stream, request } = held.shift()!
       return judge(request, await stream.rest(), step.expect)
     }
-    if (step.hold !== true) {
+    if (step.hold === undefined) {
       const request = told(step.request, answers)
       return judge(request, await ask(request), step.expect)
     }
@@ -70,7 +70,8 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
     const stream = await client.stream(request)
     held.push({ stream, request })
     const first = await stream.next()
-    answers.push({ status: stream.status, headers: stream.headers, text: '', body: first?.data, events: first ? [first] : [] })
+    const events = step.hold === true ? [first].filter(one => one !== undefined) : await stream.until(step.hold)
+    answers.push({ status: stream.status, headers: stream.headers, text: '', body: events.at(-1)?.data, events })
   }
   try {
     for (const step of sample.steps) await run(step)

@@ -1,5 +1,6 @@
-import { Command, Errors, Flags } from '@oclif/core'
+import { Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
+import { secondsOf } from './shared-flags.ts'
 
 export class Status extends Command {
   static override summary = SUMMARIES.status
@@ -29,11 +30,4 @@ export class Status extends Command {
     const { status } = await import('../status.ts')
     process.exitCode = await status({ ...flags, interval: flags.interval ?? 2 })
   }
-}
-
-function secondsOf(word: string): number {
-  const value = Number(word)
-  if (!(value >= 0.1 && value <= 3600))
-    throw new Errors.CLIError(`Expected seconds from 0.1 to 3600 but received: ${word}`, { exit: 2 })
-  return value
 }

@@ -13,6 +13,13 @@ export type ChatEvent =
   | { readonly type: 'token'; readonly content: string; readonly index: number }
   | { readonly type: 'tool_call'; readonly tool: string; readonly call_id: string; readonly arguments: ToolUse['arguments'] }
   | {
+      readonly type: 'ask'
+      readonly tool: string
+      readonly call_id: string
+      readonly arguments: ToolUse['arguments']
+      readonly question: string
+    }
+  | {
       readonly type: 'tool_result'
       readonly tool: string
       readonly call_id: string
@@ -47,6 +54,10 @@ export function eventOf(event: PlainEvent): ChatEvent {
       return { type: event.type, content: event.content, index: event.index }
     case 'tool_call':
       return { type: event.type, tool: event.tool, call_id: event.callId, arguments: event.arguments }
+    case 'ask': {
+      const { type, tool, callId, arguments: given, question } = event
+      return { type, tool, call_id: callId, arguments: given, question }
+    }
     case 'tool_result': {
       const { type, tool, callId, success, result, error, durationMs } = event
       return { type, tool, call_id: callId, success, result, error, duration_ms: Math.round(durationMs) }

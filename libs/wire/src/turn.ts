@@ -1,4 +1,4 @@
-import type { ToolUse, TurnReply, TurnRequest } from '@svc/core/contracts'
+import type { ToolAnswer, ToolUse, TurnReply, TurnRequest } from '@svc/core/contracts'
 import { tokensOf } from './events.ts'
 
 /** The body of a chat request. */
@@ -10,11 +10,14 @@ export interface ChatBody {
   readonly max_tokens?: number
   readonly conversation_id?: string
   readonly tools?: readonly string[]
+  /** Only of a stream: somebody answers its `ask` events. */
+  readonly interactive?: boolean
 }
 
 /** What a chat request asks of the chat service; fields that the API does not know are left out. */
 export function turnOf(body: ChatBody): TurnRequest {
-  const { message, provider, model, temperature, tools, conversation_id: conversationId, max_tokens: maxTokens } = body
+  const { message, provider, model, temperature, tools, interactive } = body
+  const { conversation_id: conversationId, max_tokens: maxTokens } = body
   return {
     message,
     ...(conversationId === undefined ? {} : { conversationId }),
@@ -23,8 +26,24 @@ export function turnOf(body: ChatBody): TurnRequest {
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(tools === undefined ? {} : { tools }),
+    ...(interactive === true ? { interactive } : {}),
   }
 }
+
+/** The body of an answer to an `ask` event. */
+export interface AnswerBody {
+  readonly request_id: string
+  readonly call_id: string
+  readonly allow: boolean
+  readonly reason?: string
+}
+
+export const answerOf = ({ request_id: requestId, call_id: callId, allow, reason }: AnswerBody): ToolAnswer => ({
+  requestId,
+  callId,
+  allow,
+  ...(reason === undefined ? {} : { reason }),
+})
 
 /** The body of a chat reply. */
 export const replyOf = (reply: TurnReply) => ({

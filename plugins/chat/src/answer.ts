@@ -3,24 +3,37 @@ import type {
   Json,
   MessagePart,
   ModelEvent,
+  ReasoningPart,
   StoredMessage,
   TextPart,
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
+import { isWithin } from './tool-result.ts'
 
 /** What a model has said in one round, put together from its events. */
 export class Answer {
-  readonly calls: ToolCallPart[] = []
   usage: Usage = { input: 0, output: 0 }
   finish: FinishReason | undefined = undefined
-  readonly #parts: MessagePart[] = []
+  readonly #argumentsLimit: number
+  #calls: ToolCallPart[] = []
+  #parts: MessagePart[] = []
   #text = ''
+  #reasoning: ReasoningPart | undefined = undefined
   #providerData: Json | undefined = undefined
+
+  constructor(argumentsLimit: number) {
+    this.#argumentsLimit = argumentsLimit
+  }
+
+  /** The tools it wants. */
+  get calls(): readonly ToolCallPart[] {
+    return this.#calls
+  }
 
   /** True once anything came that a caller or the model will miss. */
   get any(): boolean {
-    return this.#text !== '' || this.#parts.length > 0
+    return this.#text !== '' || this.#reasoning !== undefined || this.#parts.length > 0
   }
 
   /** Takes an event; returns its text, where it has any. */
@@ -31,24 +44,85 @@ export class Answer {
     }
     if (event.type === 'usage') this.usage = event.usage
     else if (event.type === 'finish') [this.finish, this.#providerData] = [event.reason, event.providerData]
-    else this.#add(event)
+    else if (event.type === 'reasoning') this.#reason(event)
+    else this.#call(event)
     return undefined
   }
 
   message(provider: string): StoredMessage {
-    this.#closeText()
     const data = this.#providerData
-    return { role: 'assistant', parts: [...this.#parts], provider, ...(data === undefined ? {} : { providerData: data }) }
+    return { role: 'assistant', parts: this.#whole(), provider, ...(data === undefined ? {} : { providerData: data }) }
   }
 
-  #add(part: Exclude<MessagePart, TextPart> & ModelEvent) {
+  /** All of it as events; `undefined` before its finish. */
+  events(): readonly ModelEvent[] | undefined {
+    if (this.finish === undefined) return undefined
+    const data = this.#providerData
+    return [
+      ...(this.#whole() as (TextPart | ReasoningPart | ToolCallPart)[]),
+      { type: 'usage', usage: this.usage },
+      { type: 'finish', reason: this.finish, ...(data === undefined ? {} : { providerData: data }) },
+    ]
+  }
+
+  /** Forgets the tools it wants: it was to do without. */
+  dropCalls(): void {
+    this.#calls = []
+    this.#parts = this.#parts.filter(part => part.type !== 'tool_call')
+  }
+
+  /** Reasoning comes in pieces; the one with opaque data ends what it belongs to. */
+  #reason(event: ReasoningPart) {
+    // a sign of life
+    if (event.text === '' && event.providerData === undefined) return
     this.#closeText()
-    this.#parts.push(part)
-    if (part.type === 'tool_call') this.calls.push(part)
+    this.#reasoning = this.#reasoning ? { ...event, text: this.#reasoning.text + event.text } : event
+    if (event.providerData !== undefined) this.#closeReasoning()
+  }
+
+  #call(event: ToolCallPart) {
+    const call = this.#unique(this.#bounded(event))
+    this.#closeAll()
+    this.#parts.push(call)
+    this.#calls.push(call)
+  }
+
+  /** Arguments that are too long are not kept: the model is told their beginning. */
+  #bounded(call: ToolCallPart): ToolCallPart {
+    const limit = this.#argumentsLimit
+    if (call.invalid !== undefined && call.invalid.length > limit)
+      return { ...call, arguments: {}, invalid: begun(call.invalid, limit) }
+    if (isWithin(call.arguments, limit)) return call
+    return { ...call, arguments: {}, invalid: `they have more than ${limit} characters, or are nested too deeply` }
+  }
+
+  /** Two calls of one id could not be told apart by their results. */
+  #unique(call: ToolCallPart): ToolCallPart {
+    if (call.id !== '' && !this.#calls.some(one => one.id === call.id)) return call
+    return { ...call, id: `${call.id || 'call'}_${this.#calls.length + 1}` }
+  }
+
+  #whole(): MessagePart[] {
+    this.#closeAll()
+    return this.#parts
+  }
+
+  #closeAll() {
+    this.#closeText()
+    this.#closeReasoning()
   }
 
   #closeText() {
-    if (this.#text !== '') this.#parts.push({ type: 'text', text: this.#text })
+    if (this.#text === '') return
+    this.#closeReasoning()
+    this.#parts.push({ type: 'text', text: this.#text })
     this.#text = ''
   }
+
+  #closeReasoning() {
+    if (this.#reasoning) this.#parts.push(this.#reasoning)
+    this.#reasoning = undefined
+  }
 }
+
+const begun = (text: string, limit: number) => `${Buffer.from(text.slice(0, 200)).toString()}… (more than ${limit} characters)`

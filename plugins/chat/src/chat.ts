@@ -1,13 +1,13 @@
 import { svcError, type Use } from '@svc/core'
-import type { Chat, Json, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import type { Chat, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { createClock } from './clock.ts'
 import { countTokens } from './count.ts'
-import { told, turnTimeout } from './errors.ts'
+import { told } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { Round } from './round.ts'
 import { createToolLists } from './tool-list.ts'
+import { mayUseTools, runTools } from './tool-round.ts'
 import { beginTurn, endEvent, keepTurn, startEvent, type Turn } from './turn.ts'
-import { type ToolOutcome, textOf, useTool } from './use-tool.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
@@ -15,6 +15,7 @@ export function createChat(parts: ChatParts): Chat {
   return {
     stream: (request, use) => runTurn(room, request, 'shown', use),
     reply: (request, use) => gather(runTurn(room, request, 'gathered', use)),
+    answer: (answer, use) => room.questions.answer(answer, use),
   }
 }
 
@@ -30,7 +31,8 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
   let end: TurnEnd | undefined
   try {
     for (let number = 1; ; number++) {
-      round = new Round(room, turn, number, mayUseTools(room, turn, number), use)
+      const withTools = mayUseTools(room, turn, number)
+      round = new Round(room, turn, number, withTools, use)
       for (;;) {
         const pending = round.next()
         if (isShown && !started && (await isSlow(pending, room.config.start_after_ms))) {
@@ -48,14 +50,13 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
         turn.said += text
         if (isShown) yield { type: 'token', content: text, index: turn.tokens++ }
       }
+      // whatever it wants: there is no further round in which it could be told
+      if (!withTools) round.answer.dropCalls()
       closeRound(turn, round)
       const { calls } = round.answer
       round = undefined
       if (calls.length === 0) break
-      if (isShown)
-        for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
-      const outcomes = await runTools(room, turn, calls, use)
-      if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
+      yield* runTools(room, turn, calls, isShown, use)
     }
     await keepTurn(room, turn, 'completed', use)
     end = endEvent(turn, 'completed', use)
@@ -90,59 +91,10 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
   return promise.finally(() => clearTimeout(timer))
 }
 
-/** The last round, and one whose budget is spent, has to do without tools. */
-function mayUseTools(room: ChatRoom, turn: Turn, number: number): boolean {
-  const features = room.providers.get(turn.who.provider)?.features
-  return features?.tool_calling !== false && number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
-}
-
-const budgetOf = (room: ChatRoom, turn: Turn) => room.modes.get(turn.selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY
-
 function closeRound(turn: Turn, { answer }: Round) {
   turn.usage.input += answer.usage.input
   turn.usage.output += answer.usage.output
   turn.made.push(answer.message(turn.who.provider))
-}
-
-/** Runs the calls of a round at once; their results come in the order of the calls. */
-async function runTools(room: ChatRoom, turn: Turn, calls: readonly ToolCallPart[], use: Use): Promise<ToolOutcome[]> {
-  const { tool_timeout_ms: timeoutMs, tool_result_limit: resultLimit } = room.config
-  const leftMs = turn.until - performance.now()
-  const left = budgetOf(room, turn) - turn.toolsUsed.length
-  const outcomes = await Promise.all(
-    calls.map((part, at) =>
-      useTool(
-        {
-          tool: turn.list.tools.get(part.tool),
-          part,
-          conversationId: turn.open.conversationId,
-          mode: turn.selected.mode,
-          granted: at < left,
-          limits: { timeoutMs, leftMs, resultLimit },
-          ask: room.hooks.toolCall,
-          now: () => performance.now(),
-        },
-        use
-      )
-    )
-  )
-  if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, room.config.timeout_ms)
-  turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
-  turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
-  return outcomes
-}
-
-function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
-  const value = result.structured ?? textOf(part.content)
-  return {
-    type: 'tool_result',
-    tool: use.tool,
-    callId: use.callId,
-    success: use.success,
-    result: value as Json,
-    error: use.error ?? null,
-    durationMs: use.durationMs,
-  }
 }
 
 /** Keeps what there is of a turn that did not complete. */

@@ -30,7 +30,7 @@ export async function countTokens(
 const userSays = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 
 const BYTES_A_TOKEN = 4
-const estimated = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN)
+export const estimated = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN)
 
 function wordsOf(part: MessagePart): string {
   if (part.type === 'text' || part.type === 'reasoning') return part.text

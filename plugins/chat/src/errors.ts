@@ -1,5 +1,5 @@
 import { codeOf, type SvcError, svcError } from '@svc/core'
-import type { ErrorTold, ModelFailure } from '@svc/core/contracts'
+import type { ErrorTold, ModelFailure, ModelRef } from '@svc/core/contracts'
 
 const clip = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
 
@@ -17,6 +17,10 @@ export const toolForbidden = (tool: string, mode: string, allowed: readonly stri
     details: { field: 'tools', value: tool, allowed, reason: `not allowed in mode ${mode}` },
     mend: 'leave it out, or switch the mode',
   })
+
+/** The same words for a question that nobody asked and for one of another principal. */
+export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
+  svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { requestId: clip(requestId), callId: clip(callId) } })
 
 /** A model call that failed, with the provider's name in its facts. */
 export function modelFailed(provider: string, failure: ModelFailure, message: string, cause?: unknown): SvcError {
@@ -45,6 +49,17 @@ export const turnTimeout = (provider: string, ms: number) =>
 
 export const modelBroke = (provider: string, what: string) =>
   modelFailed(provider, { kind: 'network', retryable: true }, `provider "${provider}" ${what}`)
+
+/** What cannot be asked for this: another one may. */
+export const unfit = (provider: string, message: string) =>
+  modelFailed(provider, { kind: 'bad_request', retryable: false }, message)
+
+export const contextTooLong = ({ provider, model }: ModelRef, limit: number, count: number) =>
+  modelFailed(
+    provider,
+    { kind: 'context_too_long', retryable: false, limit, count },
+    `the messages are ${count} tokens, the model ${model} takes ${limit}`
+  )
 
 /** An error as events tell it; what has no code of ours is an internal one and keeps its words to the log. */
 export function told(error: unknown): ErrorTold {

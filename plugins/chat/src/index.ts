@@ -1,20 +1,30 @@
 import { definePlugin, systemUse } from '@svc/core'
-import { Chat, Checks, Conversations, Modes, Peers, Providers, Selection, Tools } from '@svc/core/contracts'
+import { Chat, Checks, Conversations, ModelAliases, Modes, Peers, Providers, Selection, Tools } from '@svc/core/contracts'
 import { createChat } from './chat.ts'
 import { createProviderCounts } from './provider-counts.ts'
 import { createProvidersCheck } from './providers-check.ts'
+import { createQuestions } from './questions.ts'
 import { CHAT_CONFIG } from './settings.ts'
 
 export default definePlugin({
   section: 'chat',
   config: CHAT_CONFIG,
-  requires: { conversations: Conversations, selection: Selection, providers: Providers, tools: Tools, modes: Modes },
+  requires: {
+    conversations: Conversations,
+    selection: Selection,
+    providers: Providers,
+    tools: Tools,
+    modes: Modes,
+    aliases: ModelAliases,
+  },
   optional: { peers: Peers },
   provides: Chat,
   setup(scope, { peers, ...given }) {
     const counts = createProviderCounts(peers)
     scope.tap(Peers.hooks.figures, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
+    const questions = createQuestions(peers)
+    scope.tap(Peers.hooks.told, questions.told)
     scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.signal))
     return createChat({
       ...given,
@@ -22,6 +32,7 @@ export default definePlugin({
       hooks: scope.hooks,
       log: scope.log,
       counts,
+      questions,
       lasting: systemUse(scope.signal, 'chat'),
     })
   },

@@ -1,7 +1,8 @@
 import type { HookCallers, Log, SlotView, Use } from '@svc/core'
-import type { ChatHooks, Conversations, Mode, Provider, Selection, Tool } from '@svc/core/contracts'
+import type { ChatHooks, Conversations, Mode, ModelAlias, Provider, Selection, Tool } from '@svc/core/contracts'
 import type { Clock } from './clock.ts'
 import type { ProviderCounts } from './provider-counts.ts'
+import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
 import type { createToolLists } from './tool-list.ts'
 
@@ -14,6 +15,8 @@ export interface ChatParts {
   readonly providers: SlotView<Provider>
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
+  readonly aliases: SlotView<ModelAlias>
+  readonly questions: Pick<Questions, 'ask' | 'answer'>
   readonly counts: Pick<ProviderCounts, 'asked'>
   readonly log: Log
   /** For what must end although the caller left. */

@@ -1,17 +1,25 @@
-import { codeOf, messageOf, type Use, within } from '@svc/core'
-import type { ModelCall, ModelEvent, ModelFailure, ModelInfo, ModelRequest, Provider } from '@svc/core/contracts'
+import { codeOf, messageOf, type Use } from '@svc/core'
+import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { failureOf, invalid, modelBroke, modelFailed, modelsLate } from './errors.ts'
-import { fitHistory } from './messages.ts'
+import { adapted, type Candidate, candidateOf, restless, sameModel } from './candidate.ts'
+import { failureOf, modelBroke, modelFailed } from './errors.ts'
+import { fitted, tokensOf } from './fit.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
+import { pause } from './pause.ts'
 import { requestOf, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
+type Reading = Pick<ModelReading, 'next' | 'close'>
+
+/** So often a round asks, and so often taps may send it on before it asks: a plugin that never gives up is no reason to go on. */
+const TRIES = 100
+const MOVES = 16
+const NONE: readonly ModelRef[] = []
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
 export class Round {
-  readonly answer = new Answer()
+  readonly answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
   readonly #room: ChatRoom
@@ -19,10 +27,12 @@ export class Round {
   readonly #number: number
   readonly #withTools: boolean
   readonly #use: Use
-  #reading: Pick<ModelReading, 'next' | 'close'> | undefined
+  #reading: Reading | undefined
   /** The call that is under way: what fails while it is there is the model's failure. */
   #call: ModelCall | undefined
-  #attempt = 1
+  #answered = false
+  /** The models that failed in this round. */
+  readonly #failed: ModelRef[] = []
   #asked = 0
   #firstMs = -1
   #resolve!: (event: Next) => void
@@ -35,6 +45,7 @@ export class Round {
     this.#number = number
     this.#withTools = withTools
     this.#use = use
+    this.answer = new Answer(room.config.tool_arguments_limit)
   }
 
   /** The next event; `undefined` at the end. Throws MODEL_FAILED. */
@@ -76,33 +87,71 @@ export class Round {
     this.#mend(error).then(() => this.#read(), this.#reject)
   }
 
-  async #begin(): Promise<Pick<ModelReading, 'next' | 'close'>> {
-    const at = await target(this.#room, this.#turn, this.#use)
-    const planned = await this.#plan(at)
-    const ready = await this.#room.hooks.modelCall(planned, this.#use)
-    this.#call = planned
-    this.request = planned.request
+  async #begin(): Promise<Reading> {
     this.#asked = performance.now()
-    return ready ? readReady(ready) : this.#ask(at, planned.request)
+    this.#firstMs = -1
+    for (let moves = 0; ; moves++) {
+      // a tap that breaks is no failure of the model: so there is no call while they are asked
+      const { at, call } = await this.#plan()
+      const answer = await this.#room.hooks.modelCall(call, this.#use)
+      this.#call = call
+      this.request = call.request
+      const reading = this.#take(answer, at, call.request)
+      if (reading) return reading
+      if (moves === MOVES) throw restless(at.provider)
+      this.#call = undefined
+    }
   }
 
-  #ask({ provider, name }: Target, request: ModelRequest): ModelReading {
+  /** How the call is answered; `undefined` where the turn goes on with another model. */
+  #take(answer: ModelAnswer | undefined, at: Candidate, request: ModelRequest): Reading | undefined {
+    this.#answered = answer !== undefined && !('model' in answer)
+    if (!answer || ('model' in answer && sameModel(answer, at))) return this.#ask(at, request)
+    if ('events' in answer) return readReady(answer.events)
+    if ('failure' in answer) throw modelFailed(at.provider, answer.failure, answer.message)
+    this.#turn.who = { provider: answer.provider, model: answer.model }
+    return undefined
+  }
+
+  #ask({ source, provider }: Candidate, request: ModelRequest): ModelReading {
     const { config, counts, clock } = this.#room
-    counts.asked(name)
+    counts.asked(provider)
     const limits = {
-      firstMs: config.first_token_timeout_ms,
+      firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,
       until: this.#turn.until,
       turnMs: config.timeout_ms,
     }
-    return new ModelReading(provider, name, request, limits, clock, this.#use)
+    return new ModelReading(source, provider, request, limits, clock, this.#use)
   }
 
-  async #plan(at: Target): Promise<ModelCall> {
+  /** Works out whom to ask for what. */
+  async #plan(): Promise<{ at: Candidate; call: ModelCall }> {
     const turn = this.#turn
-    const request = await fitHistory(requestOf(this.#room, turn, this.#withTools), turn.open.turns, at, this.#use)
-    checkLimits(request, at.info, turn.asked.maxTokens !== undefined)
-    return { selected: { ...turn.selected, ...turn.who }, request, round: this.#number, attempt: this.#attempt }
+    let request = requestOf(this.#room, turn, this.#withTools)
+    let at: Candidate | undefined
+    try {
+      at = await candidateOf(this.#room, turn, this.#use)
+      request = adapted(request, at, turn)
+      request = await fitted(request, turn.open.turns, at, this.#use)
+      return { at, call: this.#callOf(request) }
+    } catch (error) {
+      // what a caller asked in vain is no failure of the model
+      if (!at || codeOf(error) !== 'INVALID_VALUE') this.#call = this.#callOf(request)
+      throw error
+    }
+  }
+
+  #callOf(request: ModelRequest): ModelCall {
+    const { selected, who, tried } = this.#turn
+    const isSelected = sameModel(selected, who)
+    return {
+      selected: isSelected ? selected : { ...selected, ...who },
+      request,
+      round: this.#number,
+      attempt: this.#failed.length === 0 ? 1 : 1 + this.#failed.filter(one => sameModel(one, who)).length,
+      tried: tried.length === 0 ? NONE : [...tried],
+    }
   }
 
   /** What a failed call means: another try (then it returns), or the end of the turn. */
@@ -111,16 +160,27 @@ export class Round {
     this.#reading = undefined
     if (this.#use.signal.aborted) throw this.#use.signal.reason
     if (!this.#call) throw error
-    const { provider } = this.#turn.who
-    const failure = failureOf(error)
+    const { who, until, tried } = this.#turn
+    const failure = await this.#measured(failureOf(error))
     const message = this.#wordsOf(error)
     const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
     this.#done(failure)
+    this.#failed.push(who)
     const waitMs = mend?.waitMs ?? 0
-    if (!mend || performance.now() + waitMs >= this.#turn.until) throw modelFailed(provider, failure, message, error)
+    if (!mend || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
+      throw modelFailed(who.provider, failure, message, error)
     if (waitMs > 0) await pause(waitMs, this.#use.signal)
-    if ('provider' in mend) this.#turn.who = { provider: mend.provider, model: mend.model }
-    this.#attempt++
+    if (!('model' in mend)) return
+    if (!sameModel(mend, who)) tried.push(who)
+    this.#turn.who = { provider: mend.provider, model: mend.model }
+  }
+
+  /** An upstream that finds a context too long often does not say by how much. */
+  async #measured(failure: ModelFailure): Promise<ModelFailure> {
+    const { known } = this.#turn
+    if (failure.kind !== 'context_too_long' || failure.count !== undefined || !known || !this.#call) return failure
+    const count = await tokensOf(this.#call.request, known, this.#use)
+    return { limit: known.info?.context ?? count, ...failure, count }
   }
 
   /** A provider's own words only where it kept its contract: what else it throws may hold anything. */
@@ -132,43 +192,19 @@ export class Round {
   }
 
   #done(failure?: ModelFailure) {
-    if (!this.#call) return
-    const times = { durationMs: performance.now() - this.#asked, firstMs: Math.max(0, this.#firstMs) }
-    const told = { ...this.#call, usage: this.answer.usage, ...times, ...(failure ? { failure } : {}) }
+    const call = this.#call
+    if (!call) return
     this.#call = undefined
-    void this.#room.hooks.modelDone(told, this.#use)
+    const events = failure ? undefined : this.answer.events()
+    const done: ModelDone = {
+      ...call,
+      usage: this.answer.usage,
+      durationMs: performance.now() - this.#asked,
+      firstMs: Math.max(0, this.#firstMs),
+      ...(events && { events }),
+      ...(this.#answered && { answered: true }),
+      ...(failure && { failure }),
+    }
+    void this.#room.hooks.modelDone(done, this.#use)
   }
-}
-
-interface Target {
-  readonly provider: Provider
-  readonly name: string
-  readonly info: ModelInfo | undefined
-}
-
-async function target(room: ChatRoom, turn: Turn, use: Use): Promise<Target> {
-  const { provider: name, model } = turn.who
-  const provider = room.providers.get(name)
-  // it was there when it was selected: plugins come and go
-  if (!provider) throw modelBroke(name, 'has left')
-  const ms = Math.min(room.config.first_token_timeout_ms, Math.max(0, turn.until - performance.now()))
-  const late = () => modelsLate(name, Math.round(ms))
-  const { models } = await within(ms, signal => provider.models({ ...use, signal }), { signal: use.signal, late })
-  return { provider, name, info: models.find(one => one.id === model) }
-}
-
-function checkLimits({ maxTokens }: ModelRequest, info: ModelInfo | undefined, asked: boolean) {
-  if (!asked || maxTokens === undefined || info?.output === undefined || maxTokens <= info.output) return
-  throw invalid('max_tokens', `must be at most ${info.output} for the model ${info.id}`, { value: maxTokens, limit: info.output })
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const onAbort = () => reject(signal.reason)
-  const timer = setTimeout(resolve, ms)
-  signal.addEventListener('abort', onAbort, { once: true })
-  return promise.finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', onAbort)
-  })
 }

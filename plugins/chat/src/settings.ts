@@ -8,8 +8,11 @@ export interface ChatConfig {
   timeout_ms: number
   first_token_timeout_ms: number
   token_timeout_ms: number
+  whole_timeout_ms: number
   tool_timeout_ms: number
   tool_result_limit: number
+  tool_arguments_limit: number
+  ask_timeout_ms: number
   max_rounds: number
   history_turns: number
 }
@@ -26,8 +29,14 @@ export const CHAT_CONFIG = schema<ChatConfig>({
     timeout_ms: count(120_000, 'Milliseconds a turn may take'),
     first_token_timeout_ms: count(30_000, 'Milliseconds a model may take to begin its answer'),
     token_timeout_ms: count(30_000, 'Milliseconds a model may be silent within its answer'),
+    whole_timeout_ms: count(
+      60_000,
+      'Milliseconds a model may take for an answer that nobody reads along with: it may come in one piece'
+    ),
     tool_timeout_ms: count(60_000, 'Milliseconds a tool may take'),
     tool_result_limit: count(100_000, 'Characters of a tool result that the model is given'),
+    tool_arguments_limit: count(1_000_000, 'Characters the arguments of a tool call may have, as JSON'),
+    ask_timeout_ms: count(60_000, 'Milliseconds a tool call that asks waits for the answer of a person'),
     max_rounds: count(16, 'Rounds of model and tools a turn may have'),
     history_turns: count(100, 'Past turns of a conversation that the model is given at most', 0),
   },

@@ -3,6 +3,7 @@ import type {
   ModelMessage,
   ModelRequest,
   OpenTurn,
+  ModelRef,
   Selected,
   StoredMessage,
   ToolUse,
@@ -11,6 +12,7 @@ import type {
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
+import type { Candidate } from './candidate.ts'
 import { invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
@@ -23,7 +25,11 @@ export interface Turn {
   readonly gathered: boolean
   readonly selected: Selected
   /** Who answers now: the selected one, or another after a failure. */
-  who: { provider: string; model: string }
+  who: ModelRef
+  /** The models given up before, in order. */
+  readonly tried: ModelRef[]
+  /** What is known of the model that answers now; absent before it was looked up. */
+  known: Candidate | undefined
   readonly list: ToolList
   readonly open: OpenTurn
   /** The messages of this turn, to be kept. */
@@ -37,7 +43,7 @@ export interface Turn {
   said: string
   tokens: number
   /** Whether the store was asked to keep it, and whether it has. */
-  tried: boolean
+  handed: boolean
   kept: boolean
 }
 
@@ -59,6 +65,8 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, gathered: 
     gathered,
     selected,
     who,
+    tried: [],
+    known: undefined,
     list,
     open,
     made: [userMessage(asked.message)],
@@ -68,7 +76,7 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, gathered: 
     until: performance.now() + room.config.timeout_ms,
     said: '',
     tokens: 0,
-    tried: false,
+    handed: false,
     kept: false,
   }
 }
@@ -126,8 +134,8 @@ export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
 export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, use: Use): Promise<void> {
-  if (turn.tried || turn.made.length < 2) return
-  turn.tried = true
+  if (turn.handed || turn.made.length < 2) return
+  turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
   await room.conversations.append(turn.open.ticket, messages, { ...use, signal: room.lasting.signal })
   turn.kept = true

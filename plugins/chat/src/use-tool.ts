@@ -1,14 +1,8 @@
-import { type Fault, messageOf, type Schema, schema, type Use, within } from '@svc/core'
-import type {
-  ContentPart,
-  Tool,
-  ToolCall,
-  ToolCallPart,
-  ToolResult,
-  ToolResultPart,
-  ToolUse,
-  ToolVerdict,
-} from '@svc/core/contracts'
+import { type Log, type Use, within } from '@svc/core'
+import type { Tool, ToolCall, ToolCallPart, ToolResult, ToolResultPart, ToolUse, ToolVerdict } from '@svc/core/contracts'
+import type { Said } from './questions.ts'
+import { type Arguments, faultOf } from './tool-arguments.ts'
+import { boundedResult, failure, textOf } from './tool-result.ts'
 
 /** What came of one tool call: for the model, for the caller, for the reply. */
 export interface ToolOutcome {
@@ -24,108 +18,113 @@ export interface ToolUseParts {
   readonly mode: string
   /** False when the turn's budget of tool calls is spent. */
   readonly granted: boolean
-  /** `timeoutMs` unless the tool has a limit of its own; `leftMs` of the turn in any case. */
-  readonly limits: { readonly timeoutMs: number; readonly leftMs: number; readonly resultLimit: number }
-  ask(call: ToolCall, use: Use): Promise<ToolVerdict | undefined>
-  readonly now: () => number
+  /** `timeoutMs` unless the tool has a limit of its own; the turn ends at `until` (`performance.now()`) in any case. */
+  readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
+  readonly verdict: (call: ToolCall, use: Use) => Promise<ToolVerdict | undefined>
+  /** Asks the person who reads along; `undefined` when nobody answered in time. Absent where nobody reads along. */
+  readonly ask: ((args: Arguments, question: string) => Promise<Said | undefined>) | undefined
+  readonly log: Log
 }
 
 /** Runs one tool call. Never throws but for an abort of the turn: what goes wrong is told to the model. */
 export async function useTool(parts: ToolUseParts, use: Use): Promise<ToolOutcome> {
   const { part, limits } = parts
-  const begun = parts.now()
-  const { result, args } = await answer(parts, use)
-  const content = capped(result.content, limits.resultLimit)
+  const { args, run } = await permitted(parts, use)
+  const begun = performance.now()
+  const result = await bounded(run, limits.resultLimit, use)
   const failed = result.isError === true
   return {
-    part: { type: 'tool_result', id: part.id, tool: part.tool, content, isError: failed },
+    part: { type: 'tool_result', id: part.id, tool: part.tool, content: result.content, isError: failed },
     use: {
       tool: part.tool,
       callId: part.id,
       arguments: args,
       success: !failed,
-      durationMs: Math.round(parts.now() - begun),
-      ...(failed ? { error: textOf(content) } : {}),
+      durationMs: Math.round(performance.now() - begun),
+      ...(failed ? { error: textOf(result.content) } : {}),
     },
-    result: { ...result, content },
+    result,
   }
 }
 
-type Arguments = ToolCallPart['arguments']
+/** Arguments as they are in the end, and what answers: the tool, or the words why it may not. */
+interface Permitted {
+  readonly args: Arguments
+  readonly run: () => Promise<ToolResult> | ToolResult
+}
 
-async function answer(parts: ToolUseParts, use: Use): Promise<{ result: ToolResult; args: Arguments }> {
+async function permitted(parts: ToolUseParts, use: Use): Promise<Permitted> {
   const { tool, part } = parts
   const { arguments: args } = part
-  if (!tool) return { args, result: failure(`There is no tool "${part.tool}" in this turn.`) }
-  if (!parts.granted) return { args, result: failure('This turn may make no more tool calls. Answer with what you have.') }
-  if (part.invalid !== undefined)
-    return { args, result: failure(`The arguments are no JSON object: ${part.invalid.slice(0, 200)}`) }
-  const verdict = await parts.ask({ ...callOf(parts), category: tool.category, effects: tool.effects }, use)
-  if (verdict?.verdict === 'deny') return { args, result: failure(`Not allowed: ${verdict.reason}`) }
-  if (verdict?.verdict === 'answer') return { args, result: verdict.result }
-  const final = verdict?.verdict === 'change' ? verdict.arguments : args
-  const faults = checkArguments(tool, final)
-  if (faults.length > 0)
-    return {
-      args: final,
-      result: failure(`The arguments do not fit: ${faults.map(words).join('; ')}. Mend them and call again.`),
-    }
-  return { args: final, result: await run(tool, final, parts.limits, use) }
+  const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
+  const refused = (why: string, given = args) => instead(failure(why), given)
+  if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
+  if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
+  if (part.invalid !== undefined) return refused(`The arguments are no JSON object of a fit size: ${part.invalid.slice(0, 300)}`)
+  const verdict = await verdictOn(tool, parts, use)
+  if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
+  if (verdict?.verdict === 'answer') return instead(verdict.result)
+  const given = verdict?.verdict === 'change' ? verdict.arguments : args
+  const fault = faultOf(part.tool, tool, given, parts.log)
+  if (fault !== undefined) return refused(fault, given)
+  const question = questionOf(part.tool, tool, verdict)
+  const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
+  if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
+  return { args: given, run: () => call(tool, given, parts.limits, use) }
 }
 
-const callOf = ({ part, conversationId, mode }: ToolUseParts) => ({
-  conversationId,
-  mode,
-  tool: part.tool,
-  callId: part.id,
-  arguments: part.arguments,
-})
-
-const words = (fault: Fault) => `${fault.path || 'the whole'} ${fault.message}`
-
-const schemas = new WeakMap<Tool, Schema>()
-
-function checkArguments(tool: Tool, args: Arguments): Fault[] {
-  const known = schemas.get(tool) ?? schema(tool.parameters)
-  schemas.set(tool, known)
-  // the check fills in defaults, and what is given to a tool is nobody's to change
-  return known.check(structuredClone(args))
-}
-
-async function run(tool: Tool, args: Arguments, { timeoutMs, leftMs }: ToolUseParts['limits'], use: Use): Promise<ToolResult> {
-  const limit = Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, leftMs))
+/** A tap that fails has not said that the call is allowed. */
+async function verdictOn({ category, effects }: Tool, parts: ToolUseParts, use: Use): Promise<ToolVerdict | undefined> {
+  const { part, conversationId, mode } = parts
+  const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
   try {
-    return asResult(await within(limit, signal => tool.call(args, { ...use, signal }), use))
+    return await parts.verdict(about, use)
   } catch (error) {
-    if (use.signal.aborted) throw use.signal.reason
-    return failure(messageOf(error))
+    use.signal.throwIfAborted()
+    parts.log.error(
+      { err: error, tool: part.tool, request_id: use.requestId },
+      'whether a tool call is allowed could not be told'
+    )
+    return { verdict: 'deny', reason: 'whether it is could not be found out.' }
   }
 }
 
-/** A tool is somebody's code: what it answers is looked at before anybody relies on it. */
-function asResult(answer: ToolResult | undefined): ToolResult {
-  const { content } = (answer ?? {}) as Partial<ToolResult>
-  const good =
-    Array.isArray(content) &&
-    content.every(part => typeof part?.type === 'string' && (part.type !== 'text' || typeof part.text === 'string'))
-  if (!answer || !good) throw new TypeError('the tool did not answer { content: [{ type: "text", text }] }')
-  JSON.stringify(answer.structured)
-  return answer
+/** What a person is asked; a plugin that allows the call has answered for the tool. */
+function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined): string | undefined {
+  if (verdict?.verdict === 'ask') return verdict.question
+  return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
 
-const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
+async function deniedBy({ ask }: ToolUseParts, args: Arguments, question: string): Promise<string | undefined> {
+  if (!ask) return `a person has to be asked (${question}), and in this turn nobody can be.`
+  const said = await ask(args, question)
+  if (!said) return 'a person was asked and did not answer in time.'
+  return said.allow ? undefined : (said.reason ?? 'the person who was asked said no.')
+}
 
-export const textOf = (content: readonly ContentPart[]) =>
-  content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+function call(tool: Tool, args: Arguments, { timeoutMs, until }: ToolUseParts['limits'], use: Use): Promise<ToolResult> {
+  const limit = Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
+  return within(limit, signal => tool.call(args, { ...use, signal }), use)
+}
 
-/** Cuts the texts of a result to so many characters in all, with a note. */
-function capped(content: readonly ContentPart[], limit: number): readonly ContentPart[] {
-  let left = limit
-  return content.map(part => {
-    if (part.type !== 'text') return part
-    const cut = part.text.length > left
-    const text = cut ? `${part.text.slice(0, left)}\n[cut: ${part.text.length - left} characters more]` : part.text
-    left = Math.max(0, left - part.text.length)
-    return cut ? { ...part, text } : part
-  })
+/** What was answered, whoever did, as far as it may be taken; what was thrown, as an answer. */
+async function bounded(run: Permitted['run'], limit: number, use: Use): Promise<ToolResult> {
+  try {
+    return boundedResult(await run(), limit)
+  } catch (error) {
+    use.signal.throwIfAborted()
+    return boundedResult(failure(wordsOf(error)), limit)
+  }
+}
+
+const SPEECHLESS = 'The tool failed and did not say why.'
+
+/** A tool may throw anything, even what cannot be looked at. */
+function wordsOf(error: unknown): string {
+  try {
+    const message: unknown = typeof error === 'string' ? error : (error as Partial<Error> | undefined)?.message
+    return typeof message === 'string' && message.trim() !== '' ? message : SPEECHLESS
+  } catch {
+    return SPEECHLESS
+  }
 }

@@ -1,8 +1,8 @@
 import { definePlugin, type PluginRef, type Scope } from '@svc/core'
-import { Chat, type ModelEvent, type Provider, Providers, type Tool, Tools } from '@svc/core/contracts'
+import { Chat, type ModelEvent, type Provider, Providers, Tools } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { chatHouse, codeThrown, textOf } from './house.ts'
+import { chatHouse, codeThrown, textOf, tool } from './house.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -15,15 +15,6 @@ const strange = (chat: () => AsyncIterable<ModelEvent>): Provider => ({
   countTokens: async () => 1,
   chat,
   probe: async () => undefined,
-})
-
-const tool = (parts: Partial<Tool>): Tool => ({
-  description: 'for a test',
-  category: 'text',
-  effects: ['read'],
-  parameters: { type: 'object' },
-  call: async () => ({ content: [{ type: 'text', text: 'done' }] }),
-  ...parts,
 })
 
 describe('the hooks of chat', () => {
@@ -39,7 +30,7 @@ describe('the hooks of chat', () => {
       { type: 'text', text: 'ready' },
       { type: 'finish', reason: 'stop' },
     ]
-    await using house = await chatHouse({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => events))] })
+    await using house = await chatHouse({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => ({ events })))] })
     expect(textOf(await house.stream('hi'))).to.equal('ready')
   })
 
@@ -106,10 +97,10 @@ describe('chat with bad plugins', () => {
       throw new Error('not asked')
     })
     let asked = 0
-    const models: typeof deaf.models = use => (asked++ === 0 ? deaf.models(use) : new Promise(() => undefined))
+    const models = () => (asked++ === 0 ? Promise.resolve({ models: [], open: true }) : new Promise<never>(() => undefined))
     const give = [item(Providers, 'deaf', { ...deaf, models })]
     await using house = await chatHouse({ give, config: { chat: { first_token_timeout_ms: 20 } } })
-    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf' }, testUse()))
+    const { code, details } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'deaf', model: 'm' }, testUse()))
     expect(code).to.equal('MODEL_FAILED')
     expect(details).to.include({ kind: 'timeout', retryable: true, provider: 'deaf' })
   })

@@ -2,7 +2,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConfigTree, PluginRef, RunningHost } from '@svc/core'
-import { Chat, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
+import {
+  Chat,
+  type ModelEvent,
+  type ModelInfo,
+  type ModelRequest,
+  type Provider,
+  type Tool,
+  type TurnEvent,
+  type TurnRequest,
+} from '@svc/core/contracts'
 import { gather, testHost, testUse } from '@svc/core/testing'
 
 const packageOf = (name: string) => new URL(`../../${name}/`, import.meta.url)
@@ -19,15 +28,19 @@ export async function chatHouse({
   give = [],
   config = {},
   profiles,
+  strict = true,
 }: {
   give?: PluginRef[]
   config?: ConfigTree
   profiles?: string
+  /** False where a test gives what could not even cross a process. */
+  strict?: boolean
 } = {}): Promise<ChatHouse> {
   const home = await mkdtemp(join(tmpdir(), 'svc-chat-'))
   const profilesFile = join(home, 'profiles.yaml')
   if (profiles) await (await import('node:fs/promises')).writeFile(profilesFile, profiles)
   const host = await testHost(BASE, {
+    strict,
     give,
     config: { providers: { local: {} }, selection: { profiles_file: profilesFile }, ...config },
   })
@@ -58,3 +71,62 @@ export async function codeThrown(
   }
   throw new Error('nothing was thrown')
 }
+
+/** One answer of a provider: its events, or what it does with the request. */
+type Said = readonly ModelEvent[] | ((request: ModelRequest) => readonly ModelEvent[])
+
+export interface Scripted extends Provider {
+  /** What it was asked, in order. */
+  readonly requests: ModelRequest[]
+  /** How often it was asked for its models. */
+  listed: number
+}
+
+/** A provider that says what the test wants, the last for ever. A token of it is a character. */
+export function scripted(
+  answers: readonly Said[],
+  models: readonly ModelInfo[] = [{ id: 'm' }],
+  more: Partial<Provider> = {}
+): Scripted {
+  const requests: ModelRequest[] = []
+  const one: Scripted = {
+    features: { tool_calling: true, streaming: true, vision: false },
+    requests,
+    listed: 0,
+    async models() {
+      one.listed++
+      return { models, open: false }
+    },
+    countTokens: async ({ messages }) => JSON.stringify(messages).length,
+    async *chat(request) {
+      requests.push(request)
+      const said = answers[Math.min(requests.length, answers.length) - 1]!
+      yield* typeof said === 'function' ? said(request) : said
+    },
+    probe: async () => undefined,
+    ...more,
+  }
+  return one
+}
+
+export const says = (text: string): ModelEvent[] => [
+  { type: 'text', text },
+  { type: 'usage', usage: { input: 3, output: 2 } },
+  { type: 'finish', reason: 'stop' },
+]
+
+/** Calls of tools by name, with ids c1, c2, … */
+export const calls = (...wanted: [tool: string, args?: object][]): ModelEvent[] => [
+  ...wanted.map(([tool, args = {}], at) => ({ type: 'tool_call' as const, id: `c${at + 1}`, tool, arguments: args as never })),
+  { type: 'finish', reason: 'tool_calls' },
+]
+
+/** A tool that answers `done` unless told otherwise. */
+export const tool = (parts: Partial<Tool>): Tool => ({
+  description: 'for a test',
+  category: 'text',
+  effects: ['read'],
+  parameters: { type: 'object' },
+  call: async () => ({ content: [{ type: 'text', text: 'done' }] }),
+  ...parts,
+})

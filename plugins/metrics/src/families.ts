@@ -23,6 +23,12 @@ export interface Distribution {
   readonly sum: number
 }
 
+/** Where a value is counted: the first bound that it does not exceed, or beyond the last. */
+export function bucketOf(bounds: readonly number[], value: number): number {
+  const at = bounds.findIndex(bound => value <= bound)
+  return at === -1 ? bounds.length : at
+}
+
 /** A histogram as prom-client has it: cumulative buckets, sum and count of each series. */
 export function histogram(
   name: string,

@@ -1,19 +1,36 @@
 import type { MetricFamily, ModelDone } from '@svc/core/contracts'
-import { counter } from './families.ts'
+import { bucketOf, counter, histogram } from './families.ts'
 
 /** So many models are told apart: where a provider takes any name, callers invent them. */
 const MODELS = 200
+/** Seconds to the first event. */
+const FIRST_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 interface Series {
   readonly provider: string
   readonly model: string
   readonly outcomes: Map<string, number>
+  readonly first: { readonly counts: number[]; sum: number }
   seconds: number
   input: number
   output: number
+  cached: number
+  reasoning: number
 }
 
-/** Calls, tokens and seconds by provider and model. */
+const newSeries = (provider: string, model: string): Series => ({
+  provider,
+  model,
+  outcomes: new Map(),
+  first: { counts: FIRST_BOUNDS.map(() => 0).concat(0), sum: 0 },
+  seconds: 0,
+  input: 0,
+  output: 0,
+  cached: 0,
+  reasoning: 0,
+})
+
+/** Calls, tokens and seconds by provider and model. What was answered without a call is none. */
 export interface ModelCounts {
   count(done: ModelDone): void
   read(): MetricFamily[]
@@ -26,38 +43,61 @@ export function createModelCounts(): ModelCounts {
     if (known) return known
     const told = all.size < MODELS ? model : 'other'
     const key = `${provider} ${told}`
-    const one = all.get(key) ?? { provider, model: told, outcomes: new Map(), seconds: 0, input: 0, output: 0 }
+    const one = all.get(key) ?? newSeries(provider, told)
     all.set(key, one)
     return one
   }
   return {
-    count({ selected, usage, durationMs, failure }) {
-      const one = seriesOf(selected.provider, selected.model)
-      const outcome = failure?.kind ?? 'ok'
-      one.outcomes.set(outcome, (one.outcomes.get(outcome) ?? 0) + 1)
-      one.seconds += durationMs / 1000
-      one.input += usage.input
-      one.output += usage.output
+    count(done) {
+      if (!done.answered) addTo(seriesOf(done.selected.provider, done.selected.model), done)
     },
     read: () => familiesOf([...all.values()]),
   }
 }
 
+function addTo(one: Series, { usage, durationMs, firstMs, failure }: ModelDone) {
+  const outcome = failure?.kind ?? 'ok'
+  one.outcomes.set(outcome, (one.outcomes.get(outcome) ?? 0) + 1)
+  one.seconds += durationMs / 1000
+  one.input += usage.input
+  one.output += usage.output
+  one.cached += usage.cached ?? 0
+  one.reasoning += usage.reasoning ?? 0
+  // a call that failed before its first event has none
+  if (firstMs <= 0) return
+  one.first.counts[bucketOf(FIRST_BOUNDS, firstMs / 1000)]!++
+  one.first.sum += firstMs / 1000
+}
+
+const labelsOf = ({ provider, model }: Series) => ({ provider, model })
+
 function familiesOf(series: readonly Series[]): MetricFamily[] {
-  const labels = ({ provider, model }: Series) => ({ provider, model })
+  const each = (pick: (one: Series) => number) => series.map(one => ({ labels: labelsOf(one), value: pick(one) }))
   const calls = series.flatMap(one =>
-    [...one.outcomes].map(([outcome, value]) => ({ labels: { ...labels(one), outcome }, value }))
+    [...one.outcomes].map(([outcome, value]) => ({ labels: { ...labelsOf(one), outcome }, value }))
   )
   const tokens = series.flatMap(one =>
-    (['input', 'output'] as const).map(kind => ({ labels: { ...labels(one), kind }, value: one[kind] }))
+    (['input', 'output'] as const).map(kind => ({ labels: { ...labelsOf(one), kind }, value: one[kind] }))
   )
+  const firsts = series.map(one => [labelsOf(one), one.first] as const)
   return [
     counter('svc_model_calls_total', 'Calls of models; outcome is ok or the kind of failure.', calls),
     counter('svc_tokens_total', 'Tokens that models took and gave.', tokens),
     counter(
+      'svc_cached_tokens_total',
+      'Tokens of input that the provider had cached, a part of svc_tokens_total.',
+      each(one => one.cached)
+    ),
+    counter(
+      'svc_reasoning_tokens_total',
+      'Tokens of output that were reasoning, a part of svc_tokens_total.',
+      each(one => one.reasoning)
+    ),
+    counter(
       'svc_model_seconds_total',
       'Seconds that calls of models took.',
-      series.map(one => ({ labels: labels(one), value: one.seconds }))
+      each(one => one.seconds)
     ),
+    histogram('svc_model_first_token_seconds', 'Seconds to the first event of a model.', FIRST_BOUNDS, firsts),
   ]
 }

@@ -1,5 +1,5 @@
 import type { MetricFamily, RequestDone } from '@svc/core/contracts'
-import { counter, histogram } from './families.ts'
+import { bucketOf, counter, histogram } from './families.ts'
 
 /** Seconds. */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -34,7 +34,7 @@ export function createRequestCounts(): RequestCounts {
   return {
     count(done) {
       const one = seriesOf(done)
-      one.counts[bucketOf(done.seconds)]!++
+      one.counts[bucketOf(BOUNDS, done.seconds)]!++
       one.total++
       one.sum += done.seconds
     },
@@ -55,9 +55,4 @@ export function createRequestCounts(): RequestCounts {
       ]
     },
   }
-}
-
-function bucketOf(seconds: number): number {
-  const at = BOUNDS.findIndex(bound => seconds <= bound)
-  return at === -1 ? BOUNDS.length : at
 }

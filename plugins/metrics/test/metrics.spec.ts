@@ -1,5 +1,4 @@
 import { expect } from 'chai'
-import { once } from 'node:events'
 import type { ModelDone, Route } from '@svc/core/contracts'
 import { Chat, Http, MetricSources, Routes } from '@svc/core/contracts'
 import { definePlugin, type RunningHost, systemUse } from '@svc/core'
@@ -68,25 +67,39 @@ describe('metrics', () => {
   })
 
   it('tells tokens by provider and model, and does not let callers invent models without end', async () => {
-    const asked = Array.from({ length: 300 }, (_, at) => modelDone(`m${at}`))
-    const chat = definePlugin({
-      provides: Chat,
-      setup(scope) {
-        void Promise.all(asked.map(done => scope.hooks.modelDone(done, use))).then(() => told.dispatchEvent(new Event('told')))
-        return { reply: () => Promise.reject(new Error('unused')), async *stream() {} }
-      },
-    })
-    const told = new EventTarget()
-    const all = once(told, 'told')
-    await using host = await testHost([folder('http'), folder('metrics'), { name: 'chat', use: chat }], {
-      config: { server: { port: 0 } },
-    })
-    await all
-    const { text } = await scrape(host)
+    const text = await scrapeAfter(Array.from({ length: 300 }, (_, at) => modelDone(`m${at}`)))
     expect(text).to.include('svc_tokens_total{provider="p",model="m0",kind="input"} 3')
     expect(text).to.include('svc_model_calls_total{provider="p",model="m0",outcome="ok"} 1')
     expect(text).to.include('svc_tokens_total{provider="p",model="other",kind="output"} 200')
     expect(text.match(/svc_model_seconds_total\{/g)).to.have.lengthOf(201)
+  })
+
+  it('tells how long models took to begin, without the calls that never did', async () => {
+    const failure = { kind: 'overloaded', retryable: true } as const
+    const text = await scrapeAfter([
+      { ...modelDone('m'), firstMs: 200 },
+      { ...modelDone('m'), firstMs: 40_000 },
+      { ...modelDone('m'), firstMs: 0, failure },
+    ])
+    const of = (what: string) => `svc_model_first_token_seconds${what}`
+    expect(text).to.include(of('_bucket{le="0.1",provider="p",model="m"} 0'))
+    expect(text).to.include(of('_bucket{le="0.25",provider="p",model="m"} 1'))
+    expect(text).to.include(of('_bucket{le="30.0",provider="p",model="m"} 1'))
+    expect(text).to.include(of('_count{provider="p",model="m"} 2'))
+    expect(text).to.include(of('_sum{provider="p",model="m"} 40.2'))
+    expect(text).to.include('svc_model_calls_total{provider="p",model="m",outcome="overloaded"} 1')
+  })
+
+  it('tells cached and reasoning tokens beside those that they are a part of', async () => {
+    const text = await scrapeAfter([{ ...modelDone('m'), usage: { input: 9, output: 8, cached: 7, reasoning: 6 } }])
+    expect(text).to.include('svc_tokens_total{provider="p",model="m",kind="input"} 9')
+    expect(text).to.include('svc_cached_tokens_total{provider="p",model="m"} 7')
+    expect(text).to.include('svc_reasoning_tokens_total{provider="p",model="m"} 6')
+  })
+
+  it('counts no call and no token of what was answered without the model', async () => {
+    const text = await scrapeAfter([{ ...modelDone('m'), answered: true }])
+    expect(text).to.not.match(/^svc_(model|tokens).*model="m"/m)
   })
 
   it('joins the figures of other sources, and goes on without one that fails', async () => {
@@ -115,6 +128,25 @@ describe('metrics', () => {
   })
 })
 
+/** What is exposed once chat has told these. */
+async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
+  const all = Promise.withResolvers<unknown>()
+  const chat = definePlugin({
+    provides: Chat,
+    setup(scope) {
+      all.resolve(Promise.all(done.map(one => scope.hooks.modelDone(one, use))))
+      return { reply: unused, async *stream() {}, answer: unused }
+    },
+  })
+  await using host = await testHost([folder('http'), folder('metrics'), { name: 'chat', use: chat }], {
+    config: { server: { port: 0 } },
+  })
+  await all.promise
+  return (await scrape(host)).text
+}
+
+const unused = () => Promise.reject(new Error('unused'))
+
 function modelDone(model: string): ModelDone {
   const profile = { name: 'default' }
   const source = { provider: 'default', model: 'default' } as const
@@ -123,6 +155,7 @@ function modelDone(model: string): ModelDone {
     request: { model, messages: [] },
     round: 1,
     attempt: 1,
+    tried: [],
     usage: { input: 3, output: 2 },
     durationMs: 5,
     firstMs: 1,

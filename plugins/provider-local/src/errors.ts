@@ -24,6 +24,7 @@ export const asked = (kind: ModelFailureKind, sizes: { limit: number; count: num
   modelFailed(`the message asked for this failure: ${kind}`, {
     kind,
     ...FAILURES[kind],
+    requestOnly: true,
     ...(kind === 'context_too_long' ? { limit: sizes.limit, count: Math.max(sizes.count, sizes.limit + 1) } : {}),
   })
 

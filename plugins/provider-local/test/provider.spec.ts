@@ -201,7 +201,13 @@ describe('provider-local, by its directives', () => {
       })()
     )
     expect(events).to.deep.equal(['text', 'text', 'text'])
-    expect(error.details).to.deep.equal({ kind: 'overloaded', retryable: true, retryAfterMs: 50, upstreamStatus: 503 })
+    expect(error.details).to.deep.equal({
+      kind: 'overloaded',
+      retryable: true,
+      retryAfterMs: 50,
+      upstreamStatus: 503,
+      requestOnly: true,
+    })
   })
 
   it('fails in the round after the tools where the message asks for both', async () => {

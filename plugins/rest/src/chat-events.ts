@@ -16,6 +16,7 @@ const FIELDS: {
   start: { request_id: STRING, timestamp: TIME, conversation_id: STRING, provider: STRING, model: STRING },
   token: { content: STRING, index },
   tool_call: { tool: STRING, call_id: STRING, arguments: OBJECT },
+  ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING },
   tool_result: { tool: STRING, call_id: STRING, success: BOOLEAN, result, error: nullable('string'), duration_ms: INTEGER },
   error: { error: STRING, error_code: STRING, details: OBJECT },
   end: {
@@ -33,6 +34,7 @@ const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun.',
   token: 'A piece of the reply.',
   tool_call: 'A tool is about to run.',
+  ask: 'Only in an interactive turn: whether this call may run. It waits for an answer.',
   tool_result: 'What came of it.',
   error: 'The turn failed after it had begun: an error record.',
   end: 'The turn has ended; provider and model are those that answered.',

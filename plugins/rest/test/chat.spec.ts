@@ -192,3 +192,25 @@ describe('POST /api/v1/chat/stream', () => {
     expect(text).not.to.include('secret')
   })
 })
+
+describe('POST /api/v1/chat/answer', () => {
+  it('hands on what a person said', async () => {
+    const said: unknown[] = []
+    const answer = async (one: object) => void said.push(one)
+    await using served = await serveRest({ chat: { answer } })
+    const body = { request_id: 'r-1', call_id: 'c1', allow: false, reason: 'no' }
+    expect((await served.call('POST', '/api/v1/chat/answer', body)).body).to.deep.equal({ success: true })
+    expect(said).to.deep.equal([{ requestId: 'r-1', callId: 'c1', allow: false, reason: 'no' }])
+  })
+
+  it('answers 404 where nobody asked', async () => {
+    const answer = () => Promise.reject(svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { callId: 'c1' } }))
+    await using served = await serveRest({ chat: { answer } })
+    const { status, body } = await served.call('POST', '/api/v1/chat/answer', { request_id: 'r', call_id: 'c1', allow: true })
+    expect([status, body.error_code, body.details]).to.deep.equal([
+      404,
+      'INVALID_VALUE',
+      { field: 'call_id', value: 'c1', reason: 'not found' },
+    ])
+  })
+})

@@ -75,6 +75,7 @@ describe('GET /openapi.json', () => {
     )
     expect(routes).to.deep.equal([
       'POST /api/v1/chat',
+      'POST /api/v1/chat/answer',
       'POST /api/v1/chat/stream',
       'GET /api/v1/config/effective',
       'GET /api/v1/conversations',
@@ -151,7 +152,7 @@ describe('GET /openapi.json', () => {
     expect(schema).to.deep.equal({ $ref: '#/components/schemas/ChatEvent' })
     const names = components.schemas.ChatEvent!.oneOf!.map(one => one.$ref.split('/').at(-1)!)
     const types = names.map(name => components.schemas[name]!.properties!.type!.const)
-    expect(types).to.deep.equal(['start', 'token', 'tool_call', 'tool_result', 'error', 'end'])
+    expect(types).to.deep.equal(['start', 'token', 'tool_call', 'ask', 'tool_result', 'error', 'end'])
   })
 
   it('keeps two schemas apart that want the same name', async () => {

@@ -1,5 +1,14 @@
-import type { SlotView, Use } from '@svc/core'
-import type { ChoiceSource, ModelChoice, ModelList, Profile, Provider } from '@svc/core/contracts'
+import { codeOf, type SlotView, type Use } from '@svc/core'
+import type {
+  ChoiceSource,
+  ModelAlias,
+  ModelChoice,
+  ModelInfo,
+  ModelList,
+  ModelRef,
+  Profile,
+  Provider,
+} from '@svc/core/contracts'
 import { modelNotFound, providerNotFound } from './errors.ts'
 import { tellModels } from './models.ts'
 
@@ -10,16 +19,27 @@ export interface Wish {
   readonly source: ChoiceSource
 }
 
+/** What there is to choose from. */
+export interface Ground {
+  readonly providers: SlotView<Provider>
+  readonly aliases: SlotView<ModelAlias>
+}
+
+/** A choice, and what its provider tells of the model; absent where it is not listed. */
+export interface Chosen extends ModelChoice {
+  readonly info?: ModelInfo
+}
+
 /**
- * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the only provider that does;
- * a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
+ * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
+ * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
-export async function choose(wishes: readonly Wish[], providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {
+export async function choose(wishes: readonly Wish[], ground: Ground, use: Use): Promise<Chosen> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
-  if (!first) return firstOf(defaultProvider(providers), 'default', providers, use)
-  if (first.provider === undefined) return byModel(first.model!, first.source, rest, providers, use)
-  if (first.model === undefined) return firstOf(first.provider, first.source, providers, use)
-  return both(first.provider, first.model, first.source, providers, use)
+  if (!first) return firstOf(defaultProvider(ground.providers), 'default', ground, use)
+  if (first.provider === undefined) return byModel(first.model!, first.source, rest, ground, use)
+  if (first.model === undefined) return firstOf(first.provider, first.source, ground, use)
+  return both({ provider: first.provider, model: first.model }, first.source, ground, use)
 }
 
 export const choiceOf = (
@@ -28,6 +48,19 @@ export const choiceOf = (
 ): Wish => ({ provider, model, source })
 export const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
 
+/** Models to fall back to, with the real names of those that are told by an alias of their own provider. */
+export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground, use: Use): readonly T[] | Promise<T[]> {
+  const { aliases } = ground
+  if (aliases.size === 0 || !refs.some(one => aliases.has(one.model))) return refs
+  return Promise.all(
+    refs.map(async one => {
+      const alias = aliases.get(one.model)
+      if (alias?.provider !== one.provider || infoOf(await listOf(one.provider, ground, use), one.model)) return one
+      return { ...one, model: alias.model }
+    })
+  )
+}
+
 function defaultProvider(providers: SlotView<Provider>): string {
   const [first] = providers.names()
   if (first === undefined) throw providerNotFound('', [])
@@ -35,61 +68,90 @@ function defaultProvider(providers: SlotView<Provider>): string {
 }
 
 /** The models of a provider. Throws PROVIDER_NOT_FOUND, MODEL_FAILED. */
-async function modelsOf(name: string, providers: SlotView<Provider>, use: Use): Promise<ModelList> {
+async function modelsOf(name: string, { providers }: Ground, use: Use): Promise<ModelList> {
   const provider = providers.get(name)
   if (!provider) throw providerNotFound(name, providers.names())
   return tellModels(name, provider, use)
 }
 
-async function firstOf(provider: string, source: ChoiceSource, providers: SlotView<Provider>, use: Use): Promise<ModelChoice> {
-  const { models } = await modelsOf(provider, providers, use)
-  const [first] = models
-  if (!first) throw modelNotFound(provider, '', [])
-  return { provider, model: first.id, source: { provider: source, model: source === 'request' ? 'default' : source } }
-}
-
-async function both(
-  provider: string,
-  model: string,
-  source: ChoiceSource,
-  providers: SlotView<Provider>,
-  use: Use
-): Promise<ModelChoice> {
-  const { models, open } = await modelsOf(provider, providers, use)
-  if (!open && !models.some(one => one.id === model))
-    throw modelNotFound(
-      provider,
-      model,
-      models.map(one => one.id)
-    )
-  return { provider, model, source: { provider: source, model: source } }
-}
-
-async function byModel(
-  model: string,
-  source: ChoiceSource,
-  rest: readonly Wish[],
-  providers: SlotView<Provider>,
-  use: Use
-): Promise<ModelChoice> {
-  const current = await choose(rest, providers, use)
-  const lists = await Promise.all(
-    providers.names().map(async name => ({ name, list: await modelsOf(name, providers, use).catch(() => NONE) }))
-  )
-  const has = lists.filter(one => one.list.models.some(each => each.id === model)).map(one => one.name)
-  const own = lists.find(one => one.name === current.provider)?.list
-  if (has.includes(current.provider)) return chosen(current.provider, current.source.provider)
-  if (has.length === 1) return chosen(has[0]!, source)
-  if (own?.open && has.length === 0) return chosen(current.provider, current.source.provider)
-  throw modelNotFound(
-    null,
-    model,
-    lists.flatMap(one => one.list.models.map(each => each.id))
-  )
-
-  function chosen(provider: string, from: ChoiceSource): ModelChoice {
-    return { provider, model, source: { provider: from, model: source } }
+/** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
+async function listOf(name: string, ground: Ground, use: Use): Promise<ModelList | undefined> {
+  try {
+    return await modelsOf(name, ground, use)
+  } catch (error) {
+    if (codeOf(error) !== 'MODEL_FAILED') throw error
+    use.signal.throwIfAborted()
+    return undefined
   }
 }
 
-const NONE: ModelList = { models: [], open: false }
+const infoOf = (list: ModelList | undefined, model: string) => list?.models.find(one => one.id === model)
+
+const idsOf = (list: ModelList | undefined) => list?.models.map(one => one.id) ?? []
+
+const chosen = (
+  { provider, model }: ModelRef,
+  from: ChoiceSource,
+  source: ChoiceSource,
+  info: ModelInfo | undefined
+): Chosen => ({ provider, model, source: { provider: from, model: source }, ...(info ? { info } : {}) })
+
+async function firstOf(provider: string, source: ChoiceSource, ground: Ground, use: Use): Promise<Chosen> {
+  const { models } = await modelsOf(provider, ground, use)
+  const [first] = models
+  if (!first) throw modelNotFound(provider, '', [])
+  return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
+}
+
+/** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
+async function both(ref: ModelRef, source: ChoiceSource, ground: Ground, use: Use): Promise<Chosen> {
+  const list = await listOf(ref.provider, ground, use)
+  const info = infoOf(list, ref.model)
+  const alias = info ? undefined : ground.aliases.get(ref.model)
+  if (!alias) return real(ref, source, list)
+  if (alias.provider !== ref.provider) throw modelNotFound(ref.provider, ref.model, idsOf(list))
+  return real(alias, source, list)
+}
+
+function real(ref: ModelRef, source: ChoiceSource, list: ModelList | undefined): Chosen {
+  const info = infoOf(list, ref.model)
+  if (list && !list.open && !info) throw modelNotFound(ref.provider, ref.model, idsOf(list))
+  return chosen(ref, source, source, info)
+}
+
+async function byModel(model: string, source: ChoiceSource, rest: readonly Wish[], ground: Ground, use: Use): Promise<Chosen> {
+  const alias = ground.aliases.get(model)
+  const current = await choose(rest, ground, use).catch((error: unknown) => {
+    if (alias) return undefined
+    throw error
+  })
+  const own = current && (await listOf(current.provider, ground, use))
+  const info = infoOf(own, model)
+  if (current && info) return chosen({ provider: current.provider, model }, current.source.provider, source, info)
+  if (alias) return real(alias, source, await listOf(alias.provider, ground, use))
+  return elsewhere(model, source, current!, own, ground, use)
+}
+
+async function elsewhere(
+  model: string,
+  source: ChoiceSource,
+  current: Chosen,
+  own: ModelList | undefined,
+  ground: Ground,
+  use: Use
+): Promise<Chosen> {
+  const names = ground.providers.names()
+  const lists = await Promise.all(
+    names.map(async name => ({ name, list: await modelsOf(name, ground, use).catch(() => undefined) }))
+  )
+  const has = lists.filter(one => infoOf(one.list, model))
+  const [only] = has
+  if (only && has.length === 1) return chosen({ provider: only.name, model }, source, source, infoOf(only.list, model))
+  if (own?.open && has.length === 0)
+    return chosen({ provider: current.provider, model }, current.source.provider, source, undefined)
+  throw modelNotFound(
+    null,
+    model,
+    lists.flatMap(one => idsOf(one.list))
+  )
+}

@@ -1,5 +1,5 @@
 import { definePlugin, Host, schema, systemUse } from '@svc/core'
-import { Modes, Peers, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { ModelAliases, Modes, Peers, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, warnOfNames } from './begin.ts'
 import { checkProfiles, profilesFile, readProfiles } from './profiles.ts'
 import { createSelection } from './selection.ts'
@@ -19,10 +19,10 @@ export default definePlugin({
     },
   }),
   check: config => checkProfiles(profilesFile(config), config.profile),
-  requires: { store: Store, host: Host, providers: Providers, modes: Modes, tools: Tools },
+  requires: { store: Store, host: Host, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
   optional: { peers: Peers },
   provides: Selection,
-  async setup(scope, { host, providers, modes, tools, ...shared }) {
+  async setup(scope, { host, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
     const profiles = await readProfiles(profilesFile(scope.config))
     const lasting = systemUse(scope.signal, 'selection')
@@ -33,6 +33,6 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({ profiles, session, providers, modes, begin })
+    return createSelection({ profiles, session, ground: { providers, aliases }, modes, begin })
   },
 })

@@ -1,6 +1,6 @@
 import type { SlotView, Use } from '@svc/core'
-import type { Effective, Mode, ModelChoice, Profile, Provider, Selected, Selection } from '@svc/core/contracts'
-import { choiceOf, choose, wishOf } from './choose.ts'
+import type { Effective, Mode, ModelChoice, Profile, Selected, Selection } from '@svc/core/contracts'
+import { choiceOf, choose, type Ground, realOnes, wishOf } from './choose.ts'
 import { notAllowed } from './errors.ts'
 import type { Profiles } from './profiles.ts'
 import type { Session } from './state.ts'
@@ -8,7 +8,7 @@ import type { Session } from './state.ts'
 export interface SelectionParts {
   readonly profiles: Profiles
   readonly session: Session
-  readonly providers: SlotView<Provider>
+  readonly ground: Ground
   readonly modes: SlotView<Mode>
   /** Profile and mode that the server was started with. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
@@ -18,7 +18,7 @@ const FALLBACK_MODE = 'build'
 
 /** Decides who answers, from request, override, profile and default. */
 export function createSelection(parts: SelectionParts): Selection {
-  const { profiles, session, providers, modes, begin } = parts
+  const { profiles, session, ground, modes, begin } = parts
   const profileNow = (): Profile => {
     const name = session.now.profile ?? begin.profile ?? profiles.default
     return profiles.byName.get(name) ?? profiles.byName.get(profiles.default)!
@@ -27,9 +27,11 @@ export function createSelection(parts: SelectionParts): Selection {
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   async function effective(use: Use): Promise<Effective> {
-    const choice = await choose(standing(), providers, use).catch(() => named(session.now.override, profileNow()))
+    const { provider, model, source }: ModelChoice = await choose(standing(), ground, use).catch(() =>
+      named(session.now.override, profileNow())
+    )
     const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
-    return { ...choice, ...names, override: session.now.override }
+    return { provider, model, source, ...names, override: session.now.override }
   }
 
   return {
@@ -40,8 +42,9 @@ export function createSelection(parts: SelectionParts): Selection {
     async select(asked, use): Promise<Selected> {
       const profile = profileNow()
       const mode = modeNow()
-      const choice = await choose([choiceOf(asked, 'request'), ...standing()], providers, use)
-      return { ...choice, profile, mode, fallback: profile.fallback ?? [] }
+      const choice = await choose([choiceOf(asked, 'request'), ...standing()], ground, use)
+      const fallback = profile.fallback ? await realOnes(profile.fallback, ground, use) : []
+      return { ...choice, profile, mode, fallback }
     },
 
     async switchProfile(name, use) {
@@ -51,8 +54,8 @@ export function createSelection(parts: SelectionParts): Selection {
     },
 
     async switchModel(provider, model, use) {
-      await choose([choiceOf({ provider, model }, 'override')], providers, use)
-      await session.change({ override: { provider, model } }, use)
+      const real = await choose([choiceOf({ provider, model }, 'override')], ground, use)
+      await session.change({ override: { provider: real.provider, model: real.model } }, use)
       return effective(use)
     },
 

@@ -1,40 +1,28 @@
-import { codeOf, type SvcError, svcError } from '@svc/core'
+import type { SvcError } from '@svc/core'
+import { pathError } from '@svc/roots'
 
-// What these say goes to a model: the path as it was asked for, never where it lies on this machine, and no `cause` that says it.
-
-const pathError = (code: string, path: string, words: string) => svcError(code, `"${path}" ${words}`, { details: { path } })
-
-export const outside = (path: string): SvcError =>
-  pathError('PATH_OUTSIDE', path, 'is, or leads, outside the folders that may be read')
-export const missing = (path: string): SvcError =>
-  pathError('PATH_MISSING', path, 'does not exist; list_directory shows what does')
-export const invalidPath = (path: string): SvcError =>
-  pathError('PATH_INVALID', path.replaceAll('\0', '\\0'), 'is no path: it holds a zero byte')
-export const isDirectory = (path: string): SvcError => pathError('PATH_KIND', path, 'is a directory: use list_directory')
-export const isNoDirectory = (path: string): SvcError => pathError('PATH_KIND', path, 'is no directory: use read_file')
-export const isSpecial = (path: string): SvcError =>
-  pathError('PATH_KIND', path, 'is neither a file nor a directory (a device, pipe or socket)')
 export const isBinary = (path: string, size: number): SvcError =>
-  pathError('FILE_BINARY', path, `is a binary file of ${size} bytes: only text can be read`)
-
-const WORDS: Readonly<Record<string, string>> = {
-  EACCES: 'may not be read: permission denied',
-  EPERM: 'may not be read: permission denied',
-  ENAMETOOLONG: 'is too long a path',
-  EMFILE: 'cannot be opened now: too many files are open',
-}
-
-/** What the file system said, in our words. */
-export function fromSystem(path: string, error: unknown): SvcError {
-  const code = codeOf(error) ?? 'unknown'
-  if (code === 'ENOENT' || code === 'ENOTDIR') return missing(path)
-  if (code === 'ELOOP') return outside(path)
-  return pathError('PATH_UNREADABLE', path, WORDS[code] ?? `cannot be read (${code})`)
-}
-
-/** A root of the configuration that is not there. */
-export const rootUnusable = (root: string, why: string): SvcError =>
-  svcError('CONFIG_INVALID', `tools.files.roots: "${root}" ${why}`, {
-    where: 'tools.files.roots',
-    mend: 'create the folder, or take it out of the list',
-  })
+  pathError('FILE_BINARY', path, `is a binary file of ${size} bytes: only text can be read or edited`)
+export const isNotUtf8 = (path: string): SvcError =>
+  pathError('FILE_BINARY', path, 'is not in UTF-8: to edit it here would change bytes that were not meant')
+export const tooLarge = (path: string, size: number, most: number): SvcError =>
+  pathError('FILE_TOO_LARGE', path, `has or would have ${size} bytes; ${most} are the most that one call writes`)
+export const changedMeanwhile = (path: string): SvcError =>
+  pathError('FILE_CHANGED', path, 'was changed by somebody else meanwhile: read it again, then edit')
+export const noMatch = (path: string, near: string): SvcError =>
+  pathError('EDIT_NO_MATCH', path, `does not hold old_text as it is written, blanks and line ends included.${near}`)
+export const manyMatches = (path: string, count: number, lines: string): SvcError =>
+  pathError(
+    'EDIT_MANY_MATCHES',
+    path,
+    `holds old_text ${count} times (${lines}): add lines around it that make it the only one, or set all to true`
+  )
+export const sameText = (path: string): SvcError =>
+  pathError('EDIT_NO_CHANGE', path, 'would stay as it is: old_text and new_text are the same')
+export const tooMany = (path: string, most: number): SvcError =>
+  pathError('PATH_TOO_MANY', path, `holds more than ${most} things: delete what is in it part by part`)
+export const notEmpty = (path: string): SvcError =>
+  pathError('PATH_NOT_EMPTY', path, 'is a directory that is not empty: set recursive to true to delete all that is in it')
+export const intoItself = (path: string): SvcError => pathError('PATH_INVALID', path, 'cannot be moved into itself')
+export const elsewhere = (path: string): SvcError =>
+  pathError('PATH_UNUSABLE', path, 'lies on another file system: write the file there and delete it here')

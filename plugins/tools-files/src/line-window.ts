@@ -17,6 +17,8 @@ export interface Wanted {
   readonly first: number
   readonly lines: number
   readonly bytes: number
+  /** Bytes of the file when it was opened: what is written to it meanwhile is left out, or reading a growing file might never end. */
+  readonly size: number
 }
 
 const CHUNK = 65_536
@@ -36,7 +38,9 @@ export async function readLines(
   const done = (ends: LineWindow['ends']): LineWindow => ({ bytes: Buffer.concat(kept), lines, passed, ends })
   for (;;) {
     signal.throwIfAborted()
-    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK, position)
+    // Files of the system (/proc) say that they are empty, and are not.
+    const most = wanted.size === 0 ? CHUNK : Math.min(CHUNK, wanted.size - position)
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(CHUNK), 0, most, position)
     const chunk = buffer.subarray(0, bytesRead)
     if (position === 0) look(chunk)
     if (bytesRead === 0) return done('file')

@@ -2,9 +2,7 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { fromSystem } from './errors.ts'
-import { openPlace, pathOf } from './opened.ts'
-import type { Roots } from './roots.ts'
+import { inWords, openFolder, type Roots } from '@svc/roots'
 
 interface Entry {
   readonly name: string
@@ -49,18 +47,15 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     async call(args, { signal }) {
       signal.throwIfAborted()
       const { path = '.' } = args as { readonly path?: string }
-      if (roots.labels.length > 0 && /^(\.\/?)+$/.test(path))
+      if (roots.isAll(path))
         return told(
           '.',
           roots.labels.map(name => ({ name, type: 'directory' })),
           false
         )
       const place = await roots.find(path)
-      await using opened = await openPlace(roots, place, 'directory')
-      const { found, more } = await readEntries(await pathOf(opened, place), maxEntries, signal).catch((error: unknown) => {
-        signal.throwIfAborted()
-        throw fromSystem(place.shown, error)
-      })
+      await using folder = await openFolder(roots, place)
+      const { found, more } = await inWords(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
       return told(place.shown, found, more)
     },
   }

@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { Tool, ToolResult } from '@svc/core/contracts'
+import { inWords, openPlace, type Roots } from '@svc/roots'
 import { isBinary } from './errors.ts'
 import { type LineWindow, readLines, wholeCharacters } from './line-window.ts'
-import { openPlace } from './opened.ts'
-import type { Roots } from './roots.ts'
 
 const LINES = 2000
 
@@ -55,9 +54,12 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
       const place = await roots.find(path)
       await using opened = await openPlace(roots, place, 'file')
       const { size } = opened.stats
-      const window = await readLines(opened.handle, { first, lines, bytes: maxBytes }, signal, head => {
-        if (head.includes(0)) throw isBinary(place.shown, size)
-      })
+      const look = (bytes: Buffer) => {
+        if (bytes.includes(0)) throw isBinary(place.shown, size)
+      }
+      const wanted = { first, lines, bytes: maxBytes, size }
+      const window = await inWords(place.shown, signal, () => readLines(opened.handle, wanted, signal, look))
+      look(window.bytes)
       return told(place.shown, size, first, window)
     },
   }

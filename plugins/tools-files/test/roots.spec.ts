@@ -1,7 +1,7 @@
-import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import { expect } from 'chai'
-import { list, openFiles, read, refusal, sample } from './support/files.ts'
+import { list, openFiles, read, refusal, sample, swapping } from './support/files.ts'
 
 describe('tools-files', () => {
   it('refuses every way out of the roots with the same words, whether or not there is something', async () => {
@@ -26,7 +26,7 @@ describe('tools-files', () => {
     ]
     for (const path of ways) {
       const error = await refusal(files.read({ path }))
-      expect(error.message, path).to.equal(`"${path}" is, or leads, outside the folders that may be read`)
+      expect(error.message, path).to.equal(`"${path}" is, or leads, outside the folders that tools may use`)
     }
   })
 
@@ -53,15 +53,7 @@ describe('tools-files', () => {
     await using files = await sample()
     await mkdir(files.at('root', 'swap'))
     await writeFile(files.at('root', 'swap', 'secret.txt'), 'harmless')
-    let swapping = true
-    const swap = (async () => {
-      while (swapping) {
-        await rename(files.at('root', 'swap'), files.at('root', 'put-aside'))
-        await symlink(files.at('beside'), files.at('root', 'swap'))
-        await rm(files.at('root', 'swap'))
-        await rename(files.at('root', 'put-aside'), files.at('root', 'swap'))
-      }
-    })()
+    const stop = swapping(files, 'swap')
     const seen = new Set<string>()
     for (let times = 0; times < 400; times++) {
       const [text, names] = await Promise.all([
@@ -76,8 +68,7 @@ describe('tools-files', () => {
       ])
       seen.add(text).add(names)
     }
-    swapping = false
-    await swap
+    await stop()
     for (const one of seen)
       expect(one).to.be.oneOf(['harmless', 'secret.txt 8', 'secret.txt ', '', 'PATH_OUTSIDE', 'PATH_MISSING'])
   })

@@ -12,6 +12,7 @@ export const LOCAL_REQUESTS: ProviderRequests = {
   plain: says('a message of a few words'),
   endless: says(`/pace 5\n${'many words '.repeat(1000)}`),
   silent: says('/delay 3600000\nnever'),
+  stalled: says('/pace 3600000\nsome words'),
   tools: {
     request: tools,
     calls: [

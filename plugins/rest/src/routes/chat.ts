@@ -1,24 +1,39 @@
 import type { Chat, Http, Route } from '@svc/core/contracts'
-import { type ChatBody, replyOf, turnOf } from '@svc/wire'
+import { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from '@svc/wire'
 import { CHAT_EVENT, tokensUsed } from '../chat-events.ts'
 import { framesOf } from '../frames.ts'
 import { BOOLEAN, INTEGER, list, NUMBER, OBJECT, object, ok, STRING, text } from '../schemas.ts'
 
-const chatBody = object(
-  {
-    message: text('What is said.'),
-    provider: text('Name of a provider.'),
-    model: text('A model of the provider.'),
-    temperature: { ...(NUMBER as object), minimum: 0, maximum: 1 },
-    max_tokens: { ...(INTEGER as object), minimum: 1 },
-    conversation_id: text('Continues this conversation; without it a new one is made.'),
-    tools: {
-      ...(list(text()) as object),
-      maxItems: 1_000,
-      description: 'Names of tools; absent: those of the profile, else of the mode; empty: none.',
-    },
+const fields = {
+  message: text('What is said.'),
+  provider: text('Name of a provider.'),
+  model: text('A model of the provider.'),
+  temperature: { ...(NUMBER as object), minimum: 0, maximum: 1 },
+  max_tokens: { ...(INTEGER as object), minimum: 1 },
+  conversation_id: text('Continues this conversation; without it a new one is made.'),
+  tools: {
+    ...(list(text()) as object),
+    maxItems: 1_000,
+    description: 'Names of tools; absent: those of the profile, else of the mode; empty: none.',
   },
-  ['message']
+}
+const chatBody = object(fields, ['message'])
+
+const interactive = {
+  ...(BOOLEAN as object),
+  description:
+    'Somebody reads along and answers ask events (POST /api/v1/chat/answer). Otherwise a tool call that asks is denied.',
+}
+const streamBody = object({ ...fields, interactive }, ['message'])
+
+const answerBody = object(
+  {
+    request_id: text('That of the start event.'),
+    call_id: text('That of the ask event.'),
+    allow: BOOLEAN,
+    reason: { ...(STRING as object), maxLength: 1_000, description: 'Told to the model when it is not allowed.' },
+  },
+  ['request_id', 'call_id', 'allow']
 )
 
 const toolUse = object(
@@ -40,7 +55,7 @@ const chatReply = object({
 const stream = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call and tool_result in the order in which they happen, and error just before an end with status failed. Comments are heartbeats.',
+      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call, ask and tool_result in the order in which they happen, and error just before an end with status failed. Comments are heartbeats.',
     schema: CHAT_EVENT,
     contentType: 'text/event-stream',
   },
@@ -63,10 +78,22 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       path: '/api/v1/chat/stream',
       summary: 'Say something and get the reply as it comes',
       scope: 'chat',
-      body: chatBody,
+      body: streamBody,
       responses: stream,
       streams: 'text/event-stream',
       stream: ({ body }, use) => framesOf(chat, http, turnOf(body as unknown as ChatBody), use),
+    },
+    chat_answer: {
+      method: 'POST',
+      path: '/api/v1/chat/answer',
+      summary: 'Say whether a tool call of an interactive stream may run',
+      scope: 'chat',
+      body: answerBody,
+      responses: ok('The turn goes on with it.', object({ success: BOOLEAN })),
+      async handle({ body }, use) {
+        await chat.answer(answerOf(body as unknown as AnswerBody), use)
+        return { body: { success: true } }
+      },
     },
   }
 }

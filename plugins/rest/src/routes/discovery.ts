@@ -1,7 +1,7 @@
 import { type SlotView, type Use, within } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
+import { toolRecord } from '@svc/wire'
 import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
-import { toolRecord } from '../tool-record.ts'
 
 const LIST_MS = 5_000
 

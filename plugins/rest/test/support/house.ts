@@ -53,7 +53,7 @@ export const effective: Effective = {
   source: { provider: 'default', model: 'profile' },
 }
 
-const chat: Chat = { reply: async () => reply, async *stream() {} }
+const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused }
 const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
 const selection: Selection = {
   effective: async () => effective,

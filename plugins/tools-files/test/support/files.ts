@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
@@ -28,9 +28,24 @@ export async function openFiles(config: object = {}, roots = ['root']) {
     await host.close()
     await clear()
   }
-  return { at, tool, read: call('read_file'), list: call('list_directory'), close, [Symbol.asyncDispose]: close }
+  return {
+    at,
+    host,
+    tool,
+    read: call('read_file'),
+    list: call('list_directory'),
+    write: call('write_file'),
+    edit: call('edit_file'),
+    find: call('find_files'),
+    move: call('move_file'),
+    remove: call('delete_file'),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }
 
+export const text = (path: string) => readFile(path, 'utf8')
+export const fields = async (work: Promise<{ structured?: unknown }>) => (await work).structured as Record<string, unknown>
 export const read = async (work: Promise<{ structured?: unknown }>) =>
   (await work).structured as Record<string, unknown> & { content: string; note?: string }
 export const list = async (work: Promise<{ structured?: unknown }>) =>
@@ -50,4 +65,28 @@ export async function sample() {
   await symlink(files.at('beside', 'secret.txt'), files.at('root', 'leak.txt'))
   await symlink(files.at('beside'), files.at('root', 'leak'))
   return files
+}
+
+/** Swaps a folder of the root for a link that leads out, and back, until it is stopped. */
+export function swapping(files: Awaited<ReturnType<typeof openFiles>>, name: string) {
+  let going = true
+  const swap = (async () => {
+    const path = files.at('root', name)
+    const clear = () => rm(path, { recursive: true, force: true })
+    while (going) {
+      await rename(path, files.at('root', 'put-aside'))
+      // A tool may have made the folder anew.
+      await symlink(files.at('beside'), path).catch(clear)
+      await clear()
+      await rename(files.at('root', 'put-aside'), path).catch(async () => {
+        await clear()
+        await rename(files.at('root', 'put-aside'), path)
+      })
+    }
+  })()
+  swap.catch(() => {})
+  return async () => {
+    going = false
+    await swap
+  }
 }

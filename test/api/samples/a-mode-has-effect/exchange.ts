@@ -8,10 +8,13 @@ export default exchange({
   source: 'decisions.md 1, modes: real effect',
   alone: true,
   steps: [
-    { request: chat({ message: 'a' }), expect: ok() },
+    { request: chat({ message: 'a', tools: [] }), expect: ok() },
     { request: chat({ message: calls(26) }), expect: ok({ tools_used: list({ success: true }, 26) }) },
     { request: post('/api/v1/mode/switch', { mode: 'plan' }), expect: ok() },
-    { request: chat({ message: 'a' }), expect: ([before]) => ok({ tokens_used: { input: from(inputOf(before) + 5) } }) },
+    {
+      request: chat({ message: 'a', tools: [] }),
+      expect: ([before]) => ok({ tokens_used: { input: from(inputOf(before) + 5) } }),
+    },
     {
       request: chat({ message: calls(26) }),
       expect: ok({

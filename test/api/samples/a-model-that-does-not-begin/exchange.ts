@@ -1,10 +1,10 @@
 import { chat, exchange, refused } from '../../exchange.ts'
 
 export default exchange({
-  rule: 'tells a model that does not begin in time as PROVIDER_ERROR',
+  rule: 'tells a model that does not answer in time as PROVIDER_ERROR',
   source: 'decisions.md 1, sizes: first token 30 s, a configuration key',
   alone: true,
-  config: { chat: { first_token_timeout_ms: 100 } },
+  config: { chat: { first_token_timeout_ms: 100, whole_timeout_ms: 100 } },
   steps: [
     {
       request: chat({ message: '/delay 60000\na' }),

@@ -3,7 +3,9 @@ import { beside, BODY_ROUTES, exact, exchange, get, not, post, refused, remove }
 /** What each route needs. */
 const NEEDS: Readonly<Record<string, readonly ReturnType<typeof post>[]>> = {
   chat: [
-    ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/conversations'].map(path => post(path, BODY_ROUTES[path]!.good)),
+    ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/chat/answer', '/api/v1/conversations'].map(path =>
+      post(path, BODY_ROUTES[path]!.good)
+    ),
     get('/api/v1/conversations'),
     get('/api/v1/conversations/c'),
     remove('/api/v1/conversations/c'),

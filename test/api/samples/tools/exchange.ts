@@ -1,4 +1,4 @@
-import { any, exact, exchange, get, list, ok, oneOf } from '../../exchange.ts'
+import { any, exact, exchange, get, including, list, ok, oneOf } from '../../exchange.ts'
 
 export default exchange({
   rule: 'lists tools with description, category and parameters, and the categories',
@@ -9,17 +9,21 @@ export default exchange({
       expect: ok(
         exact({
           tools: list(
-            exact({ name: any('text'), description: any('text'), category: oneOf('files', 'time'), parameters: any('object') }),
-            4
+            exact({
+              name: any('text'),
+              description: any('text'),
+              category: oneOf('files', 'search', 'web', 'git', 'text', 'time'),
+              parameters: any('object'),
+            })
           ),
-          categories: ['files', 'time'],
+          categories: including('files', 'search', 'git', 'time'),
         })
       ),
     },
     {
       request: get('/api/v1/tools'),
       expect: ok({
-        tools: [
+        tools: including(
           { name: 'convert_time', category: 'time' },
           {
             name: 'current_time',
@@ -36,7 +40,9 @@ export default exchange({
               limit: { type: 'integer', required: false },
             }),
           },
-        ],
+          { name: 'search_text', category: 'search' },
+          { name: 'git_status', category: 'git' }
+        ),
       }),
     },
   ],

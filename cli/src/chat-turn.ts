@@ -1,0 +1,68 @@
+import { type ChatBody, type ChatEvent, errorEvent } from '@svc/wire'
+import { type Asker, openQuestions } from './chat-ask.ts'
+import type { Partner } from './chat-partner.ts'
+import type { Screen } from './chat-screen.ts'
+import { INTERRUPTED } from './interrupt.ts'
+import { printError, problemsOf } from './report-error.ts'
+
+/** Where turns happen. */
+export interface Room {
+  readonly partner: Partner
+  readonly screen: Screen
+  /** Failures are events as well. */
+  readonly json: boolean
+  /** Absent where nobody can be asked: the chat denies then. */
+  readonly asker?: Asker | undefined
+}
+
+/** How a turn went, and the conversation it belongs to. */
+export interface Outcome {
+  readonly code: number
+  readonly conversationId: string | undefined
+}
+
+/** One turn, shown. What fails is shown as well. */
+export async function turn(room: Room, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
+  const seen = { conversationId: ask.conversation_id, requestId: '', status: '' }
+  const said = room.asker ? { ...ask, interactive: true } : ask
+  try {
+    await follow(room, said, seen, signal)
+  } catch (error) {
+    room.screen.end()
+    if (!signal.aborted) tellFailure(room, error)
+    return { code: signal.aborted ? INTERRUPTED : 1, conversationId: seen.conversationId }
+  }
+  if (signal.aborted) return { code: INTERRUPTED, conversationId: seen.conversationId }
+  return { code: seen.status === 'completed' ? 0 : 1, conversationId: seen.conversationId }
+}
+
+interface Seen {
+  conversationId: string | undefined
+  requestId: string
+  status: string
+}
+
+async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
+  await using questions = asker && openQuestions(partner, asker, screen.note, signal)
+  for await (const event of partner.ask(ask, signal)) {
+    if (event.type === 'tool_result') questions?.drop(event.call_id)
+    screen.show(event)
+    if (event.type === 'start') {
+      seen.conversationId = event.conversation_id
+      seen.requestId = event.request_id
+    }
+    if (event.type === 'ask') questions?.put(seen.requestId, event)
+    if (event.type === 'end') seen.status = event.status
+  }
+}
+
+function tellFailure({ screen, json }: Room, error: unknown): void {
+  if (json) screen.show(failureEvent(error))
+  else printError(error)
+}
+
+/** Whatever was thrown, as an event. */
+export function failureEvent(error: unknown): ChatEvent {
+  const [{ code, message, details }] = problemsOf(error)
+  return errorEvent({ success: false, error: message, error_code: code, details })
+}

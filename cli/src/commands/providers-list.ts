@@ -1,0 +1,20 @@
+import { Command, Flags } from '@oclif/core'
+import { SUMMARIES } from '../summaries.ts'
+import { whomFlags } from './shared-flags.ts'
+
+export class ProvidersList extends Command {
+  static override summary = SUMMARIES['providers:list']
+  static override description =
+    'Each provider with its models, what it can do and whether it answers: of the server that runs from this svc home or that --url or --port names; where none runs, of the configured plugins, started in this process. Ends with 0 also where one is unhealthy: `svc providers test` judges. SVC_API_KEY (an API key or a token) is sent where it is set.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --url https://svc.example.com --json',
+  ]
+  static override flags = { ...whomFlags, json: Flags.boolean({ summary: 'One JSON object, with all models' }) }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ProvidersList)
+    const { listProviders } = await import('../providers-list.ts')
+    process.exitCode = await listProviders(flags)
+  }
+}

@@ -1,0 +1,59 @@
+import { styleText } from 'node:util'
+import type { Health, ProviderRecord } from './catalog.ts'
+import { abortOnInterrupt } from './interrupt.ts'
+import { openCatalog } from './open-catalog.ts'
+import { clipped, oneLine, table } from './text.ts'
+import type { Wanted } from './which-server.ts'
+
+interface Asked extends Wanted {
+  readonly json: boolean
+}
+
+const PROBE_MS = 5_000
+const MOST_MODELS = 3
+
+/** `svc providers list`: resolves with the exit code 0, also where one is not healthy. */
+export async function listProviders(asked: Asked): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  await using catalog = await openCatalog(asked)
+  const [providers, health] = await Promise.all([catalog.providers(interrupt.signal), catalog.health(interrupt.signal, PROBE_MS)])
+  const all = providers.map(one => ({ ...one, ...stateOf(health[one.name]) }))
+  process.stdout.write(
+    `${asked.json ? JSON.stringify({ from: catalog.of, providers: all }, null, 2) : listText(all, catalog.of)}\n`
+  )
+  return 0
+}
+
+type Listed = ProviderRecord & { readonly healthy: boolean | null; readonly error?: string }
+
+const stateOf = (health: Health | undefined) => ({
+  healthy: health?.healthy ?? null,
+  ...(health?.error === undefined ? {} : { error: health.error }),
+})
+
+function listText(all: readonly Listed[], of: string): string {
+  const rows = all.map(({ name, models, features, healthy }) => [
+    name,
+    healthy === null ? '' : healthy ? 'healthy' : 'unhealthy',
+    Object.entries(features)
+      .flatMap(([feature, has]) => (has ? [feature] : []))
+      .join(', '),
+    modelsText(models),
+  ])
+  const [head = '', ...lines] = table([['PROVIDER', 'STATE', 'FEATURES', 'MODELS'], ...rows]).split('\n')
+  const faults = all.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${clipped(oneLine(error), 200)}`]))
+  const paint = (colour: 'bold' | 'red') => (text: string) => styleText(colour, text, { stream: process.stdout })
+  const shown = lines.map((line, at) => (all[at]?.healthy === false ? paint('red')(line) : line))
+  return [
+    `${all.length} ${all.length === 1 ? 'provider' : 'providers'} of ${of}`,
+    '',
+    paint('bold')(head),
+    ...shown,
+    ...faults.map(paint('red')),
+  ].join('\n')
+}
+
+function modelsText(models: readonly string[]): string {
+  const rest = models.length - MOST_MODELS
+  return [...models.slice(0, MOST_MODELS).map(oneLine), ...(rest > 0 ? [`${rest} more`] : [])].join(', ')
+}

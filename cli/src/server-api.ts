@@ -1,0 +1,84 @@
+import type { ErrorRecord } from '@svc/core/contracts'
+import { credentialHeaders } from './credential.ts'
+import { answerTooLarge, refused, serverUnreachable, urlInvalid } from './errors.ts'
+
+/** The HTTP API of a server. Each method throws its error record as an error, and SERVER_UNREACHABLE. */
+export interface ServerApi {
+  readonly url: string
+  /** The record that is answered. */
+  ask<T>(method: 'GET' | 'POST' | 'DELETE', path: string, signal: AbortSignal, body?: object): Promise<T>
+  /** The bytes of an event stream, for as long as it goes on. */
+  stream(path: string, signal: AbortSignal, body: object): Promise<AsyncIterable<Uint8Array>>
+}
+
+/** A list of models takes a server five seconds at most, a probe two. */
+const ANSWER_MS = 15_000
+const LARGEST = 16 * 1024 * 1024
+
+/** `SVC_API_KEY` (an API key or a token) goes along where it is set. Throws URL_INVALID. */
+export function createServerApi(url: string, key: string | undefined = process.env.SVC_API_KEY): ServerApi {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
+  const common = credentialHeaders(key)
+  const send = async (path: string, init: RequestInit) => {
+    const response = await reach(new URL(path, url).href, init, url)
+    if (!response.ok || response.body === null) throw await refusal(response, url)
+    return response.body
+  }
+  const sent = (body: object | undefined) =>
+    body === undefined ? {} : { headers: { ...common, 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  return {
+    url,
+    async ask<T>(method: string, path: string, signal: AbortSignal, body?: object) {
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+      try {
+        const answer = await send(path, { method, headers: common, signal: limited, ...sent(body) })
+        // what the server of this very project answers
+        return JSON.parse(await textOf(answer, url)) as T
+      } catch (error) {
+        throw limited.aborted && !signal.aborted ? serverUnreachable(url, error) : error
+      }
+    },
+    stream: (path, signal, body) => {
+      const { headers, ...rest } = { headers: common, ...sent(body) }
+      return send(path, { method: 'POST', signal, ...rest, headers: { ...headers, accept: 'text/event-stream' } })
+    },
+  }
+}
+
+async function reach(address: string, init: RequestInit, url: string): Promise<Response> {
+  try {
+    return await fetch(address, init)
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw serverUnreachable(url, error)
+  }
+}
+
+async function textOf(body: AsyncIterable<Uint8Array> | null, url: string): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > LARGEST) throw answerTooLarge(url, LARGEST)
+  }
+  return text + decoder.decode()
+}
+
+/** What answered may be no service at all. */
+async function refusal(response: Response, url: string) {
+  const { error, error_code, details } = recordOf(await textOf(response.body, url))
+  const record = {
+    error: error ?? `the server answered ${response.status}`,
+    error_code: error_code ?? `HTTP_${response.status}`,
+    details: details ?? {},
+  }
+  return refused(record, { where: url })
+}
+
+function recordOf(text: string): Partial<ErrorRecord> {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}

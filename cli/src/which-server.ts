@@ -1,0 +1,30 @@
+import { codeOf } from '@svc/core'
+import { svcHome } from '@svc/core/config'
+import { reachServer } from '@svc/core/processes'
+
+/** Which server a command was told to ask, if any. */
+export interface Wanted {
+  readonly url?: string | undefined
+  readonly port?: number | undefined
+  /** A host of its own, whatever runs. */
+  readonly local?: boolean | undefined
+  /** A file of configuration always takes a host of its own. */
+  readonly config?: string | undefined
+}
+
+/** The address of the server that was named, else of the one that runs from this home; none where a host of its own is to do it. Throws SERVER_AMBIGUOUS. */
+export async function serverUrl({ url, port, local, config }: Wanted): Promise<string | undefined> {
+  if (url !== undefined) return url
+  return local || config !== undefined ? undefined : await runningUrl(port)
+}
+
+async function runningUrl(port: number | undefined): Promise<string | undefined> {
+  try {
+    using server = await reachServer(svcHome(), { port })
+    return server.info.url === '' ? undefined : server.info.url
+  } catch (error) {
+    if (codeOf(error) !== 'SERVER_NONE') throw error
+    // a server of another home or machine may listen there all the same
+    return port === undefined ? undefined : `http://127.0.0.1:${port}`
+  }
+}

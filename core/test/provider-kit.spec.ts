@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { svcError, type Use } from '@svc/core'
+import type { ModelEvent, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
+import { providerKit, type ProviderRequests } from '@svc/core/testing'
+import { expect } from 'chai'
+
+/** What is asked is the name of the model. */
+const asks = (model: string): ModelRequest => ({ model, messages: [{ role: 'user', parts: [{ type: 'text', text: 'hello' }] }] })
+const text = (piece: string): ModelEvent => ({ type: 'text', text: piece })
+const end = (reason: 'stop' | 'content_filter' | 'tool_calls' = 'stop'): ModelEvent => ({ type: 'finish', reason })
+const call = (tool: string): ToolCallPart => ({ type: 'tool_call', id: tool, tool, arguments: {} })
+const broken = (details: object = { kind: 'network', retryable: true }) =>
+  svcError('MODEL_FAILED', 'it broke', { details: { ...details } })
+
+type Answer = readonly (ModelEvent | Error | 'wait')[]
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  plain: [text('a'), text('b'), { type: 'usage', usage: { input: 1, output: 2 } }, end()],
+  reasoning: [{ type: 'reasoning', text: 'Hm' }, text('a'), end()],
+  filtered: [text('a'), end('content_filter')],
+  pieces: [call('x'), call('y'), end('tool_calls')],
+  late: [broken({ kind: 'rate_limited', retryable: true, retryAfterMs: 70 })],
+  cut: [text('a'), broken()],
+  stalled: [text('a'), 'wait'],
+}
+const CALLS = ['x', 'y'].map(tool => ({ tool, arguments: {} }))
+const REQUESTS: ProviderRequests = {
+  plain: asks('plain'),
+  tools: { request: asks('pieces'), calls: CALLS },
+  usage: { request: asks('plain'), usage: { input: 1, output: 2 } },
+  reasoning: { request: asks('reasoning'), text: 'Hm' },
+  filtered: asks('filtered'),
+  pieces: { request: asks('pieces'), calls: CALLS },
+  retryAfter: { request: asks('late'), ms: 70 },
+  cut: asks('cut'),
+  endsEarly: asks('cut'),
+  malformed: asks('cut'),
+  stalled: asks('stalled'),
+}
+
+/** A provider that says what is written down, or what a cheat says instead. */
+function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
+  async function* chat({ model }: ModelRequest, { signal }: Use): AsyncGenerator<ModelEvent> {
+    signal.throwIfAborted()
+    for (const one of cheat[model] ?? ANSWERS[model] ?? []) {
+      if (one instanceof Error) throw one
+      if (one !== 'wait') yield one
+      else if (!signal.aborted) await once(signal, 'abort')
+    }
+    signal.throwIfAborted()
+  }
+  return {
+    features: { tool_calling: true, streaming: true, vision: false },
+    models: async () => ({ models: [{ id: 'plain' }], open: true }),
+    countTokens: async () => 10,
+    chat,
+    probe: async () => {},
+  }
+}
+
+async function failuresOf(cheat: Readonly<Record<string, Answer>> = {}): Promise<string[]> {
+  const failed: string[] = []
+  for (const one of providerKit(() => ({ provider: scripted(cheat) }), REQUESTS))
+    await one.run().catch(() => failed.push(one.title))
+  return failed
+}
+
+describe('the provider kit', () => {
+  it('passes a provider that does all of it', async () => expect(await failuresOf()).to.deep.equal([]))
+
+  for (const [what, cheat, ...titles] of [
+    ['tells another usage', { plain: [text('a'), text('b'), end()] }, 'tells what a call has cost'],
+    [
+      'thinks after it has spoken',
+      { reasoning: [text('a'), { type: 'reasoning', text: 'Hm' }, end()] },
+      'tells what the model thought, apart from the text',
+    ],
+    ['takes a filter for a good end', { filtered: [text('a'), end()] }, 'says when it was cut by a filter'],
+    [
+      'mixes calls up',
+      { pieces: [call('y'), call('x'), end('tool_calls')] },
+      'puts tool calls together that come in pieces, mixed with each other',
+    ],
+    [
+      'forgets how long to wait',
+      { late: [broken({ kind: 'rate_limited', retryable: true })] },
+      'tells when a retry makes sense, where the upstream says so',
+    ],
+    [
+      'takes what was cut for whole',
+      { cut: [text('a'), end()] },
+      'tells a connection that breaks in the middle',
+      'takes an answer that ends too soon for no whole one',
+      'tells a piece that cannot be read',
+    ],
+    ['says nothing before a cut', { cut: [broken()] }, 'tells a connection that breaks in the middle'],
+    [
+      'finishes what was aborted',
+      { stalled: [text('a'), 'wait', end()] },
+      'ends when it is aborted while it waits for the next piece',
+    ],
+  ] as const satisfies readonly (readonly [string, Record<string, Answer>, ...string[]])[])
+    it(`catches a provider that ${what}`, async () => {
+      expect(await failuresOf(cheat)).to.include.members(titles)
+    })
+})

@@ -1,0 +1,38 @@
+import { type SvcError, svcError } from '@svc/core'
+import type { Failure } from './messages.ts'
+
+export const workTimeout = (work: string, ms: number): SvcError =>
+  svcError('WORK_TIMEOUT', `${work} did not end within ${ms} ms and was stopped`, {
+    details: { work, ms },
+    mend: 'give it less to do',
+  })
+
+const workMemory = (work: string, megabytes: number): SvcError =>
+  svcError('WORK_MEMORY', `${work} needs more memory than it may have (${megabytes} MB, or its stack) and was stopped`, {
+    details: { work, megabytes },
+    mend: 'give it less to do',
+  })
+
+export const workBusy = (waiting: number): SvcError =>
+  svcError('WORK_BUSY', `${waiting} pieces of work are waiting already`, { mend: 'try again later' })
+
+export const workClosed = (): SvcError =>
+  svcError('WORK_CLOSED', 'its processes were closed', { mend: 'start no work while closing' })
+
+export const workFailed = (work: string, why: string): SvcError =>
+  svcError('WORK_FAILED', `${work} failed: ${why}`, { details: { work } })
+
+/** A failure that the worker told. */
+export function fromWorker(work: string, failure: Failure, megabytes: number): SvcError {
+  const { code, message, details, mend } = failure
+  if (code === 'WORK_MEMORY') return workMemory(work, megabytes)
+  if (code === 'WORK_FAILED') return workFailed(work, message)
+  return svcError(code, message, { ...(details && { details }), ...(mend && { mend }) })
+}
+
+/** What a process dies of when V8 has no memory left, whether in the heap or for one array. */
+const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGSEGV', '134', '133']
+
+/** What ended the process itself: a signal, or its code. */
+export const lostWorker = (work: string, how: string, megabytes: number): SvcError =>
+  OUT_OF_MEMORY.includes(how) ? workMemory(work, megabytes) : workFailed(work, `its process ended (${how})`)

@@ -1,0 +1,1 @@
+export { type BoundedWork, createBoundedWork, workFile, type WorkOptions } from './bounded-work.ts'

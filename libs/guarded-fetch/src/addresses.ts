@@ -1,0 +1,81 @@
+import { BlockList, isIP, isIPv4 } from 'node:net'
+import { svcError } from '@svc/core'
+
+/** Says where a connection may go. */
+export interface AddressGuard {
+  /** Whether `host`, which leads to `address`, may be reached. */
+  permits(host: string, address: string): boolean
+}
+
+/** IPv4 that is not public (IANA's special-purpose registry), and what clouds keep their metadata at. */
+const CLOSED_V4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+]
+/** IPv6 is public in 2000::/3 alone, and not here: Teredo and its like, documentation, 6to4. */
+const OPEN_V6 = ['2000::/3']
+const CLOSED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
+
+const closed = listOf([...CLOSED_V4, ...CLOSED_V6])
+const open = listOf(OPEN_V6)
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** Makes the guard. `allow`: addresses (`10.0.0.7`), networks (`10.0.0.0/8`), names (`internal.example`, `*.internal.example`). Throws CONFIG_INVALID. */
+export function createAddressGuard(allow: readonly string[] = []): AddressGuard {
+  const names = allow.filter(isName).map(name => name.toLowerCase())
+  const allowed = listOf(allow.filter(one => !isName(one)))
+  const named = (host: string) =>
+    names.some(name => (name.startsWith('*.') ? host.endsWith(name.slice(1)) && host.length >= name.length : host === name))
+  return {
+    permits(host, written) {
+      const address = plain(written)
+      if (isIP(address) === 0) return false
+      return named(host.toLowerCase().replace(/\.$/, '')) || holds(allowed, address) || isPublic(address)
+    },
+  }
+}
+
+const isPublic = (address: string) => !holds(closed, address) && (isIPv4(address) || holds(open, address))
+
+/** Without zone; IPv4 that is written as IPv6 is IPv4. */
+function plain(address: string): string {
+  const bare = address.split('%', 1)[0]!
+  return MAPPED.exec(bare)?.[1] ?? bare
+}
+
+const holds = (list: BlockList, address: string) => list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+
+const NAME = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i
+const isName = (one: string) => NAME.test(one) && isIP(one) === 0
+
+function listOf(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/')
+    const family = isIP(address)
+    const most = family === 4 ? 32 : 128
+    const prefix = bits === undefined ? most : /^\d{1,3}$/.test(bits) ? Number(bits) : -1
+    if (family === 0 || prefix < 0 || prefix > most) throw notAllowable(network)
+    list.addSubnet(address, prefix, family === 4 ? 'ipv4' : 'ipv6')
+  }
+  return list
+}
+
+const notAllowable = (entry: string) =>
+  svcError('CONFIG_INVALID', `"${entry}" is no address, network or name`, {
+    mend: 'write 10.0.0.7, 10.0.0.0/8, internal.example or *.internal.example',
+  })

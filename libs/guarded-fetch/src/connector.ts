@@ -1,0 +1,58 @@
+import type { LookupAddress, LookupOptions } from 'node:dns'
+import { isIP } from 'node:net'
+import { Agent, buildConnector } from 'undici'
+import type { AddressGuard } from './addresses.ts'
+import { addressForbidden } from './errors.ts'
+import type { Resolve } from './resolve.ts'
+
+export { request } from 'undici'
+
+/** What the connections of a guarded fetch are made of. */
+export interface ConnectorOptions {
+  readonly guard: AddressGuard
+  /** Answers only what may be reached. */
+  readonly resolve: Resolve
+  readonly connectMs: number
+  readonly connections: number
+  readonly keepAliveMs: number
+  readonly headerBytes: number
+  readonly ca: string | undefined
+}
+
+type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void
+
+/** Connections that go where the guard looked: the socket is given the very addresses that were checked, while Host and the name of TLS stay what they were. */
+export function createAgent({ guard, resolve, ...options }: ConnectorOptions): Agent {
+  const connect = buildConnector({
+    allowH2: false,
+    timeout: options.connectMs,
+    lookup: lookupWith(resolve),
+    maxCachedSessions: 0,
+    ...(options.ca !== undefined && { ca: options.ca }),
+  } as buildConnector.BuildOptions)
+  return new Agent({
+    connect(target, done) {
+      const { hostname } = target
+      // an address needs no lookup
+      if (isIP(hostname) !== 0 && !guard.permits(hostname, hostname)) done(addressForbidden(hostname), null)
+      else connect(target, done)
+    },
+    allowH2: false,
+    connections: options.connections,
+    pipelining: options.keepAliveMs > 0 ? 1 : 0,
+    keepAliveTimeout: Math.max(options.keepAliveMs, 1),
+    keepAliveMaxTimeout: Math.max(options.keepAliveMs, 1),
+    maxHeaderSize: options.headerBytes,
+  })
+}
+
+const lookupWith = (resolve: Resolve) => (host: string, options: LookupOptions, found: Found) => {
+  resolve(host).then(
+    addresses => {
+      const all = addresses.map(address => ({ address, family: isIP(address) }))
+      if (options.all) found(null, all)
+      else found(null, all[0]!.address, all[0]!.family)
+    },
+    (error: Error) => found(error, [])
+  )
+}

@@ -1,0 +1,215 @@
+import type { Readable } from 'node:stream'
+import type { Agent, Dispatcher } from 'undici'
+import { type AddressGuard, createAddressGuard } from './addresses.ts'
+import { ACCEPTED, decoded } from './body.ts'
+import { fromBody, fromNetwork, tooManyRedirects, tooSlow } from './errors.ts'
+import { type FetchLimits, LIMITS } from './limits.ts'
+import { createGuardedResolve, type Resolve } from './resolve.ts'
+import { checkUrl, redirectOf, type Step } from './step.ts'
+
+export interface GuardedFetchOptions {
+  /** What may be reached though it is not public: addresses, networks, names (`10.0.0.0/8`, `internal.example`, `*.internal.example`). */
+  readonly allow?: readonly string[]
+  /** The only ports that may be asked for; all where it is left out. */
+  readonly ports?: readonly number[]
+  readonly userAgent?: string
+  /** Certificates to trust besides those of Node, in PEM form. */
+  readonly ca?: string
+  readonly limits?: Partial<FetchLimits>
+  /** Milliseconds for finding the addresses of a name; default 5,000. */
+  readonly dnsMs?: number
+  /** Milliseconds for a connection, TLS included; default 10,000. */
+  readonly connectMs?: number
+  /** Connections to one origin at once; default 16. */
+  readonly connections?: number
+  /** Milliseconds for which a connection without work is kept; 0 keeps none; default 1,000. */
+  readonly keepAliveMs?: number
+  /** Bytes of a response's headers; default 32 KiB. */
+  readonly headerBytes?: number
+  /** Finds the addresses of names instead of the system. */
+  readonly resolve?: Resolve
+}
+
+export interface GuardedRequest {
+  /** Default GET. */
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  /** What differs from the limits of all requests. */
+  readonly limits?: Partial<FetchLimits>
+}
+
+export interface GuardedResponse {
+  readonly status: number
+  /** Names in lower case; several of one name are joined by ", ". */
+  readonly headers: Readonly<Record<string, string>>
+  /** Where it came from, after all redirects. */
+  readonly url: string
+  readonly redirects: number
+  /** Decompressed; read it to its end, leave it early (`break`), or discard it. */
+  readonly body: AsyncIterable<Uint8Array>
+  /** Leaves the body unread. */
+  discard(): void
+}
+
+/** HTTP to where somebody else says. */
+export interface GuardedFetch extends AsyncDisposable {
+  /**
+   * Asks for a URL; the signal ends everything, the body too. Throws URL_INVALID, ADDRESS_FORBIDDEN, HOST_UNKNOWN, CONNECTION_FAILED, CERTIFICATE_INVALID,
+   * RESPONSE_INVALID, REDIRECT_REFUSED, FETCH_TIMEOUT; the body BODY_TOO_LARGE and BODY_INVALID, too.
+   */
+  fetch(url: string, use: { readonly signal: AbortSignal }, request?: GuardedRequest): Promise<GuardedResponse>
+  /** Closes all connections, whatever goes through them. */
+  close(): Promise<void>
+}
+
+const DNS_MS = 5_000
+const CONNECT_MS = 10_000
+const CONNECTIONS = 16
+const KEEP_ALIVE_MS = 1_000
+const HEADER_BYTES = 32_768
+
+/** Makes a fetch that reaches public addresses only. Loads undici at its first request. Throws CONFIG_INVALID. */
+export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
+  const guard = createAddressGuard(options.allow)
+  let opened: Promise<Opened> | undefined
+  const close = async () => {
+    await (await opened)?.agent.destroy()
+  }
+  return {
+    async fetch(written, use, asked = {}) {
+      use.signal.throwIfAborted()
+      const url = checkUrl(written, options.ports)
+      const limits = { ...LIMITS, ...options.limits, ...asked.limits }
+      const { request, agent } = await (opened ??= open(guard, options))
+      const first: Step = { url, method: asked.method ?? 'GET', headers: headersOf(asked, options), body: asked.body }
+      return follow(first, { limits, ports: options.ports, request, agent }, use.signal)
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+interface Opened {
+  readonly agent: Agent
+  readonly request: typeof import('undici').request
+}
+
+async function open(guard: AddressGuard, options: GuardedFetchOptions): Promise<Opened> {
+  const { createAgent, request } = await import('./connector.ts')
+  const agent = createAgent({
+    guard,
+    resolve: createGuardedResolve(guard, options.dnsMs ?? DNS_MS, options.resolve),
+    connectMs: options.connectMs ?? CONNECT_MS,
+    connections: options.connections ?? CONNECTIONS,
+    keepAliveMs: options.keepAliveMs ?? KEEP_ALIVE_MS,
+    headerBytes: options.headerBytes ?? HEADER_BYTES,
+    ca: options.ca,
+  })
+  return { agent, request }
+}
+
+function headersOf({ headers = {} }: GuardedRequest, { userAgent }: GuardedFetchOptions): Record<string, string> {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  return {
+    ...(userAgent !== undefined && { 'user-agent': userAgent }),
+    'accept-encoding': ACCEPTED,
+    ...Object.fromEntries(given),
+  }
+}
+
+interface Way extends Opened {
+  readonly limits: FetchLimits
+  readonly ports: readonly number[] | undefined
+}
+
+/** Goes from redirect to redirect, each looked at like the first. */
+async function follow(first: Step, way: Way, signal: AbortSignal): Promise<GuardedResponse> {
+  const { limits, ports } = way
+  const ending = endingOf(first.url, limits.totalMs, signal)
+  let step = first
+  try {
+    for (let redirects = 0; ; redirects++) {
+      const answer = await ask(step, way, ending.signal)
+      const next = limits.redirects > 0 ? redirectOf(step, answer.statusCode, oneOf(answer.headers.location), ports) : undefined
+      if (!next) return respond(step.url, answer, redirects, limits, ending)
+      answer.body.on('error', () => {}).destroy()
+      if (redirects === limits.redirects) throw tooManyRedirects(step.url, limits.redirects)
+      step = next
+    }
+  } catch (error) {
+    ending.end()
+    throw ending.signal.aborted ? ending.signal.reason : fromNetwork(step.url, error)
+  }
+}
+
+async function ask(step: Step, { request, agent, limits }: Way, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  const { method, headers, body } = step
+  return request(step.url, {
+    method: method as Dispatcher.HttpMethod,
+    headers,
+    ...(body !== undefined && { body }),
+    dispatcher: agent,
+    signal,
+    headersTimeout: limits.headersMs,
+    bodyTimeout: limits.idleMs,
+  })
+}
+
+function respond(
+  url: URL,
+  answer: Dispatcher.ResponseData,
+  redirects: number,
+  limits: FetchLimits,
+  ending: Ending
+): GuardedResponse {
+  const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, joined(value)]))
+  const encoding = headers['content-encoding']
+  const raw = answer.body.on('error', () => {})
+  const leave = () => {
+    ending.end()
+    raw.destroy()
+  }
+  const body = guarded(url, raw, { ...limits, encoding }, ending.signal, leave)
+  return { status: answer.statusCode, headers, url: url.href, redirects, body, discard: leave }
+}
+
+async function* guarded(
+  url: URL,
+  raw: Readable,
+  form: FetchLimits & { encoding: string | undefined },
+  signal: AbortSignal,
+  leave: () => void
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* decoded(raw, { url, ...form })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : fromBody(url, error)
+  } finally {
+    leave()
+  }
+}
+
+interface Ending {
+  readonly signal: AbortSignal
+  /** Stops the clock. */
+  end(): void
+}
+
+/** Ends all of it when the caller leaves, or when the time is over. */
+function endingOf(url: URL, ms: number, signal: AbortSignal): Ending {
+  const controller = new AbortController()
+  const onAbort = () => controller.abort(signal.reason)
+  const timer = setTimeout(() => controller.abort(tooSlow(url, ms)), ms)
+  signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    signal: controller.signal,
+    end() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    },
+  }
+}
+
+const oneOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value)
+const joined = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(', ') : (value ?? ''))

@@ -1,0 +1,38 @@
+import { lookup } from 'node:dns/promises'
+import { codeOf, within } from '@svc/core'
+import type { AddressGuard } from './addresses.ts'
+import { addressForbidden, dnsTimeout, hostUnknown } from './errors.ts'
+
+/** Finds the addresses of a name. */
+export type Resolve = (host: string) => Promise<readonly string[]>
+
+/** What a connector asks: the addresses of a name that may be reached, and only these. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: Resolve = fromSystem): Resolve {
+  return async host => {
+    const all = await within(ms, () => resolve(host), { late: () => dnsTimeout(host, ms) }).catch((error: unknown) => {
+      throw /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(codeOf(error) ?? '') ? hostUnknown(host) : error
+    })
+    if (all.length === 0) throw hostUnknown(host)
+    const open = all.filter(address => guard.permits(host, address))
+    if (open.length === 0) throw addressForbidden(host)
+    return open
+  }
+}
+
+/** Each question holds one of the four threads that files and compression need, too, for as long as a name server likes. */
+const QUESTIONS = 2
+let asking = 0
+const waiting: (() => void)[] = []
+
+async function fromSystem(host: string): Promise<readonly string[]> {
+  if (asking === QUESTIONS) await new Promise<void>(resolve => waiting.push(resolve))
+  else asking++
+  try {
+    const found = await lookup(host, { all: true, verbatim: true })
+    return found.map(one => one.address)
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else asking--
+  }
+}

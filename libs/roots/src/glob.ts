@@ -1,0 +1,60 @@
+import { messageOf } from '@svc/core'
+import { globInvalid } from './errors.ts'
+
+const LONGEST = 1024
+/** Open braces: each level may multiply the pattern. */
+const DEEPEST = 5
+
+/**
+ * Makes a test of paths from a glob pattern: `*`, `**`, `?`, `[a-z]`, `{a,b}`, `\` before a plain character. Without a slash it is about names, in
+ * whatever folder. Takes time in proportion to the path whatever the pattern says (RE2): patterns come from models. Throws GLOB_INVALID.
+ */
+export async function compileGlob(pattern: string): Promise<(path: string) => boolean> {
+  if (pattern.length > LONGEST) throw globInvalid(pattern, `it is longer than ${LONGEST} characters`)
+  const written = pattern.replace(/^\.?\//, '')
+  if (written === '') throw globInvalid(pattern, 'it is empty')
+  const source = sourceOf(written.includes('/') ? written : `**/${written}`, pattern)
+  const { RE2JS } = await import('re2js')
+  try {
+    const compiled = RE2JS.compile(`^(?:${source})$`, RE2JS.DOTALL)
+    return path => compiled.test(path)
+  } catch (error) {
+    throw globInvalid(pattern, messageOf(error))
+  }
+}
+
+/** The pattern as a regular expression of RE2. */
+function sourceOf(glob: string, pattern: string): string {
+  let source = ''
+  let depth = 0
+  for (let at = 0; at < glob.length; ) {
+    const rest = glob.slice(at)
+    const [token, translated] = tokenOf(rest, at === 0 || (depth > 0 ? /[/{,]/ : /\//).test(glob[at - 1]!), depth)
+    if (token === '{' && ++depth > DEEPEST) throw globInvalid(pattern, 'its braces are too deep')
+    if (token === '}' && depth > 0) depth--
+    if (token === '[') throw globInvalid(pattern, 'a [ is never closed')
+    source += translated
+    at += token.length
+  }
+  if (depth > 0) throw globInvalid(pattern, 'a { is never closed')
+  return source
+}
+
+/** The next piece of a pattern and what it says in RE2. */
+function tokenOf(rest: string, begins: boolean, depth: number): [token: string, source: string] {
+  const folders = begins ? /^\*\*\/(\*\*\/)*/.exec(rest)?.[0] : undefined
+  if (folders) return [folders, '(?:.*/)?']
+  if (begins && /^\*\*+$/.test(rest)) return [rest, '.+']
+  const stars = /^\*+/.exec(rest)?.[0]
+  if (stars) return [stars, '[^/]*']
+  if (rest.startsWith('?')) return ['?', '[^/]']
+  const range = /^\[([!^]?)(\]?(?:[^\]\\/]|\\.)*)\]/.exec(rest)
+  if (range) return [range[0], `[${range[1] ? '^/' : ''}${range[2]!.replace(/[[\]&~^]/g, '\\$&')}]`]
+  if (rest.startsWith('{')) return ['{', '(?:']
+  if (depth > 0 && rest.startsWith('}')) return ['}', ')']
+  if (depth > 0 && rest.startsWith(',')) return [',', '|']
+  const plain = /^\\?./su.exec(rest)![0]
+  return [plain, quoted(plain.length > 1 && plain.startsWith('\\') ? plain.slice(1) : plain)]
+}
+
+const quoted = (text: string) => text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&')

@@ -1,0 +1,135 @@
+import { type Dirent } from 'node:fs'
+import { opendir } from 'node:fs/promises'
+import { relative } from 'node:path'
+import { type Folder, openFolder, openFolderIn } from './opened.ts'
+import { isIgnored, readRules, type Rules } from './ignored.ts'
+import { type Place, type Roots, within } from './roots.ts'
+
+/** One thing that a walk comes by. */
+export interface Visit {
+  /** The open folder it lies in: open until the next step of the walk. */
+  readonly folder: Folder
+  readonly name: string
+  /** Seen from the start of the walk. */
+  readonly path: string
+  /** As it is told. */
+  readonly shown: string
+  readonly type: 'file' | 'directory' | 'link' | 'other'
+}
+
+/** How far a walk may go. */
+export interface WalkLimits {
+  readonly signal: AbortSignal
+  /** Also what ignore files leave out. */
+  readonly ignored: boolean
+  /** The most things it comes by. */
+  readonly entries: number
+}
+
+/** What came of a walk; read it when the walk is over. */
+export interface WalkTally {
+  entries: number
+  /** More than the limit of entries, or folders deeper than a walk goes. */
+  cut: boolean
+  /** Folders that could not be opened. */
+  unreadable: number
+}
+
+const DEEPEST = 64
+
+interface Way {
+  /** The closed folder, from the root. */
+  readonly closed: string
+  readonly limits: WalkLimits
+  readonly tally: WalkTally
+}
+interface Step {
+  readonly folder: Folder
+  /** From the start. */
+  readonly path: string
+  /** From the root. */
+  readonly inner: string
+  readonly shown: string
+  readonly rules: readonly Rules[]
+  readonly depth: number
+}
+
+export const newTally = (): WalkTally => ({ entries: 0, cut: false, unreadable: 0 })
+
+/** Walks through a directory and all below it, by name, each folder before what is in it. Links are told, never followed; `.git` is left out. */
+export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tally: WalkTally): AsyncGenerator<Visit, void> {
+  const root = roots.all.filter(one => within(one.real, start.real)).sort((a, b) => b.real.length - a.real.length)[0]!
+  const inner = relative(root.real, start.real)
+  const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
+  await using folder = await openFolder(roots, start)
+  const shown = start.shown === '.' ? '' : start.shown
+  yield* below({ folder, path: '', inner, shown, rules, depth: 0 }, { limits, tally, closed: relative(root.real, roots.closed) })
+}
+
+async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
+  const found = await entriesOf(step.folder, way)
+  const own = way.limits.ignored ? undefined : await readRules(step.folder, new Set(found.map(one => one.name)), step.inner)
+  const rules = own ? [...step.rules, own] : step.rules
+  for (const entry of found) {
+    way.limits.signal.throwIfAborted()
+    const { name } = entry
+    const type = typeOf(entry)
+    const inner = joined(step.inner, name)
+    if (name === '.git' || inner === way.closed || isIgnored(rules, inner, type === 'directory')) continue
+    const visit = { folder: step.folder, name, path: joined(step.path, name), shown: joined(step.shown, name), type }
+    yield visit
+    if (type === 'directory') yield* into({ ...step, ...visit, inner, rules, depth: step.depth + 1 }, way)
+  }
+}
+
+/** Goes into the folder `name` of a step, unless somebody took it away. */
+async function* into(step: Step & { readonly name: string }, way: Way): AsyncGenerator<Visit, void> {
+  if (step.depth > DEEPEST) {
+    way.tally.cut = true
+    return
+  }
+  const opened = await openFolderIn(step.folder, step.name, step.shown).catch(() => undefined)
+  if (!opened) {
+    way.tally.unreadable++
+    return
+  }
+  await using folder = opened
+  yield* below({ ...step, folder }, way)
+}
+
+async function entriesOf(folder: Folder, { limits, tally }: Way): Promise<Dirent[]> {
+  const found: Dirent[] = []
+  // Not readdir: a directory may have millions of entries.
+  for await (const entry of await opendir(folder.at('.'))) {
+    limits.signal.throwIfAborted()
+    if (tally.entries >= limits.entries) {
+      tally.cut = true
+      break
+    }
+    tally.entries++
+    found.push(entry)
+  }
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** What the ignore files say that lie above the start of a walk. */
+async function rulesAbove(roots: Roots, root: string, inner: string): Promise<Rules[]> {
+  const rules: Rules[] = []
+  const parts = inner === '' ? [] : inner.split('/')
+  for (let depth = 0; depth < parts.length; depth++) {
+    const path = parts.slice(0, depth).join('/')
+    await using folder = await openFolder(roots, { real: joined(root, path), shown: path || '.' })
+    const own = await readRules(folder, new Set(['.gitignore', '.ignore']), path)
+    if (own) rules.push(own)
+  }
+  return rules
+}
+
+const joined = (folder: string, name: string) =>
+  folder === '' || name === '' ? folder + name : `${folder.replace(/\/$/, '')}/${name}`
+
+function typeOf(entry: Dirent): Visit['type'] {
+  if (entry.isFile()) return 'file'
+  if (entry.isDirectory()) return 'directory'
+  return entry.isSymbolicLink() ? 'link' : 'other'
+}

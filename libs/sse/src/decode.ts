@@ -1,0 +1,111 @@
+/** Takes one event. `event` is `message` where none was named. */
+export type TakeEvent = (data: string, event: string, id: string | undefined, retry: number | undefined) => void
+
+const LARGEST = 16 * 1024 * 1024
+
+const LF = 10
+const CR = 13
+const BOM = '\uFEFF'
+
+/**
+ * Decodes an event stream (WHATWG HTML, 9.2) chunk by chunk: the function it answers takes bytes as they come, and calls `take` for each event that is
+ * whole now. `limit`: characters that one event may have. Throws EVENT_TOO_LARGE, and what `take` throws.
+ */
+export function createEventDecoder(take: TakeEvent, limit = LARGEST): (bytes: Uint8Array) => void {
+  const tail = createTail()
+  const lines = createLines(take, limit)
+  let first = true
+  // the \r before has ended its line already
+  let halfEnd = false
+  return bytes => {
+    const whole = tail.take(bytes)
+    if (whole !== '') {
+      let text = whole
+      if (first) text = text.startsWith(BOM) ? text.slice(1) : text
+      first = false
+      if (text.includes('\r')) {
+        const half = text.endsWith('\r')
+        text = (halfEnd && text.startsWith('\n') ? text.slice(1) : text).replace(/\r\n?/g, '\n')
+        halfEnd = half
+      } else if (halfEnd) {
+        text = text.startsWith('\n') ? text.slice(1) : text
+        halfEnd = false
+      }
+      lines.take(text)
+    }
+    if (lines.size + tail.size > limit) throw tooLarge(limit)
+  }
+}
+
+/** Keeps the bytes after the last line end: no character is cut there, and what is before can be decoded at once. */
+function createTail() {
+  let kept: Uint8Array[] = []
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    take(bytes: Uint8Array): string {
+      const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      const end = Math.max(chunk.lastIndexOf(LF), chunk.at(-1) === LF ? -1 : chunk.lastIndexOf(CR)) + 1
+      if (end === 0) {
+        kept.push(chunk)
+        size += chunk.length
+        return ''
+      }
+      const text = size === 0 ? chunk.toString('utf8', 0, end) : Buffer.concat([...kept, chunk.subarray(0, end)]).toString('utf8')
+      kept = end < chunk.length ? [chunk.subarray(end)] : []
+      size = chunk.length - end
+      return text
+    },
+  }
+}
+
+/** Takes whole lines, each ended by \n, and makes events of them. */
+function createLines(take: TakeEvent, limit: number) {
+  let data: string | undefined
+  let event = 'message'
+  let id: string | undefined
+  let retry: number | undefined
+  let size = 0
+  const field = (name: string, value: string) => {
+    if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
+    else if (name === 'event') event = value || 'message'
+    else if (name === 'id' && !value.includes('\0')) id = value
+    else if (name === 'retry' && /^\d+$/.test(value)) retry = Number(value)
+  }
+  const end = () => {
+    const [whole, named, its, wait] = [data, event, id, retry]
+    data = id = retry = undefined
+    event = 'message'
+    size = 0
+    if (whole !== undefined) take(whole, named, its, wait)
+  }
+  return {
+    get size() {
+      return size
+    },
+    take(text: string) {
+      let from = 0
+      for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
+        if (at === from) end()
+        else {
+          size += at - from
+          if (size > limit) throw tooLarge(limit)
+          if (text.startsWith('data: ', from)) field('data', text.slice(from + 6, at))
+          else takeLine(text.slice(from, at), field)
+        }
+        from = at + 1
+      }
+    },
+  }
+}
+
+function takeLine(line: string, field: (name: string, value: string) => void): void {
+  const colon = line.indexOf(':')
+  if (colon === -1) field(line, '')
+  else if (colon > 0) field(line.slice(0, colon), line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1))
+}
+
+const tooLarge = (limit: number) =>
+  Object.assign(new Error(`an event has more than ${limit} characters`), { code: 'EVENT_TOO_LARGE' })

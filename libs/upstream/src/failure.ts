@@ -1,0 +1,112 @@
+import { type SvcError, svcError } from '@svc/core'
+import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
+import { contextSizes } from './context.ts'
+
+/** Which kinds may pass when the same call is made again. */
+const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
+  rate_limited: true,
+  overloaded: true,
+  network: true,
+  timeout: true,
+  bad_request: false,
+  authentication: false,
+  context_too_long: false,
+  content_refused: false,
+}
+
+/** A failure whose `retryable` follows from its kind, where it does not say. */
+export type FailureParts = Omit<ModelFailure, 'retryable'> & { readonly retryable?: boolean }
+
+/** A failed call of a model: code MODEL_FAILED, the failure as details. */
+export function modelFailure(provider: string, failure: FailureParts, message: string, mend?: string): SvcError {
+  const details = { retryable: RETRYABLE[failure.kind], ...failure }
+  return svcError('MODEL_FAILED', `${provider}: ${message}`, { details, ...(mend === undefined ? {} : { mend }) })
+}
+
+/** What the status alone says. */
+const KINDS: Readonly<Record<number, ModelFailureKind>> = {
+  401: 'authentication',
+  402: 'authentication',
+  403: 'authentication',
+  407: 'authentication',
+  408: 'timeout',
+  413: 'context_too_long',
+  425: 'overloaded',
+  429: 'rate_limited',
+  504: 'timeout',
+  524: 'timeout',
+}
+
+/** What an error body says in the terms of one wire; what it leaves out follows from the status. */
+export type ReadFailure = (status: number, body: unknown) => Partial<ModelFailure> & { readonly message?: string }
+
+export interface RefusedAnswer {
+  readonly provider: string
+  readonly status: number
+  /** Parsed where it was JSON, else text. */
+  readonly body: unknown
+  readonly retryAfterMs?: number
+}
+
+/** The failure that an answer with an error in it stands for. `status` 200: an error inside a stream or a good answer. */
+export function answerFailure(answer: RefusedAnswer, read: ReadFailure | undefined, hide: (text: string) => string): SvcError {
+  const { provider, status, body, retryAfterMs } = answer
+  const { message = messageIn(body), ...said } = read?.(status, body) ?? {}
+  const sizes = (said.kind ?? KINDS[status] ?? 'bad_request') === 'rate_limited' ? undefined : contextSizes(message)
+  const kind = said.kind ?? (sizes ? 'context_too_long' : kindOf(status))
+  const failure = {
+    ...(status >= 400 ? { upstreamStatus: status } : {}),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(kind === 'context_too_long' ? sizes : {}),
+    ...said,
+    kind,
+  }
+  const words = status >= 400 ? `the upstream answered ${status}` : 'the upstream reported an error'
+  return modelFailure(provider, failure, message === '' ? words : `${words}: ${hide(message)}`, mendOf(provider, kind))
+}
+
+const kindOf = (status: number): ModelFailureKind =>
+  KINDS[status] ?? (status >= 500 ? 'overloaded' : status >= 400 ? 'bad_request' : 'overloaded')
+
+const mendOf = (provider: string, kind: ModelFailureKind): string | undefined =>
+  kind === 'authentication'
+    ? `check the key that providers.${provider} names: that it is valid and may use this model`
+    : kind === 'context_too_long'
+      ? 'shorten the message, or take a model with a longer context'
+      : undefined
+
+/** The words of an error body, in the forms that are common; a page or anything else has none. */
+function messageIn(body: unknown): string {
+  if (typeof body !== 'object' || body === null) return ''
+  const { error, message, detail } = body as { error?: unknown; message?: unknown; detail?: unknown }
+  const inner = (error as { message?: unknown } | null | undefined)?.message
+  return [inner, error, message, detail].find(one => typeof one === 'string') ?? ''
+}
+
+export const malformed = (provider: string): SvcError =>
+  modelFailure(provider, { kind: 'network' }, 'the upstream sent a frame that cannot be read')
+
+export const cutShort = (provider: string): SvcError =>
+  modelFailure(provider, { kind: 'network' }, 'the upstream cut its answer in the middle')
+
+export const tooLarge = (provider: string, what: string): SvcError =>
+  modelFailure(provider, { kind: 'network', retryable: false }, `the upstream sent ${what}`)
+
+export const jsonLate = (provider: string, ms: number): SvcError =>
+  modelFailure(provider, { kind: 'timeout' }, `the upstream did not answer within ${ms} ms`)
+
+export const redirected = (provider: string, status: number): SvcError =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request', upstreamStatus: status },
+    `the upstream answered with a redirect (${status}), and redirects are not followed`,
+    `write the address it leads to as providers.${provider}.base_url`
+  )
+
+export const noEvents = (provider: string, type: string): SvcError =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request' },
+    `the upstream answered with ${type}, which is not what its protocol says`,
+    `check providers.${provider}.base_url: something else may answer there`
+  )

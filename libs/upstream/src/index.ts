@@ -1,0 +1,19 @@
+// For providers
+export { createUpstream, type Upstream, type UpstreamLimits, type UpstreamOptions } from './upstream.ts'
+export type { FrameReader } from './streamed-answer.ts'
+export { cutShort, type FailureParts, malformed, modelFailure, type ReadFailure } from './failure.ts'
+export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
+export { estimateTokens } from './tokens.ts'
+
+// For their configuration
+export { type BaseUrl, checkBaseUrl } from './base-url.ts'
+export { type KeyEntry, type KeyOptions, readKey } from './key.ts'
+export { type ConfiguredModel, ENTRY, modelInfo, type UpstreamEntry } from './entry.ts'
+export { modelList, type ModelListOptions } from './models.ts'
+
+// For providers that have another's client make their requests
+export { EventStream } from './event-stream.ts'
+export { answerFailure, redirected, tooLarge } from './failure.ts'
+export { createHide, secretsOf } from './hide.ts'
+export { retryAfterOf } from './retry-after.ts'
+export { socketFailure } from './socket-failure.ts'

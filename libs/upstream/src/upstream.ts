@@ -1,0 +1,146 @@
+import { type SvcError, type Use, codeOf } from '@svc/core'
+import type { ModelEvent } from '@svc/core/contracts'
+import { checkBaseUrl } from './base-url.ts'
+import { connect, type RequestParts } from './connection.ts'
+import { EventStream } from './event-stream.ts'
+import { answerFailure, malformed, noEvents, type ReadFailure, redirected, tooLarge } from './failure.ts'
+import { createHide, secretsOf } from './hide.ts'
+import { askWhole } from './whole-answer.ts'
+import { socketFailure } from './socket-failure.ts'
+import { type FrameReader, StreamedAnswer } from './streamed-answer.ts'
+
+export interface UpstreamLimits {
+  /** Milliseconds to a connection. */
+  readonly connectMs?: number
+  /** Milliseconds for a whole call of `json`. */
+  readonly jsonMs?: number
+  /** Bytes of a body that is no stream. */
+  readonly bodyBytes?: number
+  /** Bytes of one frame. */
+  readonly frameBytes?: number
+  /** Connections at once; more calls wait. */
+  readonly connections?: number
+}
+
+export interface UpstreamOptions {
+  /** Name of the entry of `providers`: for words. */
+  readonly provider: string
+  /** http or https, without credentials, query and fragment. */
+  readonly baseUrl: string
+  /** Sent with each request, the one with the key included. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Never in any word: blanked out of what the upstream says. Headers that carry secrets are known by their name. */
+  readonly secrets: readonly string[]
+  readonly limits?: UpstreamLimits
+  /** What an error body says in this wire's own terms; what it leaves out follows from the status. */
+  readonly failureOf?: ReadFailure
+}
+
+/** The HTTP upstream of a provider. All it throws is MODEL_FAILED, or what the signal aborted with. */
+export interface Upstream {
+  /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `use.signal` aborts or the reader leaves. */
+  stream(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
+  /** One JSON for another. */
+  json(method: 'GET' | 'POST', path: string, body: unknown, use: Use): Promise<unknown>
+  /** The failure that an error inside a stream stands for: for a `FrameReader` to throw. */
+  failed(status: number, body: unknown): SvcError
+  /** Ends all that runs. */
+  close(): Promise<void>
+}
+
+const LIMITS: Required<UpstreamLimits> = {
+  connectMs: 10_000,
+  jsonMs: 15_000,
+  bodyBytes: 8 * 1024 * 1024,
+  frameBytes: 8 * 1024 * 1024,
+  connections: 1024,
+}
+const ERROR_BYTES = 64 * 1024
+
+/** An upstream at one base URL. Opens nothing before its first call. */
+export function createUpstream({ provider, baseUrl, headers, secrets, failureOf, ...options }: UpstreamOptions): Upstream {
+  const limits = { ...LIMITS, ...options.limits }
+  const base = checkBaseUrl(baseUrl, provider)
+  const connection = connect(base.origin, limits)
+  const hide = createHide(secretsOf(secrets, headers))
+  const fixed = Object.entries({ 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }).flat()
+  const request = (method: 'GET' | 'POST', path: string, body: unknown, use: Use, silenceMs: number): RequestParts => ({
+    method,
+    path: `${base.path}${path}`,
+    headers: [...fixed, ...(silenceMs === 0 ? EVENTS : JSON_HEADERS), ...(body === undefined ? [] : BODY), ...headersOf(use)],
+    body: body === undefined ? undefined : JSON.stringify(body),
+    silenceMs,
+  })
+  const failed = (status: number, body: unknown, retryAfterMs?: number) =>
+    answerFailure({ provider, status, body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, failureOf, hide)
+  const refused = (status: number, body: unknown, type: string, retryAfterMs: number | undefined) => {
+    if (status >= 300 && status < 400) return redirected(provider, status)
+    return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
+  }
+  return {
+    stream(path, body, reader, use) {
+      const events = new EventStream(use.signal)
+      const broken = (error: unknown) => socketFailure(provider, error)
+      const answer = new StreamedAnswer({
+        send: handler =>
+          connection.send(request('POST', path, body, use, 0), handler, error => events.end({ reason: broken(error) })),
+        events,
+        reader,
+        frameBytes: limits.frameBytes,
+        errorBytes: ERROR_BYTES,
+        wholeBytes: limits.bodyBytes,
+        refused,
+        unreadable: error => readingFailed(provider, error, hide),
+        broken,
+      })
+      return events.from(answer)
+    },
+    async json(method, path, body, use) {
+      const answer = await askWhole(
+        connection,
+        request(method, path, body, use, limits.jsonMs),
+        { provider, ...limits },
+        use.signal
+      )
+      if (answer.over) throw tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
+      const { status, type } = answer
+      if (status >= 300 || typeof answer.body !== 'object') throw refused(status, answer.body, type, answer.retryAfterMs)
+      return answer.body
+    },
+    failed: (status, body) => failed(status, body),
+    close: () => connection.close(),
+  }
+}
+
+/** Of names that differ in case only the last counts. */
+const lowerCased = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+
+const EVENTS = ['accept', 'text/event-stream']
+const JSON_HEADERS = ['accept', 'application/json']
+const BODY = ['content-type', 'application/json']
+const SAFE_ID = /^[\w.-]{1,128}$/
+const TRACE = /^[\da-f-]{55,128}$/
+
+/** Leads from the upstream's log to ours. */
+const headersOf = ({ requestId, trace }: Use): string[] => [
+  ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
+  ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace] : []),
+]
+
+const hasError = (body: unknown) => typeof body === 'object' && body !== null && 'error' in body
+const kindOfPage = (type: string) => {
+  if (/html/i.test(type)) return 'a web page'
+  if (/json/i.test(type)) return 'JSON'
+  return type === 'compressed' ? 'compressed data' : 'something'
+}
+
+/** What a frame reader threw: its own failure, or that the frame makes no sense. The words of an upstream lose their secrets. */
+function readingFailed(provider: string, error: unknown, hide: (text: string) => string): SvcError {
+  const code = codeOf(error)
+  if (code === 'EVENT_TOO_LARGE') return tooLarge(provider, 'a frame that is too large')
+  if (code !== 'MODEL_FAILED') return malformed(provider)
+  const failure = error as SvcError
+  failure.message = hide(failure.message)
+  return failure
+}

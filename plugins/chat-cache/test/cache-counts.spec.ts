@@ -1,0 +1,45 @@
+import type { Figures, Peers } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { createCacheCounts } from '../src/cache-counts.ts'
+
+type Counts = ReturnType<typeof createCacheCounts>
+
+/** Workers that tell each other their figures; those that ended as well. */
+function workers(...kept: number[]) {
+  const all: Counts[] = []
+  const ended = new Set<Counts>()
+  const figures = async () => all.map((one): Figures => ({ ...one.own({}), ...(ended.has(one) ? { ended: true } : {}) }))
+  const peers: Pick<Peers, 'figures'> = { figures }
+  all.push(...kept.map(size => createCacheCounts(() => size, peers)))
+  return { all, ended }
+}
+
+describe('the figures of the cache', () => {
+  it('are those of all workers', async () => {
+    const [one, two] = workers(5, 6).all
+    one?.asked(true)
+    two?.asked(true)
+    two?.asked(false)
+    expect(await one?.read(testUse())).to.deep.equal({ hits: 2, misses: 1, size: 11 })
+  })
+
+  it('keep what a worker that ended has counted, but not what it kept', async () => {
+    const { all, ended } = workers(5, 6)
+    const [one, two] = all
+    two?.asked(true)
+    if (two) ended.add(two)
+    expect(await one?.read(testUse())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+    one?.inherit(two?.own({}) ?? {})
+    all.pop()
+    expect(await one?.read(testUse())).to.deep.equal({ hits: 1, misses: 0, size: 5 })
+  })
+
+  it('leave what was inherited out of the metrics, which inherit by themselves', () => {
+    const [one, two] = workers(5, 6).all
+    two?.asked(true)
+    one?.inherit(two?.own({}) ?? {})
+    const [hits] = one?.families() ?? []
+    expect(hits?.values[0]?.value).to.equal(0)
+  })
+})

@@ -1,0 +1,41 @@
+import type { SlotView, Use } from '@svc/core'
+import type { ModelCall, ModelRef, Provider } from '@svc/core/contracts'
+import { draw, isToDraw } from './balance.ts'
+import type { Breakers } from './breakers.ts'
+import { chainOf, has, isSame, plainRef } from './chain.ts'
+import type { Turns } from './turns.ts'
+
+export interface CandidatesParts {
+  readonly breakers: Breakers
+  readonly turns: Turns
+  readonly providers: Pick<SlotView<Provider>, 'has'>
+  /** From 0 up to 1. */
+  readonly random: () => number
+}
+
+/** Who else may answer a turn. */
+export interface Candidates {
+  /** Another model that is to answer from the start, by the weights of the profile. */
+  drawn(call: ModelCall, use: Use): ModelRef | undefined
+  /** The next that may answer in place of this one: well, and not given up in this turn. */
+  next(call: ModelCall, use: Use): ModelRef | undefined
+}
+
+export function createCandidates({ breakers, turns, providers, random }: CandidatesParts): Candidates {
+  const isWell = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
+  return {
+    drawn(call, { requestId }) {
+      const own = turns.own(requestId)
+      // the one that was drawn comes by as a call of its own
+      if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
+      turns.keep(requestId, plainRef(call.selected))
+      const one = draw(call.selected, isWell, random())
+      return one && !isSame(one, call.selected) ? one : undefined
+    },
+    next({ selected, tried }, { requestId }) {
+      const own = turns.own(requestId)
+      const chain = own ? [...chainOf(selected), own] : chainOf(selected)
+      return chain.find(ref => !isSame(ref, selected) && !has(tried, ref) && isWell(ref))
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import { definePlugin } from '@svc/core'
+import { Chat, MetricSources, Providers } from '@svc/core/contracts'
+import { createBreakers } from './breakers.ts'
+import { createCandidates } from './candidates.ts'
+import { createOutcomes } from './outcomes.ts'
+import { createPolicy } from './policy.ts'
+import { createPolicyCounts } from './policy-counts.ts'
+import { POLICY_CONFIG } from './settings.ts'
+import { createTurns } from './turns.ts'
+
+/** After the taps that may answer themselves: only what really goes out needs leave. */
+const LAST = 10
+
+/** Retries, another model in place of one that fails, a share of the load for each, and a breaker that leaves alone what is broken. */
+export default definePlugin({
+  section: 'chat.policy',
+  config: POLICY_CONFIG,
+  requires: { providers: Providers },
+  setup(scope, { providers }) {
+    const { config } = scope
+    const random = Math.random
+    const breakers = createBreakers({
+      failures: config.breaker_failures,
+      openMs: config.breaker_open_ms,
+      now: () => performance.now(),
+    })
+    const turns = createTurns()
+    const outcomes = createOutcomes(breakers)
+    const counts = createPolicyCounts()
+    const candidates = createCandidates({ breakers, turns, providers, random })
+    const policy = createPolicy({ config, breakers, candidates, outcomes, counts, random })
+    scope.tap(Chat.hooks.modelCall, policy.called, { stage: LAST })
+    scope.tap(Chat.hooks.modelFailed, policy.failed)
+    scope.tap(Chat.hooks.modelDone, outcomes.done)
+    scope.tap(Chat.hooks.end, turns.ended)
+    scope.add(MetricSources, 'chat-policy', { read: async () => counts.read(breakers.states()) })
+  },
+})

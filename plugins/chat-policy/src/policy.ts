@@ -1,0 +1,61 @@
+import type { Use } from '@svc/core'
+import type { FailureAnswer, ModelAnswer, ModelCall, ModelFailed } from '@svc/core/contracts'
+import type { Breakers } from './breakers.ts'
+import type { Candidates } from './candidates.ts'
+import { plainRef, standsIn } from './chain.ts'
+import { mayDoBetter } from './failures.ts'
+import { callOf, type Outcomes } from './outcomes.ts'
+import type { PolicyCounts } from './policy-counts.ts'
+import { refusal } from './refusal.ts'
+import type { PolicyConfig } from './settings.ts'
+import { waitAfter } from './waits.ts'
+
+export interface PolicyParts {
+  readonly config: Readonly<PolicyConfig>
+  readonly breakers: Breakers
+  readonly candidates: Candidates
+  readonly outcomes: Pick<Outcomes, 'failed'>
+  readonly counts: Pick<PolicyCounts, 'retried' | 'left' | 'refused'>
+  /** From 0 up to 1. */
+  readonly random: () => number
+}
+
+/** Who is asked, and what follows when that fails. */
+export interface Policy {
+  /** For a tap of `Chat.hooks.modelCall`. */
+  readonly called: (call: ModelCall, use: Use) => ModelAnswer | undefined
+  /** For a tap of `Chat.hooks.modelFailed`. */
+  readonly failed: (call: ModelFailed, use: Use) => Promise<FailureAnswer | undefined>
+}
+
+export function createPolicy({ config, breakers, candidates, outcomes, counts, random }: PolicyParts): Policy {
+  /** Milliseconds to wait before the same model is asked again, if it is to be. */
+  const retryIn = ({ selected, failure, attempt }: ModelFailed, hasNext: boolean): number | undefined => {
+    if (!failure.retryable || attempt >= config.attempts) return undefined
+    const restMs = breakers.waitMs(selected)
+    // one that was silent for all of its time, or is left alone, is not waited for while another can be asked
+    if (hasNext && (failure.kind === 'timeout' || restMs > 0)) return undefined
+    return waitAfter(config, attempt, Math.max(failure.retryAfterMs ?? 0, restMs), random())
+  }
+  return {
+    called(call, use) {
+      const drawn = candidates.drawn(call, use)
+      if (drawn) return drawn
+      const at = plainRef(call.selected)
+      if (breakers.ask(at, callOf(call, use))) return undefined
+      counts.refused(at)
+      const next = candidates.next(call, use)
+      if (next) counts.left(at)
+      return next ?? refusal(at, breakers.waitMs(at))
+    },
+    async failed(call, use) {
+      await outcomes.failed(call, use)
+      const at = plainRef(call.selected)
+      const next = mayDoBetter(call.failure) || standsIn(call) ? candidates.next(call, use) : undefined
+      const waitMs = retryIn(call, next !== undefined)
+      if (waitMs !== undefined) counts.retried(at)
+      else if (next) counts.left(at)
+      return waitMs === undefined ? next : { waitMs }
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { createBreakers } from '../../src/breakers.ts'
+import { createCandidates } from '../../src/candidates.ts'
+import { createOutcomes } from '../../src/outcomes.ts'
+import { createPolicy } from '../../src/policy.ts'
+import { createPolicyCounts } from '../../src/policy-counts.ts'
+import { type PolicyConfig, POLICY_CONFIG } from '../../src/settings.ts'
+import { createTurns } from '../../src/turns.ts'
+
+export const A: ModelRef = { provider: 'a', model: 'm' }
+export const B: ModelRef = { provider: 'b', model: 'm' }
+export const C: ModelRef = { provider: 'c', model: 'm' }
+
+export const DOWN: ModelFailure = { kind: 'overloaded', retryable: true }
+const ANSWER: readonly ModelEvent[] = [{ type: 'finish', reason: 'stop' }]
+
+/** A policy with a clock and a die in the test's hand, and what chat would tell it. */
+export function policyBench(config: Partial<PolicyConfig> = {}) {
+  const settings = { ...DEFAULTS, ...config }
+  const hand = { now: 1_000, random: 0, gone: new Set<string>() }
+  const breakers = createBreakers({
+    failures: settings.breaker_failures,
+    openMs: settings.breaker_open_ms,
+    now: () => hand.now,
+  })
+  const turns = createTurns()
+  const outcomes = createOutcomes(breakers)
+  const counts = createPolicyCounts()
+  const random = () => hand.random
+  const providers = { has: (name: string) => !hand.gone.has(name) }
+  const candidates = createCandidates({ breakers, turns, providers, random })
+  const policy = createPolicy({ config: settings, breakers, candidates, outcomes, counts, random })
+  const use = (requestId: string) => testUse({ requestId })
+  return {
+    hand,
+    breakers,
+    turns,
+    /** A model is about to be asked. */
+    call: (parts: CallParts = {}) => policy.called(callOf(parts), use(parts.turn ?? 't')),
+    /** A call has failed: what follows, as chat would ask and then tell. */
+    async fail(failure: ModelFailure, parts: CallParts = {}) {
+      const call = callOf(parts)
+      const about = use(parts.turn ?? 't')
+      const answer = await policy.failed({ ...call, failure, message: 'it failed' }, about)
+      await outcomes.done(doneOf(call, { failure }), about)
+      return answer
+    },
+    /** A call has ended as chat tells it. */
+    end: (end: Partial<ModelDone>, parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), end), use(parts.turn ?? 't')),
+    answer: (parts: CallParts = {}) =>
+      outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 }), use(parts.turn ?? 't')),
+    state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
+    /** What the metrics tell, as `name{labels} value`. */
+    told: () =>
+      counts
+        .read(breakers.states())
+        .flatMap(({ name, values }) => values.map(({ labels, value }) => `${name}{${Object.values(labels).join(' ')}} ${value}`)),
+  }
+}
+
+const DEFAULTS = {} as PolicyConfig
+POLICY_CONFIG.check(DEFAULTS)
+
+export interface CallParts {
+  /** Who is asked; default A. */
+  readonly at?: ModelRef
+  readonly turn?: string
+  readonly fallback?: Selected['fallback']
+  readonly source?: Selected['source']['model']
+  readonly tried?: readonly ModelRef[]
+  readonly attempt?: number
+  readonly round?: number
+}
+
+function callOf({ at = A, fallback = [], source = 'profile', tried = [], attempt = 1, round = 1 }: CallParts): ModelCall {
+  const selected: Selected = {
+    ...at,
+    source: { provider: source, model: source },
+    profile: { name: 'p' },
+    mode: 'build',
+    fallback,
+  }
+  return { selected, request: { model: at.model, messages: [] }, round, attempt, tried }
+}
+
+const doneOf = (call: ModelCall, end: Partial<ModelDone>): ModelDone => ({
+  ...call,
+  usage: { input: 0, output: 0 },
+  durationMs: 1,
+  firstMs: 0,
+  ...end,
+})

@@ -1,0 +1,94 @@
+import { type Use, within } from '@svc/core'
+import type { ModelInfo, ModelRef, ModelRequest, Provider, ProviderFeatures } from '@svc/core/contracts'
+import { invalid, modelBroke, modelsLate, unfit } from './errors.ts'
+import { flattened } from './messages.ts'
+import type { ChatRoom } from './parts.ts'
+import type { Turn } from './turn.ts'
+
+/** A model that can be asked, and what its request depends on. */
+export interface Candidate extends ModelRef {
+  readonly source: Provider
+  readonly info: ModelInfo | undefined
+  readonly features: ProviderFeatures
+}
+
+/** Milliseconds a provider may take to tell its models. */
+const LIST_MS = 5_000
+
+/** Whoever the turn is to ask now. Where an alias named it, the turn has its real name from here on. Throws MODEL_FAILED. */
+export async function candidateOf(room: ChatRoom, turn: Turn, use: Use): Promise<Candidate> {
+  const { who, known, selected } = turn
+  const source = room.providers.get(who.provider)
+  // it was there when it was selected: plugins come and go
+  if (!source) throw unfit(who.provider, `provider "${who.provider}" is not there`)
+  if (known && known.source === source && sameModel(known, who)) return known
+  if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
+  const found = await listed(room, turn, source, use)
+  turn.who = { provider: found.provider, model: found.model }
+  return (turn.known = found)
+}
+
+export const sameModel = (one: ModelRef, other: ModelRef) => one.model === other.model && one.provider === other.provider
+
+function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
+  const features = info?.features ? { ...source.features, ...info.features } : source.features
+  return { source, provider, model, info, features }
+}
+
+async function listed({ aliases, config }: ChatRoom, { who, until }: Turn, source: Provider, use: Use): Promise<Candidate> {
+  const ms = Math.min(LIST_MS, config.first_token_timeout_ms, Math.max(0, until - performance.now()))
+  const late = () => modelsLate(who.provider, Math.round(ms))
+  const list = await within(ms, signal => source.models({ ...use, signal }), { signal: use.signal, late })
+  const infoOf = (id: string) => list.models.find(one => one.id === id)
+  const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
+  const real = alias?.provider === who.provider ? alias : who
+  const info = infoOf(real.model)
+  if (!info && !list.open) throw unfit(who.provider, `provider "${who.provider}" has no model "${who.model.slice(0, 100)}"`)
+  return candidate(source, real, info)
+}
+
+/**
+ * The request as this model takes it. What a caller asked of the model that was selected and it cannot do is the caller's fault: INVALID_VALUE; what a profile
+ * or mode asked is left out, and so is what another model cannot do that answers in its stead. Throws MODEL_FAILED where that would leave out tools by name.
+ */
+export function adapted(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
+  if (takesAll(request, at)) return request
+  const isSelected = sameModel(at, turn.selected)
+  const { temperature, maxTokens, tools, messages, ...same } = request
+  const keepsTools = tools !== undefined && takesTools(at, turn, isSelected)
+  return {
+    ...same,
+    model: at.model,
+    messages: at.features.tool_calling ? messages : flattened(messages),
+    ...(keepsTools ? { tools } : {}),
+    ...(temperature !== undefined && takesTemperature(at, turn, isSelected) ? { temperature } : {}),
+    ...(maxTokens === undefined ? {} : { maxTokens: outputOf(maxTokens, at, turn, isSelected) }),
+  }
+}
+
+const takesAll = ({ model, temperature, maxTokens }: ModelRequest, at: Candidate) =>
+  at.features.tool_calling &&
+  model === at.model &&
+  (temperature === undefined || at.info?.temperature !== false) &&
+  (maxTokens === undefined || at.info?.output === undefined || maxTokens <= at.info.output)
+
+function takesTools({ features, provider, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+  if (features.tool_calling || !asked.tools) return features.tool_calling
+  if (!isSelected) throw unfit(provider, `the model ${model} calls no tools`)
+  throw invalid('tools', `cannot be used by the model ${model}: it calls no tools`, { value: asked.tools.slice(0, 20) })
+}
+
+function takesTemperature({ info, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+  if (info?.temperature !== false) return true
+  if (asked.temperature === undefined || !isSelected) return false
+  throw invalid('temperature', `is not taken by the model ${model}`, { value: asked.temperature })
+}
+
+function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn, isSelected: boolean): number {
+  if (info?.output === undefined || maxTokens <= info.output) return maxTokens
+  if (asked.maxTokens === undefined || !isSelected) return info.output
+  throw invalid('max_tokens', `must be at most ${info.output} for the model ${model}`, { value: maxTokens, limit: info.output })
+}
+
+/** A tap that sends a turn from model to model does not come to an end. */
+export const restless = (provider: string) => modelBroke(provider, 'was only ever passed over for another')

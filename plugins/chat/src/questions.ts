@@ -1,0 +1,87 @@
+import { type Use, within } from '@svc/core'
+import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import { questionUnknown } from './errors.ts'
+
+/** What a person said. */
+export interface Said {
+  readonly allow: boolean
+  readonly reason?: string
+}
+
+/** Questions to the person who reads a turn along. The one who answers may have reached another worker. */
+export interface Questions {
+  /** Waits for the answer; `undefined` when none came in time. Throws what `use.signal` aborted with. */
+  ask(callId: string, waitMs: number, use: Use): Promise<Said | undefined>
+  /** Gives the answer to whoever waits for it. Throws QUESTION_UNKNOWN where nobody does, or not for this principal. */
+  answer(answer: ToolAnswer, use: Use): Promise<void>
+  /** For a tap of `Peers.hooks.told`. */
+  readonly told: (news: PeerMessage, use: Use) => Promise<void>
+}
+
+const ANSWER = 'chat.answer'
+const TAKEN = 'chat.answer.taken'
+const REASON = 1_000
+
+/** An answer on its way to another worker. */
+interface Posted {
+  readonly posted: string
+  readonly key: string
+  readonly said: Said
+}
+
+// what is told under these topics is what this file tells, in this process or in one of its like
+const postedIn = (message: Json) => message as unknown as Posted
+
+/** The principal is a part of it: who did not begin the turn asks for what is not there. */
+const keyOf = (requestId: string, callId: string, { principal }: Use) => JSON.stringify([principal.id, requestId, callId])
+
+/** A telling has no answer, so the worker that takes it tells that before it has taken the telling. */
+export function createQuestions(peers: Peers | undefined): Questions {
+  const open = new Map<string, (said: Said) => void>()
+  const posts = new Set<string>()
+  const take = (key: string, said: Said) => {
+    const settle = open.get(key)
+    open.delete(key)
+    settle?.(said)
+    return settle !== undefined
+  }
+  const post = async (among: Peers, posted: string, key: string, said: Said, use: Use) => {
+    posts.add(posted)
+    try {
+      await among.tell(ANSWER, { posted, key, said: { ...said } }, use)
+      return !posts.has(posted)
+    } finally {
+      posts.delete(posted)
+    }
+  }
+  return {
+    async ask(callId, waitMs, use) {
+      const key = keyOf(use.requestId, callId, use)
+      if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
+      const { promise, resolve } = Promise.withResolvers<Said>()
+      open.set(key, resolve)
+      try {
+        return await within(waitMs, () => promise, { signal: use.signal, late: () => NOBODY })
+      } catch (error) {
+        if (error === NOBODY) return undefined
+        throw error
+      } finally {
+        if (open.get(key) === resolve) open.delete(key)
+      }
+    },
+    async answer({ requestId, callId, allow, reason }, use) {
+      const key = keyOf(requestId, callId, use)
+      const said = { allow, ...(reason === undefined ? {} : { reason: reason.slice(0, REASON) }) }
+      if (take(key, said)) return
+      if (!peers || !(await post(peers, crypto.randomUUID(), key, said, use))) throw questionUnknown({ requestId, callId })
+    },
+    async told({ topic, message }, use) {
+      if (topic === TAKEN) posts.delete(postedIn(message).posted)
+      if (topic !== ANSWER) return
+      const { posted, key, said } = postedIn(message)
+      if (take(key, said)) await peers?.tell(TAKEN, { posted }, use)
+    },
+  }
+}
+
+const NOBODY = new Error('nobody answered')

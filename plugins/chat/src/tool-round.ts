@@ -1,0 +1,115 @@
+import type { Use } from '@svc/core'
+import type { ToolCallPart, TurnEvent } from '@svc/core/contracts'
+import { turnTimeout } from './errors.ts'
+import type { ChatRoom } from './parts.ts'
+import type { Turn } from './turn.ts'
+import { textOf } from './tool-result.ts'
+import { type ToolOutcome, type ToolUseParts, useTool } from './use-tool.ts'
+
+/** The last round, and one whose budget is spent, has to do without tools. */
+export const mayUseTools = (room: ChatRoom, turn: Turn, number: number): boolean =>
+  number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
+
+const budgetOf = (room: ChatRoom, turn: Turn) => room.modes.get(turn.selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY
+
+/** Runs the calls of a round at once; their results come in the order of the calls. */
+export async function* runTools(
+  room: ChatRoom,
+  turn: Turn,
+  calls: readonly ToolCallPart[],
+  isShown: boolean,
+  use: Use
+): AsyncGenerator<TurnEvent, void> {
+  if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
+  const outcomes =
+    isShown && turn.asked.interactive === true
+      ? yield* runAsking(room, turn, calls, use)
+      : await runAll(room, turn, calls, undefined, use)
+  if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, room.config.timeout_ms)
+  turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
+  turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
+  if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
+}
+
+type Ask = (
+  call: ToolCallPart,
+  ...about: Parameters<NonNullable<ToolUseParts['ask']>>
+) => ReturnType<NonNullable<ToolUseParts['ask']>>
+
+function runAll(
+  room: ChatRoom,
+  turn: Turn,
+  calls: readonly ToolCallPart[],
+  ask: Ask | undefined,
+  use: Use
+): Promise<ToolOutcome[]> {
+  const { config, hooks, log } = room
+  const shared = {
+    conversationId: turn.open.conversationId,
+    mode: turn.selected.mode,
+    limits: { timeoutMs: config.tool_timeout_ms, until: turn.until, resultLimit: config.tool_result_limit },
+    verdict: hooks.toolCall,
+    log,
+  }
+  const left = budgetOf(room, turn) - turn.toolsUsed.length
+  return Promise.all(
+    calls.map((part, at) =>
+      useTool(
+        {
+          ...shared,
+          tool: turn.list.tools.get(part.tool),
+          part,
+          granted: at < left,
+          ask: ask && ((args, question) => ask(part, args, question)),
+        },
+        use
+      )
+    )
+  )
+}
+
+/** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */
+async function* runAsking(
+  room: ChatRoom,
+  turn: Turn,
+  calls: readonly ToolCallPart[],
+  use: Use
+): AsyncGenerator<TurnEvent, ToolOutcome[]> {
+  const stop = new AbortController()
+  const within = { ...use, signal: AbortSignal.any([use.signal, stop.signal]) }
+  const asked: TurnEvent[] = []
+  let heard = Promise.withResolvers<void>()
+  const ask: Ask = (call, args, question) => {
+    const waitMs = Math.max(0, Math.min(room.config.ask_timeout_ms, turn.until - performance.now()))
+    const answer = room.questions.ask(call.id, waitMs, within)
+    asked.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
+    heard.resolve()
+    return answer
+  }
+  let isOver = false
+  const outcomes = runAll(room, turn, calls, ask, within).finally(() => (isOver = true))
+  // it may fail while an event is being read: whoever awaits it learns of that
+  outcomes.catch(() => undefined)
+  try {
+    while (!isOver) {
+      await Promise.race([heard.promise, outcomes])
+      heard = Promise.withResolvers()
+      for (const event of asked.splice(0)) yield event
+    }
+    return await outcomes
+  } finally {
+    stop.abort(new Error('the turn has ended'))
+  }
+}
+
+function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
+  return {
+    type: 'tool_result',
+    tool: use.tool,
+    callId: use.callId,
+    success: use.success,
+    result: result.structured ?? textOf(part.content),
+    error: use.error ?? null,
+    durationMs: use.durationMs,
+  }
+}

@@ -1,0 +1,160 @@
+import { definePlugin, type PluginRef, type Scope, type Use } from '@svc/core'
+import { Chat, type TurnEvent, Tools, Providers } from '@svc/core/contracts'
+import { item, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { calls, chatHouse, type ChatHouse, codeThrown, says, scripted, tool } from './house.ts'
+
+const tapping = (setup: (scope: Scope) => void): PluginRef => ({
+  name: 'tapping',
+  use: definePlugin({ setup: scope => setup(scope as Scope) }),
+})
+
+const asking = (more: object = {}) => [
+  item(Providers, 'a', scripted([request => (request.messages.at(-1)?.role === 'tool' ? says('so') : calls(['t', { n: 1 }]))])),
+  item(Tools, 't', tool({ asks: true, ...more })),
+]
+
+/** Streams an interactive turn; `heard` is told each question. */
+async function converse(house: ChatHouse, heard: (ask: Extract<TurnEvent, { type: 'ask' }>) => unknown, use = testUse()) {
+  const events: TurnEvent[] = []
+  for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, use)) {
+    events.push(event)
+    if (event.type === 'ask') await heard(event)
+  }
+  return events
+}
+const resultIn = (events: TurnEvent[]) => events.find(one => one.type === 'tool_result')
+
+describe('a tool that asks', () => {
+  it('runs once the person who reads along allows it', async () => {
+    await using house = await chatHouse({ give: asking() })
+    const events = await converse(house, ({ callId }) => house.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))
+    expect(events.map(one => one.type)).to.deep.equal(['start', 'tool_call', 'ask', 'tool_result', 'token', 'end'])
+    expect(events[2]).to.deep.equal({
+      type: 'ask',
+      tool: 't',
+      callId: 'c1',
+      arguments: { n: 1 },
+      question: 'May the tool "t" run?',
+    })
+    expect(resultIn(events)).to.include({ success: true })
+  })
+
+  it('does not when that person says no: the model is told why', async () => {
+    await using house = await chatHouse({ give: asking() })
+    const said = async (reason?: string) =>
+      resultIn(
+        await converse(house, ({ callId }) =>
+          house.chat.answer({ requestId: 'test', callId, allow: false, ...(reason ? { reason } : {}) }, testUse())
+        )
+      )
+    expect(await said('too risky')).to.include({ success: false, error: 'Not allowed: too risky' })
+    expect(await said()).to.include({ success: false, error: 'Not allowed: the person who was asked said no.' })
+  })
+
+  it('is denied after chat.ask_timeout_ms, and the wait is no part of its own time', async () => {
+    await using house = await chatHouse({ give: asking(), config: { chat: { ask_timeout_ms: 20 } } })
+    expect(resultIn(await converse(house, () => undefined))).to.include({
+      success: false,
+      error: 'Not allowed: a person was asked and did not answer in time.',
+    })
+    const patient = asking({ timeoutMs: 40 })
+    await using other = await chatHouse({ give: patient })
+    const answer = (callId: string) => other.chat.answer({ requestId: 'test', callId, allow: true }, testUse())
+    const events = await converse(other, ({ callId }) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      setTimeout(resolve, 60)
+      return promise.then(() => answer(callId))
+    })
+    expect(resultIn(events)).to.include({ success: true })
+  })
+
+  it('is denied in words where nobody can be asked, and does not wait', async () => {
+    await using house = await chatHouse({ give: asking() })
+    const turn = { message: 'hi', provider: 'a' }
+    const [plain] = (await house.chat.reply({ ...turn, interactive: true }, testUse())).toolsUsed
+    expect(plain?.error).to.match(/^Not allowed: a person has to be asked .* nobody can be\.$/)
+    expect(resultIn(await house.stream(turn))).to.include({ success: false })
+  })
+
+  it('is free when the caller leaves, and the question is gone', async () => {
+    await using house = await chatHouse({ give: asking() })
+    const ending = new AbortController()
+    const events = await converse(house, () => ending.abort(), testUse({ signal: ending.signal }))
+    expect(events.at(-1)).to.include({ type: 'end', status: 'cancelled' })
+    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testUse()))
+    expect(code).to.equal('QUESTION_UNKNOWN')
+  })
+
+  it('is free when the reader just stops reading, and so are the others of its round', async () => {
+    const stopped = Promise.withResolvers<void>()
+    const waits = tool({
+      call: (_args, { signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => (stopped.resolve(), reject(new Error('stopped'))))
+        }),
+    })
+    const a = scripted([calls(['t'], ['waits'])])
+    const give = [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true })), item(Tools, 'waits', waits)]
+    await using house = await chatHouse({ give })
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'a', interactive: true }, testUse()))
+      if (event.type === 'ask') break
+    await stopped.promise
+    const { code } = await codeThrown(house.chat.answer({ requestId: 'test', callId: 'c1', allow: true }, testUse()))
+    expect(code).to.equal('QUESTION_UNKNOWN')
+  })
+
+  it('is answered by the principal of the turn alone: another one is told as if nobody had asked', async () => {
+    await using house = await chatHouse({ give: asking() })
+    const stranger: Use = { ...testUse(), principal: { id: 'stranger', scopes: ['*'] } }
+    const told: unknown[] = []
+    const events = await converse(house, async ({ callId }) => {
+      for (const [id, use] of [
+        [callId, stranger],
+        ['nothing', testUse()],
+      ] as const) {
+        const { code, message, details } = await codeThrown(
+          house.chat.answer({ requestId: 'test', callId: id, allow: true }, use)
+        )
+        told.push([code, message, Object.keys(details)])
+      }
+      await house.chat.answer({ requestId: 'test', callId, allow: true }, testUse())
+      told.push((await codeThrown(house.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))).code)
+    })
+    expect(resultIn(events)).to.include({ success: true })
+    expect(told[0]).to.deep.equal(told[1])
+    expect(told[2]).to.equal('QUESTION_UNKNOWN')
+  })
+
+  it('does not bother anybody with arguments that break the schema', async () => {
+    await using house = await chatHouse({ give: asking({ parameters: { type: 'object', required: ['path'] } }) })
+    const events = await converse(house, () => expect.fail('asked'))
+    expect(resultIn(events)).to.include({ success: false })
+  })
+
+  it('is not asked about where a plugin allows the call, and one that does not ask is where a plugin wants it', async () => {
+    const allow = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'allow' as const })))
+    await using one = await chatHouse({ give: [allow, ...asking()] })
+    expect(resultIn(await converse(one, () => expect.fail('asked')))).to.include({ success: true })
+    const ask = tapping(scope => scope.tap(Chat.hooks.toolCall, () => ({ verdict: 'ask' as const, question: 'Really?' })))
+    await using other = await chatHouse({ give: [ask, ...asking({ asks: false })] })
+    const events = await converse(other, ({ callId }) => other.chat.answer({ requestId: 'test', callId, allow: true }, testUse()))
+    expect(events.find(event => event.type === 'ask')).to.include({ question: 'Really?' })
+  })
+
+  it('asks beside another of its round', async () => {
+    const a = scripted([calls(['t'], ['t'], ['t']), says('so')])
+    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ asks: true }))] })
+    const seen: string[] = []
+    const events = await converse(house, async ({ callId }) => {
+      if (seen.push(callId) < 3) return
+      for (const id of seen.toReversed())
+        await house.chat.answer({ requestId: 'test', callId: id, allow: id !== 'c2' }, testUse())
+    })
+    expect(events.flatMap(one => (one.type === 'tool_result' ? [[one.callId, one.success]] : []))).to.deep.equal([
+      ['c1', true],
+      ['c2', false],
+      ['c3', true],
+    ])
+  })
+})

@@ -1,0 +1,19 @@
+import { definePlugin, Host } from '@svc/core'
+import { Chat, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
+import { createCosts } from './costs.ts'
+import { MODELS_CONFIG } from './settings.ts'
+import { warnOfNames } from './warnings.ts'
+
+/** Names for models, and what they cost. */
+export default definePlugin({
+  section: 'models',
+  config: MODELS_CONFIG,
+  requires: { providers: Providers },
+  setup(scope, { providers }) {
+    const costs = createCosts(scope.config)
+    for (const [name, alias] of Object.entries(scope.config.aliases)) scope.add(ModelAliases, name, alias)
+    scope.tap(Chat.hooks.modelDone, costs.count)
+    scope.tap(Host.hooks.ready, () => warnOfNames(scope.config, providers, scope.log))
+    scope.add(MetricSources, 'models', { read: async () => costs.read() })
+  },
+})

@@ -1,0 +1,46 @@
+import type { ModelRequest, Provider } from '@svc/core/contracts'
+import { type ConfiguredModel, cutShort, EventStream, estimateTokens, modelList } from '@svc/upstream'
+import { Answer } from './answer.ts'
+import { toCallOptions } from './call.ts'
+import { createEvents } from './events.ts'
+import type { GuardedFetch } from './fetch.ts'
+import type { LanguageModel, Metadata, Warning } from './sdk.ts'
+
+/** What a provider is made of. */
+export interface AiSdkParts {
+  /** Name of the entry. */
+  readonly name: string
+  /** Those of the configuration; without them any id is passed on. */
+  readonly models: readonly ConfiguredModel[] | undefined
+  readonly providerOptions: Metadata | undefined
+  readonly upstream: GuardedFetch
+  /** The plugin's. */
+  readonly signal: AbortSignal
+  readonly makeModel: (id: string) => LanguageModel
+  readonly failureOf: (error: unknown) => Error
+  readonly warn: (warnings: readonly Warning[]) => void
+}
+
+/** The models of an AI SDK package as a provider of ours. */
+export function createAiSdkProvider(parts: AiSdkParts): Provider {
+  const { name, models, providerOptions, upstream, signal, makeModel, failureOf, warn } = parts
+  return {
+    features: { tool_calling: true, streaming: true, vision: true },
+    models: modelList({ configured: models, load: async () => [], open: true, signal }),
+    async countTokens(request, use) {
+      use.signal.throwIfAborted()
+      return estimateTokens(request)
+    },
+    chat(request: ModelRequest, use) {
+      const events = new EventStream(use.signal)
+      const taken = createEvents({ emit: events.push, warn, failureOf, cut: () => cutShort(name) })
+      const ask = async (ending: AbortSignal) => {
+        const model = makeModel(request.model)
+        const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
+        return model.doStream(toCallOptions(request, call, use))
+      }
+      return events.from(new Answer({ events, taken, ask, failureOf }))
+    },
+    probe: use => upstream.probe(use.signal),
+  }
+}

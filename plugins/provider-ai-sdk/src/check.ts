@@ -1,0 +1,23 @@
+import { SECRET, type SvcError } from '@svc/core'
+import type { AiSdkConfig } from './config.ts'
+import { packageMissing, secretOption } from './errors.ts'
+import { findPackage, type Packages } from './package.ts'
+
+/** What the schema cannot tell: secrets where none may stand, and a package that is not there. */
+export function checkConfig({ package: name, options, provider_options }: AiSdkConfig, places: Packages['places']): SvcError[] {
+  const secret = secretIn(options, 'options') ?? secretIn(provider_options, 'provider_options')
+  return [...(secret === undefined ? [] : [secretOption(secret)]), ...(findPackage(name, places) ? [] : [packageMissing(name)])]
+}
+
+/** The path of what has a secret's name and a value. */
+function secretIn(value: unknown, path: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, inner] of Object.entries(value)) {
+    const found = isSecretValue(name, inner) ? `${path}.${name}` : secretIn(inner, `${path}.${name}`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const isSecretValue = (name: string, value: unknown) =>
+  typeof value === 'string' && (SECRET.test(name) || /[a-z](Key|Token|Secret|Password)$/.test(name))

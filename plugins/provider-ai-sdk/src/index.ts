@@ -1,0 +1,21 @@
+import { definePlugin, importFrom, schema } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+import { type AiSdkConfig, CONFIG } from './config.ts'
+import { packagePlaces } from './places.ts'
+
+export default definePlugin({
+  instances: 'providers',
+  type: 'ai-sdk',
+  config: schema<AiSdkConfig>(CONFIG),
+  // The work is imported by those who have such an entry: the others pay for nothing.
+  async check(config) {
+    const { checkConfig } = await import('./check.ts')
+    return checkConfig(config, packagePlaces())
+  },
+  async setup({ instance: name = 'ai-sdk', config, log, signal, ...scope }) {
+    const { openProvider } = await import('./open.ts')
+    const opened = await openProvider({ name, config, log, signal, packages: { places: packagePlaces(), importFrom } })
+    scope.defer(opened.close)
+    scope.add(Providers, name, opened.provider)
+  },
+})

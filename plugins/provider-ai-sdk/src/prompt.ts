@@ -1,0 +1,91 @@
+import type { ImagePart, Json, MessagePart, ModelMessage, ReasoningPart, ToolCallPart, ToolResultPart } from '@svc/core/contracts'
+import { isMetadata, readTextData } from './provider-data.ts'
+import type {
+  FileData,
+  Metadata,
+  PromptFile,
+  PromptMessage,
+  PromptReasoning,
+  PromptText,
+  PromptToolCall,
+  PromptToolResult,
+  Version,
+} from './sdk.ts'
+import { toOutput } from './tool-output.ts'
+
+/** Messages as a prompt of the SDK; what `provider` (the name of the entry) did not make itself loses its reasoning and its opaque data. */
+export function toPrompt(messages: readonly ModelMessage[], version: Version, provider: string): PromptMessage[] {
+  return messages.map(message => MAKERS[message.role](message, version, provider)).filter(message => message.content.length > 0)
+}
+
+type Maker = (message: ModelMessage, version: Version, provider: string) => PromptMessage
+
+const MAKERS: { readonly [R in ModelMessage['role']]: Maker } = {
+  system: ({ parts }) => ({
+    role: 'system',
+    content: textsOf(parts)
+      .map(part => part.text)
+      .join('\n\n'),
+  }),
+  user: ({ parts }, version) => ({ role: 'user', content: parts.flatMap(part => userPart(part, version)) }),
+  assistant: (message, _version, provider) => ({
+    role: 'assistant',
+    content: assistantParts(message, message.provider === undefined || message.provider === provider),
+  }),
+  tool: ({ parts }, version) => ({
+    role: 'tool',
+    content: parts.filter(part => part.type === 'tool_result').map(part => toResult(part, version)),
+  }),
+}
+
+const textsOf = (parts: readonly MessagePart[]) => parts.filter(part => part.type === 'text')
+
+function userPart(part: MessagePart, version: Version): (PromptText | PromptFile)[] {
+  if (part.type === 'text') return [{ type: 'text', text: part.text }]
+  return part.type === 'image' ? [toFile(part, version)] : []
+}
+
+const toFile = ({ data, mimeType }: ImagePart, version: Version): PromptFile => ({
+  type: 'file',
+  mediaType: mimeType,
+  data: toData(data, version),
+})
+
+const toData = (data: string, version: Version): FileData => (version === 'v4' ? { type: 'data', data } : data)
+
+const toResult = (part: ToolResultPart, version: Version): PromptToolResult => ({
+  type: 'tool-result',
+  toolCallId: part.id,
+  toolName: part.tool,
+  output: toOutput(part, version),
+})
+
+type AssistantPart = PromptText | PromptReasoning | PromptToolCall
+
+function assistantParts({ parts, providerData }: ModelMessage, isOwn: boolean): AssistantPart[] {
+  const made: AssistantPart[] = []
+  const data = isOwn ? readTextData(providerData, textsOf(parts).length) : []
+  let texts = 0
+  for (const part of parts) {
+    if (part.type === 'text') made.push({ type: 'text', text: part.text, ...told(data[texts++]) })
+    else if (part.type === 'tool_call') made.push(toCall(part, isOwn))
+    else if (part.type === 'reasoning' && isOwn) addReasoning(part, made)
+  }
+  return made
+}
+
+/** Reasoning comes in pieces, the last of which has the data: a block to the SDK. */
+function addReasoning({ text, providerData }: ReasoningPart, made: AssistantPart[]): void {
+  const last = made.at(-1)
+  const isOpen = last?.type === 'reasoning' && last.providerOptions === undefined
+  if (isOpen) made.pop()
+  made.push({ type: 'reasoning', text: isOpen ? last.text + text : text, ...told(providerData) })
+}
+
+function toCall({ id, tool, arguments: args, invalid, providerData }: ToolCallPart, isOwn: boolean): PromptToolCall {
+  // What was no JSON object is an error of the model that it was told of: here the call only has to be there.
+  const input = invalid === undefined ? args : {}
+  return { type: 'tool-call', toolCallId: id, toolName: tool, input, ...(isOwn ? told(providerData) : {}) }
+}
+
+const told = (data: Json | undefined): { providerOptions?: Metadata } => (isMetadata(data) ? { providerOptions: data } : {})

@@ -1,0 +1,122 @@
+// What this plugin knows of the AI SDK's provider interface: as much as the versions 2, 3 and 4 share or differ in, written out, so that nothing of the
+// SDK is needed at run time. `test/sdk.test-d.ts` holds it against the SDK's own types.
+import type { JsonSchema } from '@svc/core'
+import type { Json } from '@svc/core/contracts'
+
+/** The versions of the interface that this plugin speaks. */
+export const VERSIONS = ['v4', 'v3', 'v2'] as const
+export type Version = (typeof VERSIONS)[number]
+
+/** By provider, what it wants back or told about a part, untouched. */
+export type Metadata = { readonly [provider: string]: { readonly [key: string]: Json | undefined } }
+
+/** A model, of whichever version. */
+export interface LanguageModel {
+  readonly specificationVersion: Version
+  doStream(options: CallOptions): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>
+}
+
+export interface CallOptions {
+  readonly prompt: readonly PromptMessage[]
+  readonly maxOutputTokens?: number
+  readonly temperature?: number
+  readonly tools?: readonly FunctionTool[]
+  readonly toolChoice?: ToolChoice
+  readonly responseFormat?: { readonly type: 'json'; readonly schema: JsonSchema; readonly name: string }
+  readonly providerOptions?: Metadata
+  readonly headers: Readonly<Record<string, string>>
+  readonly abortSignal: AbortSignal
+}
+export interface FunctionTool {
+  readonly type: 'function'
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: JsonSchema
+}
+export type ToolChoice = { readonly type: 'auto' | 'none' | 'required' } | { readonly type: 'tool'; readonly toolName: string }
+
+interface Told {
+  readonly providerOptions?: Metadata
+}
+export type PromptText = { readonly type: 'text'; readonly text: string } & Told
+/** Base64: bare in 2 and 3, said to be data in 4. */
+export type FileData = string | { readonly type: 'data'; readonly data: string }
+export type PromptFile = { readonly type: 'file'; readonly mediaType: string; readonly data: FileData } & Told
+export type PromptReasoning = { readonly type: 'reasoning'; readonly text: string } & Told
+export type PromptToolCall = {
+  readonly type: 'tool-call'
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly input: unknown
+} & Told
+export type PromptToolResult = {
+  readonly type: 'tool-result'
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly output: ToolOutput
+}
+export type ToolOutput =
+  | { readonly type: 'text' | 'error-text'; readonly value: string }
+  | { readonly type: 'content'; readonly value: readonly OutputPart[] }
+export type OutputPart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'media' | 'image-data'; readonly mediaType: string; readonly data: string }
+  | { readonly type: 'file'; readonly mediaType: string; readonly data: FileData }
+
+export type PromptMessage =
+  | { readonly role: 'system'; readonly content: string }
+  | { readonly role: 'user'; readonly content: readonly (PromptText | PromptFile)[] }
+  | { readonly role: 'assistant'; readonly content: readonly (PromptText | PromptReasoning | PromptToolCall)[] }
+  | { readonly role: 'tool'; readonly content: readonly PromptToolResult[] }
+
+interface Tells {
+  readonly providerMetadata?: Metadata | undefined
+}
+type Border<T extends string> = { readonly type: T; readonly id: string } & Tells
+type Delta<T extends string> = Border<T> & { readonly delta: string }
+interface Foreign {
+  /** The provider runs this tool itself. */
+  readonly providerExecuted?: boolean | undefined
+}
+/** What a model streams, as far as it is heeded; other types (sources, files, raw chunks) are passed over. */
+export type StreamPart =
+  | { readonly type: 'stream-start'; readonly warnings: readonly Warning[] }
+  | Border<'text-start'>
+  | Delta<'text-delta'>
+  | Border<'text-end'>
+  | Border<'reasoning-start'>
+  | Delta<'reasoning-delta'>
+  | Border<'reasoning-end'>
+  | (Border<'tool-input-start'> & Foreign & { readonly toolName: string })
+  | Delta<'tool-input-delta'>
+  | Border<'tool-input-end'>
+  | ({ readonly type: 'tool-call'; readonly toolCallId: string; readonly toolName: string; readonly input: string } & Foreign &
+      Tells)
+  | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & Tells)
+  | { readonly type: 'error'; readonly error: unknown }
+
+/** What the model could not do as asked. */
+export interface Warning {
+  readonly type: string
+  readonly feature?: unknown
+  readonly setting?: unknown
+  readonly details?: unknown
+  readonly message?: unknown
+}
+
+/** A word in 2, word and the provider's own in 3 and 4. */
+export type SdkFinish = string | { readonly unified: string; readonly raw: string | undefined }
+
+type Count = number | undefined
+/** Flat in 2, by kind in 3 and 4. */
+export type SdkUsage =
+  | {
+      readonly inputTokens: Count
+      readonly outputTokens: Count
+      readonly reasoningTokens?: Count
+      readonly cachedInputTokens?: Count
+    }
+  | {
+      readonly inputTokens: { readonly total: Count; readonly cacheRead: Count }
+      readonly outputTokens: { readonly total: Count; readonly reasoning: Count }
+    }

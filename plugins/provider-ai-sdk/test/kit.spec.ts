@@ -1,0 +1,62 @@
+import type { ModelFailureKind } from '@svc/core/contracts'
+import { type ProviderRequests, providerKit } from '@svc/core/testing'
+import { DIALECTS } from './support/dialects.ts'
+import { behaving, CANARY, type Dialect, openRig, says, UNICODE, WEATHER } from './support/rig.ts'
+
+const CALLS = [
+  { tool: 'weather', arguments: { city: 'Ulm' } },
+  { tool: 'weather', arguments: { city: 'Bern' } },
+]
+const tools = says('tools', { tools: [WEATHER] })
+
+const requestsOf = ({ wire }: Dialect): ProviderRequests => ({
+  plain: says('plain'),
+  endless: says('endless'),
+  silent: says('silent'),
+  tools: {
+    request: tools,
+    calls: CALLS,
+    results: calls => ({
+      ...tools,
+      messages: [
+        ...tools.messages,
+        { role: 'assistant', parts: calls, provider: 'mine' },
+        {
+          role: 'tool',
+          parts: calls.map(({ id, tool }) => ({
+            type: 'tool_result',
+            id,
+            tool,
+            content: [{ type: 'text', text: 'sunny' }],
+            isError: false,
+          })),
+        },
+      ],
+    }),
+  },
+  badArguments: says('bad-arguments', { tools: [WEATHER] }),
+  length: says('length', { maxTokens: 20 }),
+  unicode: { request: says('unicode'), text: UNICODE },
+  failures: Object.fromEntries(
+    [...(Object.keys(wire.refusals('')) as ModelFailureKind[]), 'network' as const].map(kind => [kind, says(`fail-${kind}`)])
+  ),
+  midway: { request: says('cut'), kind: 'network' },
+  cut: says('cut'),
+  endsEarly: says('early'),
+  malformed: says('malformed'),
+  stalled: says('stalled'),
+  filtered: says('filtered'),
+  retryAfter: { request: says('fail-rate_limited'), ms: 2000 },
+  usage: { request: says('plain'), usage: wire.usage },
+  pieces: { request: tools, calls: CALLS },
+  ...(wire.thoughts ? { reasoning: { request: says('thoughts'), text: 'let me think' } } : {}),
+})
+
+for (const dialect of DIALECTS)
+  describe(`provider-ai-sdk by the provider kit, ${dialect.title}`, () => {
+    const open = async () => {
+      const { provider, upstream, close } = await openRig(dialect, behaving(dialect.wire))
+      return { provider, connections: () => upstream.open(), close }
+    }
+    for (const one of providerKit(open, requestsOf(dialect), { secrets: [CANARY], concurrent: 200 })) it(one.title, one.run)
+  })

@@ -1,0 +1,30 @@
+import type { createAnthropic } from '@ai-sdk/anthropic'
+import type { createOpenAI } from '@ai-sdk/openai'
+import type {
+  LanguageModelV2,
+  LanguageModelV2StreamPart,
+  LanguageModelV3,
+  LanguageModelV3StreamPart,
+  LanguageModelV4,
+  LanguageModelV4StreamPart,
+} from '@ai-sdk/provider'
+import type { createOpenAI as createOpenAI2 } from 'ai-sdk-openai-v2'
+import type { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-v3'
+import { expectTypeOf } from 'expect-type'
+import type { StreamPart, Version } from '../src/sdk.ts'
+
+// What is heeded of a stream stands in src/sdk.ts as each version of the SDK has it; other types of parts are passed over.
+type Heeded<P> = Extract<P, { type: StreamPart['type'] }>
+expectTypeOf<Heeded<LanguageModelV4StreamPart>>().toExtend<StreamPart>()
+expectTypeOf<Heeded<LanguageModelV3StreamPart>>().toExtend<StreamPart>()
+expectTypeOf<Heeded<LanguageModelV2StreamPart>>().toExtend<StreamPart>()
+expectTypeOf<(LanguageModelV4 | LanguageModelV3 | LanguageModelV2)['specificationVersion']>().toEqualTypeOf<Version>()
+
+// The packages that the tests are run with speak the versions that they stand for.
+type Spoken<F extends (...args: never[]) => { languageModel(id: string): { specificationVersion: string } }> = ReturnType<
+  ReturnType<F>['languageModel']
+>['specificationVersion']
+expectTypeOf<Spoken<typeof createOpenAI>>().toEqualTypeOf<'v4'>()
+expectTypeOf<Spoken<typeof createAnthropic>>().toEqualTypeOf<'v4'>()
+expectTypeOf<Spoken<typeof createOpenAI3>>().toEqualTypeOf<'v3'>()
+expectTypeOf<Spoken<typeof createOpenAI2>>().toEqualTypeOf<'v2'>()

@@ -1,0 +1,101 @@
+import type { RunningHost, SvcError } from '@svc/core'
+import {
+  type ModelEvent,
+  type ModelFailure,
+  type ModelMessage,
+  type ModelRequest,
+  type Provider,
+  Providers,
+} from '@svc/core/contracts'
+import { type Answerer, type FakeUpstream, openUpstream, testHost, testUse } from '@svc/core/testing'
+import type { Wire, WireCall, WireUsage } from './wire.ts'
+
+export const CANARY = 'sk-canary-0123456789abcdef'
+export const KEY_ENV = 'SVC_TEST_AI_SDK_KEY'
+
+/** A package, the version it speaks, and the wire it speaks on. */
+export interface Dialect {
+  readonly title: string
+  readonly entry: { readonly package: string; readonly export?: string }
+  readonly wire: Wire
+}
+
+export interface Rig extends AsyncDisposable {
+  readonly upstream: FakeUpstream
+  readonly provider: Provider
+  readonly host: RunningHost
+  close(): Promise<void>
+}
+
+/** The plugin in a strict host, before a fake upstream. */
+export async function openRig(dialect: Pick<Dialect, 'entry'>, by: Answerer, entry: object = {}): Promise<Rig> {
+  process.env[KEY_ENV] = CANARY
+  const upstream = await openUpstream(by)
+  const mine = { type: 'ai-sdk', ...dialect.entry, base_url: `${upstream.url}/v1`, api_key_env: KEY_ENV, ...entry }
+  const host = await testHost([new URL('../..', import.meta.url)], { config: { providers: { mine } } })
+  const close = async () => {
+    await host.close()
+    await upstream.close()
+  }
+  return { upstream, host, provider: host.slot(Providers).get('mine')!, close, [Symbol.asyncDispose]: close }
+}
+
+const USAGE: WireUsage = { input: 5, output: 2, cached: 2, reasoning: 1 }
+export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
+const CALLS: readonly WireCall[] = [
+  { id: 'call_a', name: 'weather', json: '{"city":"Ulm"}' },
+  { id: 'call_b', name: 'weather', json: '{"city":"Bern"}' },
+]
+
+const ENDS: { readonly [model: string]: 'length' | 'content_filter' | undefined } = {
+  length: 'length',
+  filtered: 'content_filter',
+}
+
+/** An upstream whose models behave as they are called: the model `silent` says nothing, `fail-overloaded` is overloaded. */
+export function behaving(wire: Wire): Answerer {
+  return async ({ method, path, body, text }, reply) => {
+    if (method === 'HEAD') return reply.raw(404, 'text/plain', '')
+    if (path !== `/v1${wire.path}`) return reply.raw(599, 'text/plain', `no such path ${path}`)
+    const { model } = body as { model: string }
+    if (model === 'silent') return reply.silence()
+    if (model === 'fail-network') return reply.cut()
+    const refusal = wire.refusals(CANARY)[model.replace('fail-', '') as ModelFailure['kind']]
+    if (refusal) return reply.json(refusal.status, refusal.body, refusal.headers)
+    await reply.write(wire.begin())
+    if (model === 'thoughts') await reply.write(wire.thoughts?.(['let me ', 'think']) ?? '')
+    if (model === 'endless') return reply.endless(at => wire.text(`piece ${at} `))
+    if (model === 'unicode') await reply.split(wire.text(UNICODE))
+    else if (model === 'bad-arguments')
+      return reply.end(wire.calls([{ id: 'call_a', name: 'weather', json: '{"city": "Ul' }]) + wire.end('tool_calls', USAGE))
+    else if (model === 'tools' && !text.includes('sunny')) return reply.end(wire.calls(CALLS) + wire.end('tool_calls', USAGE))
+    else await reply.write(wire.text('Hello') + wire.text(' there'))
+    if (model === 'cut') return reply.cut()
+    if (model === 'stalled') return reply.silence()
+    if (model === 'early') return reply.end()
+    if (model === 'malformed') return reply.end('data: {"broken\n\n')
+    reply.end(wire.end(ENDS[model] ?? 'stop', USAGE))
+  }
+}
+
+export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
+export const says = (model: string, more: Partial<ModelRequest> = {}): ModelRequest => ({
+  model,
+  messages: [user('a message of a few words')],
+  ...more,
+})
+export const WEATHER = {
+  name: 'weather',
+  description: 'tells the weather',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}
+
+export const everUse = () => testUse({ requestId: 'request-1' })
+export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
+  Array.fromAsync(provider.chat(request, everUse()))
+export const textOf = (events: readonly ModelEvent[]) => events.map(event => (event.type === 'text' ? event.text : '')).join('')
+export const failureOf = (work: Promise<unknown>): Promise<SvcError> =>
+  work.then(
+    () => Promise.reject(new Error('it did not fail')),
+    (error: SvcError) => error
+  )

@@ -1,0 +1,42 @@
+import { setImmediate } from 'node:timers/promises'
+
+/** What the scripted package is told by the `options` of its entry. */
+export interface Script {
+  readonly version?: string
+  /** What it streams. */
+  readonly parts?: readonly unknown[]
+  /** What it throws instead: an error with these properties. */
+  readonly throws?: Readonly<Record<string, unknown>>
+  /** Goes on for ever, and heeds no signal. */
+  readonly deaf?: boolean
+  /** Streams the prompt that it was given, as JSON. */
+  readonly echo?: boolean
+  readonly refuses?: string
+}
+
+/** A package as anybody could write one: its models stream what they are told. */
+export function createScripted({ version = 'v4', parts = [], throws, deaf = false, echo = false, refuses }: Script) {
+  if (refuses !== undefined) throw new Error(refuses)
+  const doStream = async ({ prompt }: { prompt: unknown }) => {
+    if (throws) throw Object.assign(new Error('thrown'), throws)
+    if (echo) return { stream: ReadableStream.from([{ type: 'text-delta', id: '1', delta: JSON.stringify(prompt) }, ...parts]) }
+    return { stream: deaf ? ReadableStream.from(endless()) : ReadableStream.from(parts) }
+  }
+  return { languageModel: (modelId: string) => ({ specificationVersion: version, provider: 'scripted', modelId, doStream }) }
+}
+
+/** How many streams are still being made, and how many parts they have made. */
+export const playing = { streams: 0, parts: 0 }
+
+async function* endless() {
+  playing.streams++
+  try {
+    for (;;) {
+      playing.parts++
+      yield { type: 'text-delta', id: '1', delta: 'on ' }
+      await setImmediate()
+    }
+  } finally {
+    playing.streams--
+  }
+}

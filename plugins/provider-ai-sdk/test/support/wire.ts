@@ -1,0 +1,44 @@
+import type { ModelFailureKind, Usage } from '@svc/core/contracts'
+
+/** A tool call as a fake upstream makes it: the arguments as text, so that they may be no JSON. */
+export interface WireCall {
+  readonly id: string
+  readonly name: string
+  readonly json: string
+}
+export interface WireUsage {
+  readonly input: number
+  readonly output: number
+  readonly cached: number
+  readonly reasoning: number
+}
+type WireEnd = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+export interface Refusal {
+  readonly status: number
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** One real wire protocol, as far as its upstream speaks: each function gives the frames for what is said. */
+export interface Wire {
+  readonly path: string
+  begin(): string
+  text(delta: string): string
+  /** What the model thinks, in pieces; absent where the wire has no thoughts. */
+  thoughts?(pieces: readonly string[]): string
+  /** The calls in pieces, as much in parallel as the wire allows. */
+  calls(calls: readonly WireCall[]): string
+  end(end: WireEnd, usage: WireUsage): string
+  /** The usage that the packages make of `{ input: 5, output: 2, cached: 2, reasoning: 1 }`. */
+  readonly usage: Usage
+  /** An error inside the stream. */
+  error(message: string): string
+  /** The answer of each kind that this wire has. */
+  refusals(echo: string): { readonly [K in ModelFailureKind]?: Refusal }
+}
+
+export const event = (data: unknown, name?: string) =>
+  `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** A text in two halves. */
+export const halves = (text: string): [string, string] => [text.slice(0, text.length >> 1), text.slice(text.length >> 1)]

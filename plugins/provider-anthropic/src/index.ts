@@ -1,0 +1,16 @@
+import { definePlugin, schema } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+import { ENTRY, type UpstreamEntry } from '@svc/upstream/entry'
+
+export default definePlugin({
+  instances: 'providers',
+  type: 'anthropic',
+  config: schema<UpstreamEntry>({ type: 'object', properties: ENTRY, additionalProperties: false }),
+  async setup(scope) {
+    const name = scope.instance ?? 'anthropic'
+    const { openProvider } = await import('./anthropic-provider.ts')
+    const { provider, close } = await openProvider(name, scope.config, scope.signal)
+    scope.defer(close)
+    scope.add(Providers, name, provider)
+  },
+})

@@ -1,0 +1,166 @@
+import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
+import { cutShort, type FrameReader, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
+import { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
+
+type Emit = (event: ModelEvent) => void
+
+/** Why a message ended, where it is no tool call. What is not here is `stop`: more words may come. */
+const FINISHES = new Map<string, FinishReason>([
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['pause_turn', 'length'],
+  ['refusal', 'content_filter'],
+])
+
+/** Reads the events of one streamed message. */
+export class MessageReader implements FrameReader {
+  done = false
+  readonly #provider: string
+  readonly #upstream: Pick<Upstream, 'failed'>
+  readonly #calls: ToolCalls
+  /** Calls that are being told, by index, with the arguments they began with: some servers send them whole. */
+  readonly #begun = new Map<number, string>()
+  #usage: Tree = {}
+  #stop: string | undefined
+  #refusal: string | undefined
+  #thinks = false
+  #said = false
+
+  constructor(provider: string, upstream: Pick<Upstream, 'failed'>) {
+    this.#provider = provider
+    this.#upstream = upstream
+    this.#calls = new ToolCalls(provider)
+  }
+
+  frame(data: string, _event: string, emit: Emit): void {
+    const frame = JSON.parse(data) as unknown
+    switch (textIn(frame, 'type') ?? '') {
+      case 'content_block_delta':
+        return this.#delta(frame, treeIn(frame, 'delta'), emit)
+      case 'content_block_start':
+        return this.#start(countIn(frame, 'index') ?? 0, treeIn(frame, 'content_block'), emit)
+      case 'content_block_stop':
+        return this.#stopBlock(countIn(frame, 'index') ?? 0)
+      case 'message_start':
+        return this.#count(treeIn(treeIn(frame, 'message'), 'usage'))
+      case 'message_delta':
+        return this.#ending(frame)
+      case 'message_stop':
+        this.done = true
+        return
+      case 'ping':
+        return this.#alive(emit)
+      case 'error':
+        throw this.#upstream.failed(200, frame)
+      default:
+        return
+    }
+  }
+
+  end(emit: Emit): void {
+    if (!this.done && this.#stop === undefined) throw cutShort(this.#provider)
+    const reason = FINISHES.get(this.#stop ?? '') ?? 'stop'
+    if (reason === 'content_filter' && !this.#said) throw refused(this.#provider, this.#refusal)
+    // Calls of an answer that was cut are not whole.
+    const called = reason === 'stop' && this.#calls.count > 0
+    if (called) this.#calls.emit(emit)
+    const usage = usageOf(this.#usage)
+    if (usage) emit({ type: 'usage', usage })
+    emit({ type: 'finish', reason: called ? 'tool_calls' : reason })
+  }
+
+  #delta(frame: unknown, delta: Tree, emit: Emit): void {
+    switch (delta.type) {
+      case 'text_delta':
+        return this.#say(delta.text, emit)
+      case 'thinking_delta':
+        if (typeof delta.thinking === 'string' && delta.thinking !== '') emit({ type: 'reasoning', text: delta.thinking })
+        return
+      case 'signature_delta':
+        return this.#sign(textIn(delta, 'signature'), emit)
+      case 'input_json_delta':
+        return this.#argue(countIn(frame, 'index') ?? 0, textIn(delta, 'partial_json') ?? '')
+    }
+  }
+
+  #start(index: number, block: Tree, emit: Emit): void {
+    this.#thinks = block.type === 'thinking'
+    if (block.type === 'text') this.#say(block.text, emit)
+    else if (block.type === 'tool_use') this.#begin(index, block)
+    else if (block.type === 'redacted_thinking')
+      emit({ type: 'reasoning', text: '', providerData: { redacted: textIn(block, 'data') ?? '' } })
+    else if (this.#thinks) {
+      emit({ type: 'reasoning', text: textIn(block, 'thinking') ?? '' })
+      this.#sign(textIn(block, 'signature'), emit)
+    }
+  }
+
+  #say(text: unknown, emit: Emit): void {
+    if (typeof text !== 'string' || text === '') return
+    this.#said = true
+    emit({ type: 'text', text })
+  }
+
+  /** The signature closes the thoughts before it: given back, they are one block. */
+  #sign(signature: string | undefined, emit: Emit): void {
+    if (signature) emit({ type: 'reasoning', text: '', providerData: { signature } })
+  }
+
+  /** A model may think long and tell nothing of it: a piece without words says that it is still there. */
+  #alive(emit: Emit): void {
+    if (this.#thinks) emit({ type: 'reasoning', text: '' })
+  }
+
+  #begin(index: number, block: Tree): void {
+    const { input } = block
+    this.#begun.set(index, isTree(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : '')
+    this.#calls.add(index, { id: textIn(block, 'id') ?? '', tool: textIn(block, 'name') ?? '' })
+  }
+
+  #argue(index: number, text: string): void {
+    if (text === '' || !this.#begun.has(index)) return
+    this.#begun.set(index, '')
+    this.#calls.add(index, { text })
+  }
+
+  #stopBlock(index: number): void {
+    this.#thinks = false
+    const text = this.#begun.get(index)
+    if (text) this.#calls.add(index, { text })
+    this.#begun.delete(index)
+  }
+
+  #ending(frame: unknown): void {
+    const delta = treeIn(frame, 'delta')
+    this.#stop = textIn(delta, 'stop_reason') ?? this.#stop
+    this.#refusal = textIn(treeIn(delta, 'stop_details'), 'explanation')
+    this.#count(treeIn(frame, 'usage'))
+  }
+
+  /** The figures of the end are of the whole message, but may be fewer. */
+  #count(usage: Tree): void {
+    const told = Object.entries(usage).filter(([, value]) => value !== null)
+    this.#usage = { ...this.#usage, ...Object.fromEntries(told) }
+  }
+}
+
+function usageOf(usage: Tree): Usage | undefined {
+  const [fresh, output] = [countIn(usage, 'input_tokens'), countIn(usage, 'output_tokens')]
+  if (fresh === undefined && output === undefined) return undefined
+  const cached = countIn(usage, 'cache_read_input_tokens') ?? 0
+  const input = (fresh ?? 0) + cached + (countIn(usage, 'cache_creation_input_tokens') ?? 0)
+  const thought = Math.min(countIn(treeIn(usage, 'output_tokens_details'), 'thinking_tokens') ?? 0, output ?? 0)
+  return {
+    input,
+    output: output ?? 0,
+    ...(cached > 0 ? { cached } : {}),
+    ...(thought > 0 ? { reasoning: thought } : {}),
+  }
+}
+
+const refused = (provider: string, explanation: string | undefined) =>
+  modelFailure(
+    provider,
+    { kind: 'content_refused' },
+    explanation ? `the model refused to answer: ${explanation}` : 'the model refused to answer'
+  )

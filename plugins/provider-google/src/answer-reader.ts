@@ -1,0 +1,126 @@
+import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
+import { cutShort, type FrameReader, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
+import { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
+
+type Emit = (event: ModelEvent) => void
+
+/** Ends that are no failure. What is in neither table is taken for a filter: the answer was stopped, and nobody says why. */
+const FINISHES = new Map<string, FinishReason>([
+  ['STOP', 'stop'],
+  ['FINISH_REASON_UNSPECIFIED', 'stop'],
+  ['MAX_TOKENS', 'length'],
+])
+/** The model wrote something that nobody can read: asked again, it may do better. */
+const BROKEN = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORMED_RESPONSE', 'MALFORMED_FUNCTION_CALL'])
+
+/** How a call stands in the words about one that is malformed. */
+const WRITTEN = [/default_api\.([\w-]+)/, /call:\s*(?!print\()([\w-]+)/]
+
+/** Reads the frames of one streamed answer: each is a whole response with the parts that are new. */
+export class AnswerReader implements FrameReader {
+  readonly #provider: string
+  readonly #upstream: Pick<Upstream, 'failed'>
+  readonly #calls: ToolCalls
+  #usage: Tree = {}
+  #finish: string | undefined
+  #words = ''
+
+  constructor(provider: string, upstream: Pick<Upstream, 'failed'>) {
+    this.#provider = provider
+    this.#upstream = upstream
+    this.#calls = new ToolCalls(provider)
+  }
+
+  frame(data: string, _event: string, emit: Emit): void {
+    const frame = JSON.parse(data) as unknown
+    if (!isTree(frame)) return
+    if (frame.error !== undefined) throw this.#upstream.failed(200, frame)
+    const candidate: unknown = Array.isArray(frame.candidates) ? frame.candidates[0] : undefined
+    if (candidate === undefined) this.#checkBlocked(treeIn(frame, 'promptFeedback'))
+    else this.#read(candidate, emit)
+    if (isTree(frame.usageMetadata)) this.#usage = frame.usageMetadata
+  }
+
+  end(emit: Emit): void {
+    if (this.#finish === undefined) throw cutShort(this.#provider)
+    if (this.#finish === 'MISSING_THOUGHT_SIGNATURE') throw unsigned(this.#provider)
+    if (BROKEN.has(this.#finish) && !this.#rescue()) throw broken(this.#provider, this.#finish, this.#words)
+    const reason = BROKEN.has(this.#finish) ? 'stop' : (FINISHES.get(this.#finish) ?? 'content_filter')
+    // Calls come whole, so those of a cut answer are good; those of a filtered one are not wanted.
+    const called = reason !== 'content_filter' && this.#calls.count > 0
+    if (called) this.#calls.emit(emit)
+    const usage = usageOf(this.#usage)
+    if (usage) emit({ type: 'usage', usage })
+    emit({ type: 'finish', reason: called ? 'tool_calls' : reason })
+  }
+
+  #read(candidate: unknown, emit: Emit): void {
+    const { parts } = treeIn(candidate, 'content')
+    if (Array.isArray(parts)) for (const part of parts) this.#part(part, emit)
+    this.#finish = textIn(candidate, 'finishReason') ?? this.#finish
+    this.#words = textIn(candidate, 'finishMessage') ?? this.#words
+  }
+
+  #part(part: unknown, emit: Emit): void {
+    const [text, thoughtSignature] = [textIn(part, 'text'), textIn(part, 'thoughtSignature')]
+    const call = isTree(part) && isTree(part.functionCall) ? part.functionCall : undefined
+    if (call) return this.#call(call, thoughtSignature)
+    if (text === undefined) return
+    if (isTree(part) && part.thought === true) return emit(thoughtOf(text, thoughtSignature))
+    if (text !== '') emit({ type: 'text', text })
+    // A text cannot carry its signature, so an empty thought after it does.
+    if (thoughtSignature) emit({ type: 'reasoning', text: '', providerData: { thoughtSignature } })
+  }
+
+  #call(call: Tree, thoughtSignature: string | undefined): void {
+    const id = textIn(call, 'id')
+    const providerData = { ...(id ? { id } : {}), ...(thoughtSignature ? { thoughtSignature } : {}) }
+    this.#calls.add(this.#calls.count, {
+      ...(id ? { id } : {}),
+      tool: textIn(call, 'name') ?? '',
+      text: call.args === undefined || call.args === null ? '' : JSON.stringify(call.args),
+      ...(Object.keys(providerData).length > 0 ? { providerData } : {}),
+    })
+  }
+
+  /** A call that could not be read is told as it was written, so that the model can be told what was wrong. */
+  #rescue(): boolean {
+    if (this.#finish !== 'MALFORMED_FUNCTION_CALL') return false
+    const tool = WRITTEN.map(form => form.exec(this.#words)?.[1]).find(name => name !== undefined)
+    if (tool !== undefined) this.#calls.add(this.#calls.count, { tool, text: this.#words })
+    return tool !== undefined
+  }
+
+  #checkBlocked(feedback: Tree): void {
+    const reason = textIn(feedback, 'blockReason')
+    if (reason === undefined) return
+    const why = textIn(feedback, 'blockReasonMessage') ?? reason
+    throw modelFailure(this.#provider, { kind: 'content_refused' }, `the upstream blocked the messages: ${why}`)
+  }
+}
+
+const thoughtOf = (text: string, thoughtSignature: string | undefined): ModelEvent =>
+  thoughtSignature ? { type: 'reasoning', text, providerData: { thoughtSignature, thought: true } } : { type: 'reasoning', text }
+
+function usageOf(usage: Tree): Usage | undefined {
+  const prompt = countIn(usage, 'promptTokenCount')
+  const [said, thought] = [countIn(usage, 'candidatesTokenCount') ?? 0, countIn(usage, 'thoughtsTokenCount') ?? 0]
+  if (prompt === undefined && said + thought === 0) return undefined
+  const cached = Math.min(countIn(usage, 'cachedContentTokenCount') ?? 0, prompt ?? 0)
+  return {
+    input: (prompt ?? 0) + (countIn(usage, 'toolUsePromptTokenCount') ?? 0),
+    output: said + thought,
+    ...(cached > 0 ? { cached } : {}),
+    ...(thought > 0 ? { reasoning: thought } : {}),
+  }
+}
+
+const broken = (provider: string, reason: string, words: string) =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request', retryable: true },
+    `the model wrote what cannot be read (${reason})${words === '' ? '' : `: ${words}`}`
+  )
+
+const unsigned = (provider: string) =>
+  modelFailure(provider, { kind: 'bad_request' }, 'the upstream misses the signature of a thought it gave before')

@@ -1,0 +1,59 @@
+import type { ModelRequest } from '@svc/core/contracts'
+import { contentsOf, systemOf } from './contents.ts'
+import type { Tree } from './plain.ts'
+
+/** What is known of the model that is asked. */
+export interface Known {
+  readonly temperature?: boolean
+  /** It thinks, and can tell what. */
+  readonly thinking?: boolean
+}
+
+const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
+
+/** The request as `streamGenerateContent` takes it. */
+export function bodyOf(request: ModelRequest, known: Known = {}): Tree {
+  const { model, messages } = request
+  const systemInstruction = systemOf(messages)
+  const generationConfig = settingsOf(request, known)
+  return {
+    contents: contentsOf(messages, !OLDER.test(model)),
+    ...(systemInstruction === undefined ? {} : { systemInstruction }),
+    ...toolsOf(request),
+    ...(Object.keys(generationConfig).length === 0 ? {} : { generationConfig }),
+  }
+}
+
+function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, known: Known): Tree {
+  return {
+    ...(temperature === undefined || known.temperature === false ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
+    ...(responseSchema === undefined ? {} : { responseMimeType: 'application/json', responseJsonSchema: responseSchema }),
+    ...(known.thinking === true ? { thinkingConfig: { includeThoughts: true } } : {}),
+  }
+}
+
+function toolsOf({ tools = [], toolChoice = 'auto', responseSchema }: ModelRequest): Tree {
+  // Many models take no reply schema beside tools: those that nobody may call are left out then.
+  if (tools.length === 0 || (toolChoice === 'none' && responseSchema !== undefined)) return {}
+  const functionDeclarations = tools.map(({ name, description, parameters }) => ({
+    name,
+    description,
+    parametersJsonSchema: parameters,
+  }))
+  return { tools: [{ functionDeclarations }], toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
+}
+
+const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
+
+const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>): Tree =>
+  typeof choice === 'string' ? { mode: MODES[choice] } : { mode: 'ANY', allowedFunctionNames: [choice.tool] }
+
+/** The path of a model. What a caller wrote cannot lead elsewhere: each segment is escaped. */
+export function modelPath(model: string): string {
+  const name = model.includes('/') ? model : `models/${model}`
+  return name
+    .split('/')
+    .map(one => (/^\.*$/.test(one) ? '_' : encodeURIComponent(one)))
+    .join('/')
+}

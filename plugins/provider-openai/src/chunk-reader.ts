@@ -1,0 +1,144 @@
+import type { FinishReason, Json, ModelEvent } from '@svc/core/contracts'
+import { cutShort, type FrameReader, ToolCalls, type Upstream } from '@svc/upstream'
+import type { Preset } from './presets.ts'
+import { ReasoningDetails } from './reasoning-details.ts'
+import { usageOf, type WireUsage } from './usage.ts'
+
+interface WireCall {
+  readonly index?: number | null
+  readonly id?: string | null
+  readonly function?: { readonly name?: string | null; readonly arguments?: unknown } | null
+}
+/** A piece of a message: `content` is text, or a list of pieces with the model's thinking among them. */
+interface WireDelta {
+  readonly content?: string | null | readonly WirePiece[]
+  readonly refusal?: string | null
+  readonly reasoning_content?: string | null
+  readonly reasoning?: string | null
+  readonly reasoning_details?: readonly Json[] | null
+  readonly tool_calls?: readonly WireCall[] | null
+}
+interface WirePiece {
+  readonly type?: string
+  readonly text?: string
+  readonly thinking?: readonly WirePiece[] | string
+}
+interface WireChunk {
+  readonly choices?: readonly {
+    readonly delta?: WireDelta | null
+    readonly message?: WireDelta | null
+    readonly finish_reason?: string | null
+  }[]
+  readonly usage?: WireUsage | null
+  readonly x_groq?: { readonly usage?: WireUsage | null } | null
+  readonly error?: unknown
+}
+type Emit = (event: ModelEvent) => void
+
+const REASONS: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  length: 'length',
+  model_length: 'length',
+  max_tokens: 'length',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+  content_filter: 'content_filter',
+}
+/** Reasons that are a failure of the server. */
+const BROKEN = new Set(['error', 'insufficient_system_resource'])
+
+/** Reads the chunks of one answer. */
+export class ChunkReader implements FrameReader {
+  readonly #provider: string
+  readonly #failed: Upstream['failed']
+  readonly #calls: ToolCalls
+  readonly #details: ReasoningDetails | undefined
+  #usage: WireUsage | undefined
+  #reason: string | undefined
+  #refused = false
+  done = false
+
+  constructor(provider: string, preset: Preset, upstream: Pick<Upstream, 'failed'>) {
+    this.#provider = provider
+    this.#failed = (status, body) => upstream.failed(status, body)
+    this.#calls = new ToolCalls(provider)
+    this.#details = preset.reasoningDetails ? new ReasoningDetails() : undefined
+  }
+
+  frame(data: string, event: string, emit: Emit): void {
+    if (data === '[DONE]') {
+      this.done = true
+      return
+    }
+    const chunk = JSON.parse(data) as WireChunk
+    if (chunk.error || event === 'error') throw this.#failed(200, chunk)
+    this.#take(chunk, emit)
+  }
+
+  whole(body: object, emit: Emit): void {
+    this.#take(body, emit)
+  }
+
+  end(emit: Emit): void {
+    const reason = this.#finish()
+    if (reason === 'tool_calls') this.#calls.emit(emit)
+    if (this.#usage) emit({ type: 'usage', usage: usageOf(this.#usage) })
+    const details = this.#details?.gathered()
+    emit({ type: 'finish', reason, ...(details ? { providerData: { reasoning_details: details } } : {}) })
+  }
+
+  #take(chunk: WireChunk, emit: Emit): void {
+    const choice = chunk.choices?.[0]
+    const delta = choice?.delta ?? choice?.message
+    if (delta) this.#piece(delta, emit)
+    if (choice?.finish_reason) this.#reason = choice.finish_reason
+    const usage = chunk.usage ?? chunk.x_groq?.usage
+    if (usage) this.#usage = usage
+  }
+
+  #piece(delta: WireDelta, emit: Emit): void {
+    const { content } = delta
+    const reasoning = delta.reasoning_content || delta.reasoning
+    if (reasoning) emit({ type: 'reasoning', text: reasoning })
+    if (this.#details && delta.reasoning_details) this.#details.add(delta.reasoning_details)
+    if (typeof content === 'string') {
+      if (content !== '') emit({ type: 'text', text: content })
+    } else if (content) takePieces(content, emit)
+    if (delta.refusal) this.#refuse(delta.refusal, emit)
+    if (delta.tool_calls) for (const call of delta.tool_calls) this.#call(call)
+  }
+
+  #refuse(text: string, emit: Emit): void {
+    this.#refused = true
+    emit({ type: 'text', text })
+  }
+
+  #call({ index, id, function: wanted }: WireCall): void {
+    const args = wanted?.arguments
+    this.#calls.add(index ?? undefined, {
+      ...(id ? { id } : {}),
+      ...(wanted?.name ? { tool: wanted.name } : {}),
+      ...(args === undefined || args === null ? {} : { text: typeof args === 'string' ? args : JSON.stringify(args) }),
+    })
+  }
+
+  /** What a server says as the reason, and what it did: some say `stop` and ask for tools. Calls of an answer that was cut are not whole. */
+  #finish(): FinishReason {
+    if (this.#reason === undefined && !this.done) throw cutShort(this.#provider)
+    if (BROKEN.has(this.#reason ?? ''))
+      throw this.#failed(200, { error: { message: 'the model broke off', code: 'server_error' } })
+    if (this.#refused) return 'content_filter'
+    const said = Object.hasOwn(REASONS, this.#reason ?? '') ? REASONS[this.#reason ?? '']! : 'stop'
+    if (said === 'length' || said === 'content_filter') return said
+    return this.#calls.count > 0 ? 'tool_calls' : 'stop'
+  }
+}
+
+function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
+  for (const { type, text, thinking } of pieces) {
+    if (type === 'text' && text) emit({ type: 'text', text })
+    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(one => one.text ?? '').join('')
+    if (thought !== '') emit({ type: 'reasoning', text: thought })
+  }
+}

@@ -1,0 +1,66 @@
+import type { ReadFailure } from '@svc/upstream'
+
+type Failure = ReturnType<ReadFailure>
+
+interface WireError {
+  readonly message?: unknown
+  readonly code?: unknown
+  readonly type?: unknown
+  readonly innererror?: { readonly code?: unknown }
+}
+
+/** What a code or a type of an error says beyond its status. */
+const CODES: Readonly<Record<string, Failure>> = {
+  context_length_exceeded: { kind: 'context_too_long' },
+  string_above_max_length: { kind: 'context_too_long' },
+  exceed_context_size_error: { kind: 'context_too_long' },
+  content_filter: { kind: 'content_refused' },
+  content_policy_violation: { kind: 'content_refused' },
+  ResponsibleAIPolicyViolation: { kind: 'content_refused' },
+  invalid_prompt: { kind: 'content_refused' },
+  moderation: { kind: 'content_refused' },
+  // waiting does not help
+  insufficient_quota: { kind: 'rate_limited', retryable: false },
+  rate_limit_exceeded: { kind: 'rate_limited' },
+  invalid_api_key: { kind: 'authentication' },
+  model_not_found: { kind: 'bad_request' },
+  server_error: { kind: 'overloaded' },
+}
+
+/** A status that stands inside the body: some servers send 200, and the error in the stream. */
+const STATUSES: Readonly<Record<number, Failure>> = {
+  400: { kind: 'bad_request' },
+  401: { kind: 'authentication' },
+  402: { kind: 'authentication' },
+  408: { kind: 'timeout' },
+  413: { kind: 'context_too_long' },
+  429: { kind: 'rate_limited' },
+  504: { kind: 'timeout' },
+}
+
+/** The error body of a server that speaks chat completions. */
+export const failureOf: ReadFailure = (status, body) => {
+  const error = errorIn(body)
+  const message = wordsOf(error?.message)
+  const said = [error?.innererror?.code, error?.code, error?.type].map(sayingOf).find(one => one !== undefined)
+  const inside = status < 400 && said === undefined ? STATUSES[Number(error?.code)] : undefined
+  // openrouter: the moderation of a model has refused
+  const moderated = status === 403 && /moderation|flagged/i.test(message ?? '') ? CODES.moderation : undefined
+  return { ...inside, ...said, ...moderated, ...(message === undefined ? {} : { message }) }
+}
+
+function errorIn(body: unknown): WireError | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const { error = body } = body as { error?: unknown }
+  if (typeof error === 'string') return { ...body, message: error }
+  return typeof error === 'object' && error !== null ? error : undefined
+}
+
+const sayingOf = (code: unknown): Failure | undefined =>
+  typeof code === 'string' && Object.hasOwn(CODES, code) ? CODES[code] : undefined
+
+/** Mistral tells what is wrong with a request as a list of faults. */
+function wordsOf(message: unknown): string | undefined {
+  if (typeof message === 'string') return message
+  return typeof message === 'object' && message !== null ? JSON.stringify(message) : undefined
+}

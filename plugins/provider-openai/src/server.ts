@@ -1,0 +1,59 @@
+import { svcError } from '@svc/core'
+import { readKey } from '@svc/upstream'
+import type { OpenAiConfig } from './openai-provider.ts'
+import { type Preset, PRESETS, type PresetName } from './presets.ts'
+
+/** The server of one entry: where it is, what it does otherwise, and how it knows us. */
+export interface Server {
+  readonly preset: Preset
+  readonly baseUrl: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly secrets: readonly string[]
+  /** Follows each path: `?api-version=…`, or nothing. */
+  readonly query: string
+}
+
+/** Finds out which server an entry means, and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
+export async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
+  const preset: Preset = PRESETS[presetOf(name, config)]
+  const baseUrl = config.base_url ?? preset.baseUrl
+  if (baseUrl === undefined) throw noBaseUrl(name)
+  if (config.api_version !== undefined && preset.apiVersion !== true) throw noVersion(name)
+  // A key goes to the server it was made for: to another only where the entry says so.
+  const isOwn = config.base_url === undefined || config.preset !== undefined
+  const key = await readKey(config, {
+    provider: name,
+    ...(isOwn && preset.keyEnv !== undefined ? { defaultEnv: preset.keyEnv } : {}),
+    required: preset.keyRequired,
+  })
+  return {
+    preset,
+    baseUrl,
+    headers: { ...(key === undefined ? {} : keyHeader(preset, key)), ...config.headers },
+    secrets: key === undefined ? [] : [key],
+    query: config.api_version === undefined ? '' : `?api-version=${encodeURIComponent(config.api_version)}`,
+  }
+}
+
+function presetOf(name: string, { preset, base_url }: OpenAiConfig): PresetName {
+  if (preset !== undefined) return preset
+  if (name !== 'openai' && isPreset(name)) return name
+  return base_url === undefined ? 'openai' : 'compatible'
+}
+
+const isPreset = (name: string): name is PresetName => Object.hasOwn(PRESETS, name)
+
+const keyHeader = ({ keyHeader: header }: Preset, key: string): Record<string, string> =>
+  header === 'bearer' ? { authorization: `Bearer ${key}` } : { [header]: key }
+
+const noBaseUrl = (name: string) =>
+  svcError('PROVIDER_CONFIG', `providers.${name} needs a base_url`, {
+    where: `providers.${name}`,
+    mend: `write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
+  })
+
+const noVersion = (name: string) =>
+  svcError('PROVIDER_CONFIG', `providers.${name}.api_version is for the preset azure only`, {
+    where: `providers.${name}.api_version`,
+    mend: 'leave it out, or set preset: azure',
+  })

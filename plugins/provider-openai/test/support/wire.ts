@@ -1,0 +1,118 @@
+import type { Received, Reply } from '@svc/core/testing'
+
+/** A chunk of an answer, in OpenAI's own form. */
+export const chunk = (delta: object, more: object = {}) =>
+  `data: ${JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason: null }],
+    ...more,
+  })}\n\n`
+export const says = (content: string) => chunk({ content })
+export const finish = (reason: string) => chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: reason }] })
+const USAGE = {
+  prompt_tokens: 12,
+  completion_tokens: 7,
+  total_tokens: 19,
+  prompt_tokens_details: { cached_tokens: 5 },
+  completion_tokens_details: { reasoning_tokens: 3 },
+}
+export const usage = (value: object = USAGE) => chunk({}, { choices: [], usage: value })
+export const DONE = 'data: [DONE]\n\n'
+/** One piece of a tool call. */
+export const call = (index: number | undefined, piece: { id?: string; name?: string; arguments?: unknown }) => {
+  const { id, ...wanted } = piece
+  return chunk({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: wanted }] })
+}
+
+export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
+
+/** The body of a request, as far as a server looks. */
+export interface Asked {
+  readonly model: string
+  readonly messages: readonly { readonly role: string; readonly content: unknown; readonly [name: string]: unknown }[]
+  readonly max_tokens?: number
+  readonly max_completion_tokens?: number
+  readonly [name: string]: unknown
+}
+
+const failing = (status: number, code: string, message: string, headers?: Record<string, string>) => (_: Asked, reply: Reply) =>
+  reply.json(status, { error: { message, type: 'invalid_request_error', param: null, code } }, headers)
+const begun = (then: (reply: Reply) => unknown) => async (_: Asked, reply: Reply) => {
+  await reply.write(chunk({ role: 'assistant', content: '' }) + says('Once '))
+  await then(reply)
+}
+const end = (reason: string) => finish(reason) + usage() + DONE
+
+/** What a server does with a request, by the name of its model: it answers well, or with one of the faults. */
+const ANSWERS: Readonly<Record<string, (asked: Asked, reply: Reply) => unknown>> = {
+  plain: async (asked, reply) => {
+    await reply.write(chunk({ role: 'assistant', content: '' }))
+    await reply.write(says('Hello, ') + says('world'))
+    if (asked.messages.at(-1)?.role === 'tool') await reply.write(says('!'))
+    reply.end(end('stop'))
+  },
+  endless: (_, reply) => reply.endless(at => says(`${at} `)),
+  silent: (_, reply) => reply.silence(),
+  stalled: begun(reply => reply.silence()),
+  length: (asked, reply) => {
+    const most = asked.max_completion_tokens ?? asked.max_tokens ?? 0
+    reply.end(says('one ') + says('two') + finish('length') + usage({ prompt_tokens: 3, completion_tokens: most }) + DONE)
+  },
+  unicode: async (_, reply) => {
+    await reply.split(Array.from(UNICODE, says).join('').replaceAll('\n', '\r\n'))
+    await reply.split(end('stop'), 7)
+    reply.end()
+  },
+  reasoning: (_, reply) =>
+    reply.end(chunk({ reasoning_content: 'Let me ' }) + chunk({ reasoning: 'think' }) + says('Done') + end('stop')),
+  filtered: begun(reply => reply.end(end('content_filter'))),
+  tools: (asked, reply) => {
+    if (asked.messages.at(-1)?.role === 'tool') return reply.end(says('It is ') + says('sunny') + end('stop'))
+    reply.end(
+      call(0, { id: 'call_1', name: 'weather', arguments: '{"city": "Ulm"}' }) +
+        call(1, { id: 'call_2', name: 'weather', arguments: '{"city": "Bern"}' }) +
+        end('tool_calls')
+    )
+  },
+  pieces: async (_, reply) => {
+    await reply.write(chunk({ role: 'assistant', content: null }) + call(0, { id: 'call_1', name: 'weather', arguments: '' }))
+    await reply.write(call(1, { id: 'call_2', name: 'news', arguments: '' }) + call(0, { arguments: '{"ci' }))
+    await reply.write(call(1, { arguments: '{"days"' }) + call(0, { arguments: 'ty": "Ü' }) + call(1, { arguments: ': [1,' }))
+    reply.end(call(0, { arguments: 'lm"}' }) + call(1, { arguments: ' 2]}' }) + end('tool_calls'))
+  },
+  badArguments: (_, reply) => reply.end(call(0, { id: 'call_1', name: 'weather', arguments: '{"city": ' }) + end('tool_calls')),
+  cut: begun(reply => reply.cut()),
+  endsEarly: begun(reply => reply.end()),
+  malformed: begun(reply => reply.end(`data: {"choices": [{"delta": {"content": "x\n\n${DONE}`)),
+  midway: begun(reply => reply.end(`data: ${JSON.stringify({ error: { message: 'Overloaded', type: 'server_error' } })}\n\n`)),
+  rate_limited: failing(429, 'rate_limit_exceeded', 'slow down', { 'retry-after': '3' }),
+  overloaded: failing(503, 'engine_overloaded', 'too many requests at once'),
+  bad_request: failing(400, 'invalid_value', 'no such field'),
+  authentication: failing(401, 'invalid_api_key', 'Incorrect API key provided'),
+  context_too_long: failing(
+    400,
+    'context_length_exceeded',
+    "This model's maximum context length is 10 tokens. However, your messages resulted in 11 tokens."
+  ),
+  content_refused: failing(400, 'content_filter', 'The response was filtered'),
+  network: (_, reply) => reply.cut(),
+  timeout: failing(504, 'gateway_timeout', 'upstream'),
+}
+
+/** A server that speaks chat completions. */
+export function speak({ path, body, headers }: Received, reply: Reply): unknown {
+  if (path.startsWith('/v1/models'))
+    return reply.json(200, { object: 'list', data: Object.keys(ANSWERS).map(id => ({ id, object: 'model' })) })
+  if (!path.startsWith('/v1/chat/completions')) return reply.json(404, { error: { message: `no ${path}` } })
+  const asked = body as Asked
+  const answer = ANSWERS[asked.model]
+  // An echo of all there is: what a canary must not find in any word of ours.
+  if (!answer)
+    return reply.json(404, {
+      error: { message: `no model, and your headers were ${JSON.stringify(headers)}`, code: 'model_not_found' },
+    })
+  return answer(asked, reply)
+}

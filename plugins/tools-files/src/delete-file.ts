@@ -1,0 +1,102 @@
+import type { Dirent } from 'node:fs'
+import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
+import { codeOf } from '@svc/core'
+import type { Tool } from '@svc/core/contracts'
+import { realOf, type Folder, inWords, missing, openFolderIn, openToChange, refuseRun, type Roots } from '@svc/roots'
+import { notEmpty, tooMany } from './errors.ts'
+import { refuseRoots } from './guarded.ts'
+import { answer, counted, inOneLine, pathOf } from './words.ts'
+
+/** Makes `delete_file`: a file, a link or a folder within the roots; with all that is in it only when asked, and at most `most` things. */
+export function createDeleteFile(roots: Roots, most: number): Tool {
+  return {
+    description: `Deletes a file, a link (never what it leads to) or an empty folder; with recursive: true a folder and all that is in it. ${roots.words}`,
+    category: 'files',
+    effects: ['write'],
+    parameters: {
+      type: 'object',
+      properties: {
+        path: pathOf('what to delete'),
+        recursive: { type: 'boolean', description: 'whether to delete what is in a folder, too; default false' },
+      },
+      required: ['path'],
+      additionalProperties: false,
+    },
+    result: answer({
+      path: { type: 'string' },
+      type: { enum: ['file', 'directory', 'link', 'other'] },
+      deleted: { type: 'integer', description: 'how many things are gone' },
+    }),
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const { path, recursive = false } = args as unknown as { readonly path: string; readonly recursive?: boolean }
+      const target = await roots.target(path)
+      if (target.steps.length > 0) throw missing(target.shown)
+      refuseRoots(roots, realOf(target), target.shown)
+      refuseRun(realOf(target), target.shown)
+      return inWords(target.shown, signal, async () => {
+        await using folder = await openToChange(roots, target.folder)
+        const { type, deleted } = await remove({ folder, name: target.name, shown: target.shown }, recursive ? most : 1, signal)
+        await folder.handle.sync()
+        const words = `Deleted ${target.shown}${deleted > 1 ? `: ${counted(deleted, 'thing')}` : ''}.`
+        return inOneLine(words, { path: target.shown, type, deleted })
+      })
+    },
+  }
+}
+
+interface Entry {
+  readonly folder: Folder
+  readonly name: string
+  readonly shown: string
+}
+
+async function remove(entry: Entry, most: number, signal: AbortSignal) {
+  const stats = await lstat(entry.folder.at(entry.name))
+  if (!stats.isDirectory()) {
+    await unlink(entry.folder.at(entry.name))
+    const type = stats.isFile() ? 'file' : stats.isSymbolicLink() ? 'link' : 'other'
+    return { type, deleted: 1 }
+  }
+  const recursive = most > 1
+  // Looked through before anything goes: too many things, or a repository, and all stays.
+  const found = recursive ? await count(entry, most, signal) : 1
+  if (found > most) throw tooMany(entry.shown, most)
+  const deleted = recursive ? await clear(entry, signal) : 0
+  await rmdir(entry.folder.at(entry.name)).catch((error: unknown) => {
+    throw /^(ENOTEMPTY|EEXIST)$/.test(codeOf(error) ?? '') ? notEmpty(entry.shown) : error
+  })
+  return { type: 'directory', deleted: deleted + 1 }
+}
+
+/** How many things there are, the folder itself among them; stops counting beyond `most`. */
+async function count(entry: Entry, most: number, signal: AbortSignal): Promise<number> {
+  await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
+  let found = 1
+  for await (const one of await opendir(folder.at('.'))) {
+    signal.throwIfAborted()
+    const shown = `${entry.shown}/${one.name}`
+    refuseRun(one.name, shown)
+    found += one.isDirectory() ? await count({ folder, name: one.name, shown }, most - found, signal) : 1
+    if (found > most) break
+  }
+  return found
+}
+
+/** Deletes all that is in a folder, from within: links are deleted, not followed. */
+async function clear(entry: Entry, signal: AbortSignal): Promise<number> {
+  await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
+  const entries: Dirent[] = []
+  for await (const one of await opendir(folder.at('.'))) entries.push(one)
+  let deleted = 0
+  for (const one of entries) {
+    signal.throwIfAborted()
+    const inner = { folder, name: one.name, shown: `${entry.shown}/${one.name}` }
+    if (one.isDirectory()) {
+      deleted += await clear(inner, signal)
+      await rmdir(folder.at(one.name))
+    } else await unlink(folder.at(one.name))
+    deleted++
+  }
+  return deleted
+}

@@ -1,0 +1,93 @@
+import type { Tool, ToolResult } from '@svc/core/contracts'
+import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/roots'
+import { answer, pathOf } from './words.ts'
+
+/** What the schema lets through. */
+interface Arguments {
+  readonly pattern: string
+  readonly path?: string
+  readonly type?: 'file' | 'directory' | 'any'
+  readonly ignored?: boolean
+}
+interface Found {
+  readonly path: string
+  readonly type: 'file' | 'directory' | 'link' | 'other'
+}
+
+/** Makes `find_files`: by a glob pattern within the roots; at most `most` answers, after looking at `entries` things at most. */
+export function createFindFiles(roots: Roots, most: number, entries: number): Tool {
+  return {
+    description: `Finds files by a pattern of their path: * for a part of a name, ** for any folders, ?, [a-z], {a,b}. A pattern without a slash is about the name, in whatever folder. What .gitignore and .ignore leave out is left out. ${roots.words}`,
+    category: 'files',
+    effects: ['read'],
+    parameters: {
+      type: 'object',
+      properties: {
+        pattern: { type: 'string', minLength: 1, maxLength: 1024, description: 'the pattern, seen from path' },
+        path: pathOf('the directory to look in; default "."'),
+        type: { type: 'string', enum: ['file', 'directory', 'any'], description: 'what to find; default file' },
+        ignored: { type: 'boolean', description: 'whether to find what ignore files leave out, too; default false' },
+      },
+      required: ['pattern'],
+      additionalProperties: false,
+    },
+    result: answer(
+      {
+        path: { type: 'string' },
+        found: {
+          type: 'array',
+          items: answer({ path: { type: 'string' }, type: { enum: ['file', 'directory', 'link', 'other'] } }),
+        },
+        truncated: { type: 'boolean' },
+        note: { type: 'string' },
+      },
+      ['note']
+    ),
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const { pattern, path = '.', type = 'file', ignored = false } = args as unknown as Arguments
+      const matches = await compileGlob(pattern)
+      const starts = roots.isAll(path)
+        ? await Promise.all(roots.labels.map(label => roots.find(label)))
+        : [await roots.find(path)]
+      const tally = newTally()
+      const found: Found[] = []
+      for (const start of starts)
+        await inWords(start.shown, signal, async () => {
+          const inner = starts.length > 1 ? `${start.shown}/` : ''
+          const fits = (one: Visit) => (type === 'any' || one.type === type) && matches(inner + one.path)
+          await collect(walk(roots, start, { signal, ignored, entries }, tally), fits, found, most + 1)
+        })
+      return told(path, found, most, tally)
+    },
+  }
+}
+
+async function collect(visits: AsyncIterable<Visit>, fits: (one: Visit) => boolean, found: Found[], most: number): Promise<void> {
+  for await (const one of visits) {
+    if (found.length >= most) return
+    if (fits(one)) found.push({ path: one.shown, type: one.type })
+  }
+}
+
+function told(path: string, all: readonly Found[], most: number, tally: WalkTally): ToolResult {
+  const found = all.slice(0, most)
+  const more = all.length > most
+  const notes = [
+    ...(more ? [`There are more: these are the first ${most}.`] : []),
+    ...(tally.cut ? [`Not everything was looked at: the search ended after ${tally.entries} entries.`] : []),
+    ...(tally.unreadable > 0 ? [`Folders that could not be read: ${tally.unreadable}.`] : []),
+    ...(found.length === 0 ? ['Nothing fits the pattern.'] : []),
+  ]
+  const lines = found.map(one => `${JSON.stringify(one.path).slice(1, -1)}${one.type === 'directory' ? '/' : ''}`)
+  const note = notes.join(' ')
+  return {
+    content: [{ type: 'text', text: [...lines, ...(note ? [`[${note}]`] : [])].join('\n') }],
+    structured: {
+      path,
+      found: found.map(one => ({ ...one })),
+      truncated: more || tally.cut,
+      ...(note ? { note } : {}),
+    },
+  }
+}

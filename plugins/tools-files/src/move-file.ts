@@ -1,0 +1,111 @@
+import { lstat, rename, unlink } from 'node:fs/promises'
+import { codeOf } from '@svc/core'
+import type { Tool } from '@svc/core/contracts'
+import {
+  realOf,
+  claim,
+  exists,
+  type Folder,
+  inWords,
+  isSpecial,
+  missing,
+  openForTarget,
+  openToChange,
+  refuseRun,
+  type Roots,
+  type Target,
+} from '@svc/roots'
+import { elsewhere, intoItself } from './errors.ts'
+import { refuseRoots } from './guarded.ts'
+import { answer, inOneLine, pathOf } from './words.ts'
+
+/** What the schema lets through. */
+interface Arguments {
+  readonly from: string
+  readonly to: string
+  readonly overwrite?: boolean
+}
+
+/** Makes `move_file`: gives a file, folder or link within the roots another name or place. */
+export function createMoveFile(roots: Roots): Tool {
+  return {
+    description: `Moves or renames a file or folder; missing folders on the way are made. A link is moved itself. Replaces a file only with overwrite: true, a folder never. ${roots.words}`,
+    category: 'files',
+    effects: ['write'],
+    parameters: {
+      type: 'object',
+      properties: {
+        from: pathOf('what to move'),
+        to: pathOf('its new path, the name included'),
+        overwrite: { type: 'boolean', description: 'whether it may take the place of a file that is there; default false' },
+      },
+      required: ['from', 'to'],
+      additionalProperties: false,
+    },
+    result: answer({
+      from: { type: 'string' },
+      to: { type: 'string' },
+      type: { enum: ['file', 'directory', 'link'] },
+      replaced: { type: 'boolean' },
+    }),
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const { from, to, overwrite = false } = args as unknown as Arguments
+      const [source, target] = [await roots.target(from), await roots.target(to)]
+      check(roots, source, target)
+      return inWords(source.shown, signal, async () => {
+        await using here = await openToChange(roots, source.folder)
+        const type = await typeAt(here, source)
+        await using there = await openForTarget(roots, target, signal)
+        signal.throwIfAborted()
+        const replaced = await move({ ...source, folder: here }, { ...target, folder: there }, type, overwrite)
+        const words = `Moved ${source.shown} to ${target.shown}${replaced ? ', in the place of the file that was there' : ''}.`
+        return inOneLine(words, { from: source.shown, to: target.shown, type, replaced })
+      })
+    },
+  }
+}
+
+function check(roots: Roots, source: Target, target: Target): void {
+  if (source.steps.length > 0) throw missing(source.shown)
+  const [from, to] = [realOf(source), realOf(target)]
+  refuseRoots(roots, from, source.shown)
+  refuseRun(from, source.shown)
+  refuseRun(to, target.shown)
+  if (to.startsWith(`${from}/`)) throw intoItself(source.shown)
+}
+
+async function typeAt(folder: Folder, { name, shown }: Target): Promise<'file' | 'directory' | 'link'> {
+  const stats = await lstat(folder.at(name))
+  if (stats.isSymbolicLink()) return 'link'
+  if (stats.isDirectory()) return 'directory'
+  if (!stats.isFile()) throw isSpecial(shown)
+  return 'file'
+}
+
+type End = Omit<Target, 'folder'> & { readonly folder: Folder }
+
+async function move(from: End, to: End, type: 'file' | 'directory' | 'link', overwrite: boolean): Promise<boolean> {
+  const [here, there] = [from.folder.at(from.name), to.folder.at(to.name)]
+  const old = await lstat(there).catch(() => undefined)
+  if (old?.isDirectory()) throw exists(to.shown, 'it is a directory: name the file in it')
+  if (old && (!overwrite || type === 'directory')) throw exists(to.shown, 'set overwrite to true to replace a file')
+  if (old && !old.isFile() && !old.isSymbolicLink()) throw isSpecial(to.shown)
+  try {
+    // A folder cannot take the place of a file, nor of a folder with something in it: the system sees to that.
+    await (old || type === 'directory' ? rename(here, there) : claim(here, there))
+    // Two names of one file: the system leaves both.
+    if (old) await unlink(here).catch(() => {})
+  } catch (error) {
+    throw inTheirWords(error, from.shown, to.shown)
+  }
+  await to.folder.handle.sync()
+  return old !== undefined
+}
+
+function inTheirWords(error: unknown, from: string, to: string): unknown {
+  const code = codeOf(error)
+  if (code === 'EXDEV') return elsewhere(to)
+  if (code === 'EINVAL') return intoItself(from)
+  return code === 'EEXIST' || code === 'ENOTEMPTY' ? exists(to, 'set overwrite to true to replace a file') : error
+}

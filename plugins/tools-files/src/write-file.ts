@@ -1,0 +1,92 @@
+import { lstat } from 'node:fs/promises'
+import type { Tool } from '@svc/core/contracts'
+import {
+  realOf,
+  type Alone,
+  exists,
+  type Folder,
+  inWords,
+  invalidPath,
+  isDirectory,
+  isSpecial,
+  openForTarget,
+  outside,
+  putFile,
+  refuseRun,
+  type Roots,
+  type Target,
+} from '@svc/roots'
+import { tooLarge } from './errors.ts'
+import { answer, counted, inOneLine, pathOf } from './words.ts'
+
+/** What the schema lets through. */
+interface Arguments {
+  readonly path: string
+  readonly content: string
+  readonly overwrite?: boolean
+}
+
+/** Makes `write_file`: a text file within the roots, of at most `maxBytes`. */
+export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
+  return {
+    description: `Writes a text file; missing folders on the way are made. Takes the place of an existing file only with overwrite: true. ${roots.words}`,
+    category: 'files',
+    effects: ['write'],
+    parameters: {
+      type: 'object',
+      properties: {
+        path: pathOf('the file to write'),
+        content: { type: 'string', description: 'all that shall be in it' },
+        overwrite: { type: 'boolean', description: 'whether it may take the place of a file that is there; default false' },
+      },
+      required: ['path', 'content'],
+      additionalProperties: false,
+    },
+    result: answer({ path: { type: 'string' }, bytes: { type: 'integer' }, created: { type: 'boolean' } }),
+    async call(args, { signal }) {
+      signal.throwIfAborted()
+      const { path, content, overwrite = false } = args as unknown as Arguments
+      const bytes = Buffer.from(content)
+      if (bytes.length > maxBytes) throw tooLarge(path, bytes.length, maxBytes)
+      const target = await whereTo(roots, path)
+      return alone(target.real, () =>
+        inWords(target.shown, signal, async () => {
+          await using folder = await openForTarget(roots, target, signal)
+          const instead = await whatIsThere(folder, target)
+          if (instead && !overwrite) throw alreadyThere(target.shown)
+          await putFile(folder, target.name, { bytes, ...(instead ? { instead } : {}) }, signal).catch((error: unknown) => {
+            throw (error as { code?: unknown }).code === 'EEXIST' ? alreadyThere(target.shown) : error
+          })
+          const words = `${instead ? 'Replaced' : 'Created'} ${target.shown}: ${counted(bytes.length, 'byte')}.`
+          return inOneLine(words, { path: target.shown, bytes: bytes.length, created: !instead })
+        })
+      )
+    },
+  }
+}
+
+const alreadyThere = (shown: string) => exists(shown, 'set overwrite to true to replace it, or use edit_file')
+
+/** Where a file goes: a link within the roots leads to the file that it means. */
+async function whereTo(roots: Roots, path: string): Promise<Target & { readonly real: string }> {
+  if (/[/\\]$/.test(path)) throw invalidPath(path, 'it ends like a folder')
+  const target = await targetOf(roots, path)
+  const real = realOf(target)
+  refuseRun(real, target.shown)
+  return { ...target, real }
+}
+
+async function targetOf(roots: Roots, path: string): Promise<Target> {
+  const target = await roots.target(path)
+  const isLink = target.steps.length === 0 && (await lstat(`${target.folder.real}/${target.name}`).catch(() => undefined))
+  if (!isLink || !isLink.isSymbolicLink()) return target
+  const { real } = await roots.find(path)
+  const behind = await roots.target(real)
+  return { ...behind, shown: target.shown }
+}
+
+async function whatIsThere(folder: Folder, { name, shown }: Target) {
+  const stats = await lstat(folder.at(name)).catch(() => undefined)
+  if (!stats || stats.isFile()) return stats
+  throw stats.isDirectory() ? isDirectory(shown) : stats.isSymbolicLink() ? outside(shown) : isSpecial(shown)
+}

@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { chmod, stat, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { fields, openFiles, refusal, sample, text } from './support/files.ts'
+
+describe('edit_file', () => {
+  it('replaces a text that is there once', async () => {
+    await using files = await sample()
+    await chmod(files.at('root', 'a.txt'), 0o600)
+    expect(await fields(files.edit({ path: 'a.txt', old_text: 'two\nthree', new_text: '$& 2' }))).to.deep.equal({
+      path: 'a.txt',
+      replacements: 1,
+      line: 2,
+      bytes: 9,
+    })
+    expect(await text(files.at('root', 'a.txt'))).to.equal('one\n$& 2\n')
+    expect((await stat(files.at('root', 'a.txt'))).mode & 0o777).to.equal(0o600)
+  })
+
+  it('says how often and in which lines a text is that is there several times, and replaces all when told to', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.txt'), 'x = 1\ny\nx = 2\n')
+    expect((await refusal(files.edit({ path: 'a.txt', old_text: 'x = ', new_text: 'z' }))).message).to.match(
+      /2 times \(lines 1, 3\)/
+    )
+    expect(await fields(files.edit({ path: 'a.txt', old_text: 'x = ', new_text: 'z', all: true }))).to.include({
+      replacements: 2,
+    })
+    expect(await text(files.at('root', 'a.txt'))).to.equal('z1\ny\nz2\n')
+  })
+
+  it('shows the lines that are near a text that is not there', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.ts'), 'function a() {\n\treturn  1\n}\n')
+    const { message } = await refusal(files.edit({ path: 'a.ts', old_text: '  return 1', new_text: '' }))
+    expect(message).to.include('Near it, by line number:\n2: \treturn  1')
+    await writeFile(files.at('root', 'dos.txt'), 'a\r\nb\r\n')
+    expect((await refusal(files.edit({ path: 'dos.txt', old_text: 'a\nb', new_text: '' }))).message).to.include('\\r\\n')
+  })
+
+  it('makes all of several edits of one file that come at once', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.txt'), Array.from({ length: 20 }, (_, at) => `line ${at};\n`).join(''))
+    await Promise.all(
+      Array.from({ length: 20 }, (_, at) => files.edit({ path: 'a.txt', old_text: `line ${at};`, new_text: `done ${at};` }))
+    )
+    expect(await text(files.at('root', 'a.txt'))).to.equal(Array.from({ length: 20 }, (_, at) => `done ${at};\n`).join(''))
+  })
+
+  it('refuses binary files, other encodings, huge and special files, and what would change nothing', async () => {
+    await using files = await openFiles({ max_write_bytes: 1024 })
+    await writeFile(files.at('root', 'binary'), Buffer.from([65, 0, 65]))
+    await writeFile(files.at('root', 'latin'), Buffer.from([65, 0xfc]))
+    await writeFile(files.at('root', 'huge'), 'A'.repeat(2000))
+    await promisify(execFile)('mkfifo', [files.at('root', 'pipe')])
+    const faults = {
+      binary: /binary file/,
+      latin: /not in UTF-8/,
+      huge: /2000 bytes/,
+      pipe: /neither a file/,
+      none: /does not exist/,
+    }
+    for (const [path, words] of Object.entries(faults))
+      expect((await refusal(files.edit({ path, old_text: 'A', new_text: 'B' }))).message).to.match(words)
+    expect((await refusal(files.edit({ path: 'latin', old_text: 'A', new_text: 'A' }))).message).to.match(/are the same/)
+  })
+
+  it('keeps a byte order mark and line ends', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.txt'), '\ufeffone\r\ntwo\r\n')
+    await files.edit({ path: 'a.txt', old_text: 'one', new_text: '1' })
+    expect(await text(files.at('root', 'a.txt'))).to.equal('\ufeff1\r\ntwo\r\n')
+  })
+
+  it('never edits outside', async () => {
+    await using files = await sample()
+    for (const path of ['leak.txt', 'leak/secret.txt', '../beside/secret.txt', files.at('beside', 'secret.txt')])
+      expect((await refusal(files.edit({ path, old_text: 'secret', new_text: '' }))).code).to.equal('PATH_OUTSIDE')
+    expect(await text(files.at('beside', 'secret.txt'))).to.equal('the secret')
+  })
+})

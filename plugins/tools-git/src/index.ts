@@ -1,0 +1,26 @@
+import { definePlugin, systemUse } from '@svc/core'
+import { Tools, Workplace } from '@svc/core/contracts'
+import { createLocks, openRoots } from '@svc/roots'
+import { createGitCommit } from './commit.ts'
+import { createGitDiff } from './diff.ts'
+import { createGitLog } from './log.ts'
+import { gitConfig } from './settings.ts'
+import { createGitShow } from './show.ts'
+import { createGitStatus } from './status.ts'
+
+export default definePlugin({
+  section: 'tools.git',
+  config: gitConfig,
+  optional: { workplace: Workplace },
+  async setup(scope, { workplace }) {
+    const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
+    const ground = { roots: await openRoots(folders, 'tools.git.roots'), config: scope.config }
+    scope.add(Tools, 'git_status', createGitStatus(ground))
+    scope.add(Tools, 'git_diff', createGitDiff(ground))
+    scope.add(Tools, 'git_log', createGitLog(ground))
+    scope.add(Tools, 'git_show', createGitShow(ground))
+    scope.add(Tools, 'git_commit', createGitCommit(ground, createLocks()))
+  },
+})
+
+export type { GitConfig } from './settings.ts'

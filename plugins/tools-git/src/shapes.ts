@@ -1,0 +1,35 @@
+import type { Json, ToolResult } from '@svc/core/contracts'
+
+const path = { type: 'string', minLength: 1, maxLength: 4096 } as const
+
+/** JSON Schema of arguments that the tools share. */
+const REPOSITORY = { ...path, description: 'a folder of the repository; default "."' } as const
+export const paths = (description: string) => ({ type: 'array', items: path, minItems: 1, maxItems: 200, description }) as const
+export const ref = (description: string) => ({ type: 'string', minLength: 1, maxLength: 300, description }) as const
+
+/** JSON Schema of the arguments of a tool. */
+export const parameters = <P extends object>(properties: P, required: readonly string[] = []) => ({
+  type: 'object',
+  properties: { repository: REPOSITORY, ...properties },
+  required,
+  additionalProperties: false,
+})
+
+/** JSON Schema of an object whose members are all there but those in `optional`. */
+export const shape = <P extends object>(properties: P, optional: readonly string[] = []) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter(name => !optional.includes(name)),
+  additionalProperties: false,
+})
+
+export const TEXT = { type: 'string' } as const
+export const COUNT = { type: 'integer' } as const
+export const FLAG = { type: 'boolean' } as const
+export const listOf = <I extends object>(items: I) => ({ type: 'array', items }) as const
+
+/** An answer: text for the model, and the same as data. */
+export const answer = (lines: readonly string[], structured: { readonly [key: string]: Json | undefined }): ToolResult => ({
+  content: [{ type: 'text', text: lines.join('\n') }],
+  structured,
+})

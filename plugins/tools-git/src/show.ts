@@ -1,0 +1,77 @@
+import type { Tool, ToolResult } from '@svc/core/contracts'
+import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
+import { COMMIT, FORMAT, parseCommits, shownCommit } from './commits.ts'
+import { isBinary, noFile } from './errors.ts'
+import { type Ground, inRepository } from './open.ts'
+import type { Repository } from './repository.ts'
+import { answer, COUNT, FLAG, parameters, ref, shape, TEXT } from './shapes.ts'
+import { wholeText } from './texts.ts'
+
+/** Makes `git_show`: a commit with its changes, or a file as it was at a commit. */
+export function createGitShow(ground: Ground): Tool {
+  return {
+    description: `Shows a commit of a git repository: its message and its changes as a patch; with file the content of that file at the commit. ${ground.roots.words}`,
+    category: 'git',
+    effects: ['read'],
+    parameters: parameters({
+      commit: ref('a branch, a tag, a hash, HEAD~1; default HEAD'),
+      file: { type: 'string', minLength: 1, maxLength: 4096, description: 'the file whose content is wanted' },
+    }),
+    result: shape(
+      {
+        repository: TEXT,
+        ...COMMIT,
+        files: CHANGES,
+        patch: TEXT,
+        file: TEXT,
+        content: TEXT,
+        size: { ...COUNT, description: 'bytes of the whole file' },
+        truncated: FLAG,
+      },
+      ['files', 'patch', 'file', 'content', 'size']
+    ),
+    async call(args, { signal }) {
+      const { repository: path, commit = 'HEAD', file } = args as Record<'repository' | 'commit' | 'file', string | undefined>
+      return inRepository(ground, path, signal, async repository => {
+        const hash = await repository.commit(commit)
+        const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', '--max-count=1']
+        const { stdout } = await repository.run(['log', ...options, hash, '--'])
+        const [found] = parseCommits(stdout.toString())
+        const facts = { repository: repository.shown, ...found! }
+        if (file !== undefined) return showFile(repository, facts, commit, file)
+        const limits = { context: 3, most: ground.config.max_entries }
+        const difference = await differenceOf(
+          repository,
+          ['show', '--format=', '--diff-merges=first-parent'],
+          [hash, '--'],
+          limits
+        )
+        const { files, patch, truncated, more } = difference
+        return answer([...shownCommit(found!), patch, ...notesOf(difference)], {
+          ...facts,
+          files: tellChanges(repository, files),
+          patch,
+          truncated: truncated || more,
+        })
+      })
+    },
+  }
+}
+
+async function showFile(
+  repository: Repository,
+  facts: { readonly commit: string; readonly [key: string]: string | string[] },
+  ref: string,
+  file: string
+): Promise<ToolResult> {
+  const [path] = await repository.paths([file])
+  const object = `${facts.commit}:${path}`
+  const kind = await repository.run(['cat-file', '-t', object], { anyCode: true })
+  if (kind.code !== 0 || kind.stdout.toString().trim() !== 'blob') throw noFile(file, ref)
+  const size = Number((await repository.run(['cat-file', '-s', object])).stdout.toString())
+  const { stdout, truncated } = await repository.run(['cat-file', 'blob', object])
+  if (stdout.includes(0)) throw isBinary(file)
+  const content = wholeText(stdout, truncated)
+  const note = truncated ? [`[Cut: the file has ${size} bytes, these are the first ${Buffer.byteLength(content)}.]`] : []
+  return answer([content, ...note], { ...facts, file: repository.tell(path!), content, size, truncated })
+}

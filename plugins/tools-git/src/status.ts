@@ -1,0 +1,86 @@
+import type { Tool, ToolResult } from '@svc/core/contracts'
+import { type Ground, inRepository } from './open.ts'
+import { type FileState, parseStatus, type Status } from './parse-status.ts'
+import type { Repository } from './repository.ts'
+import { answer, COUNT, FLAG, listOf, parameters, shape, TEXT } from './shapes.ts'
+
+const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }
+
+/** Makes `git_status`: the branch, and the files that differ from its last commit. */
+export function createGitStatus(ground: Ground): Tool {
+  return {
+    description: `Shows the branch of a git repository and its changed files: staged, not staged, not tracked, in conflict. ${ground.roots.words}`,
+    category: 'git',
+    effects: ['read'],
+    parameters: parameters({
+      untracked: { type: 'boolean', description: 'whether to list files that git does not know; default true' },
+    }),
+    result: shape(
+      {
+        repository: TEXT,
+        branch: { type: ['string', 'null'], description: 'null where no branch is checked out' },
+        commit: { type: ['string', 'null'], description: 'null before the first commit' },
+        upstream: TEXT,
+        ahead: COUNT,
+        behind: COUNT,
+        clean: FLAG,
+        files: listOf(shape({ path: TEXT, staged: WORD, unstaged: WORD, old_path: TEXT }, ['staged', 'unstaged', 'old_path'])),
+        truncated: FLAG,
+      },
+      ['upstream', 'ahead', 'behind']
+    ),
+    async call(args, { signal }) {
+      const { repository: path, untracked = true } = args as { readonly repository?: string; readonly untracked?: boolean }
+      return inRepository(ground, path, signal, async repository => {
+        const { stdout, truncated } = await repository.run(
+          [
+            'status',
+            '--porcelain=v2',
+            '-z',
+            '--branch',
+            `--untracked-files=${untracked ? 'all' : 'no'}`,
+            '--ignore-submodules=dirty',
+          ],
+          { most: MOST }
+        )
+        return told(repository, parseStatus(stdout.toString()), truncated, ground.config.max_entries)
+      })
+    },
+  }
+}
+
+/** Bytes of git's own answer: paths may be long, and most of them are not shown. */
+const MOST = 16_777_216
+
+function told(repository: Repository, status: Status, cut: boolean, most: number): ToolResult {
+  const { branch, commit, upstream, ahead, behind, files } = status
+  const shown = files.slice(0, most)
+  const truncated = cut || files.length > most
+  const head = `On ${branch === null ? `no branch, at ${commit?.slice(0, 12)}` : `branch ${branch}`}${commit === null ? ', before its first commit' : ''}`
+  const distance = upstream === undefined ? '' : `; ${ahead ?? 0} ahead of and ${behind ?? 0} behind ${upstream}`
+  const lines = shown.map(one => lineOf(repository, one))
+  const note = truncated
+    ? [`[There are more: these are ${shown.length} of them.]`]
+    : files.length === 0
+      ? ['Nothing has changed.']
+      : []
+  return answer([`${head}${distance}.`, ...lines, ...note], {
+    repository: repository.shown,
+    branch,
+    commit,
+    ...(upstream === undefined ? {} : { upstream, ahead: ahead ?? 0, behind: behind ?? 0 }),
+    clean: files.length === 0,
+    files: shown.map(({ path, oldPath, ...words }) => ({
+      path: repository.tell(path),
+      ...words,
+      ...(oldPath === undefined ? {} : { old_path: repository.tell(oldPath) }),
+    })),
+    truncated,
+  })
+}
+
+function lineOf(repository: Repository, { path, oldPath, staged, unstaged }: FileState): string {
+  const words = [...(staged ? [`${staged} (staged)`] : []), ...(unstaged ? [unstaged] : [])].join(', ')
+  const from = oldPath === undefined ? '' : ` from ${repository.tell(oldPath)}`
+  return `${words}: ${repository.tell(path)}${from}`
+}

@@ -1,0 +1,43 @@
+import type { BoundedWork } from '@svc/bounded-work'
+import type { JsonSchema, Use } from '@svc/core'
+import type { Json, Tool } from '@svc/core/contracts'
+import type { TextWork } from './work.ts'
+
+/** Where the tools have their work done. */
+export type Work = BoundedWork<TextWork>
+
+/** The most characters of a text that a call takes. */
+const LONGEST = 1_000_000
+
+/** The schema of a text that a call takes. */
+export const textOf = (description: string) => ({ type: 'string', maxLength: LONGEST, description })
+
+/** Properties of an object schema, all of them required but those named in `optional`. */
+export const objectOf = (properties: Readonly<Record<string, object>>, optional: readonly string[] = []): JsonSchema => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter(name => !optional.includes(name)),
+  additionalProperties: false,
+})
+
+interface Described<A> {
+  readonly description: string
+  readonly parameters: JsonSchema
+  readonly result: JsonSchema
+  /** Answers the data, and the text that a model reads. */
+  readonly work: (args: A, use: Use) => Promise<{ readonly data: Json; readonly text: string }>
+}
+
+/** A tool that turns text into text and does nothing to the world. */
+export function textTool<A>({ work, ...described }: Described<A>): Tool {
+  return {
+    ...described,
+    category: 'text',
+    effects: [],
+    async call(args, use) {
+      use.signal.throwIfAborted()
+      const { data, text } = await work(args as A, use)
+      return { content: [{ type: 'text', text }], structured: data }
+    },
+  }
+}

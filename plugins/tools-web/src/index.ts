@@ -1,0 +1,31 @@
+import { createBoundedWork, workFile } from '@svc/bounded-work'
+import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createFetchPage } from './fetch-page.ts'
+import { readKey } from './key.ts'
+import { endpointOf } from './search-endpoint.ts'
+import { createSearchWeb } from './search-web.ts'
+import { fetchOptions, webConfig } from './settings.ts'
+import type { WebWork } from './work.ts'
+
+export default definePlugin({
+  section: 'tools.web',
+  config: webConfig,
+  async setup(scope) {
+    const { config } = scope
+    const web = scope.use(createGuardedFetch(fetchOptions(config)))
+    const file = workFile('./work', import.meta.url)
+    const work = scope.use(
+      createBoundedWork<WebWork>({ file, timeMs: config.convert_timeout_ms, memoryMb: config.convert_memory_mb })
+    )
+    scope.add(Tools, 'fetch_page', createFetchPage(web, work, config))
+    if (!config.search) return
+    const endpoint = endpointOf(config.search, await readKey(config.search))
+    // the operator's own endpoint may be anywhere
+    const search = scope.use(createGuardedFetch({ ...fetchOptions(config), allow: [endpoint.host], ports: undefined }))
+    scope.add(Tools, 'search_web', createSearchWeb(search, endpoint, config))
+  },
+})
+
+export type { WebConfig } from './settings.ts'

@@ -1,0 +1,128 @@
+import { schema } from '@svc/core'
+import type { GuardedFetchOptions } from '@svc/guarded-fetch'
+
+/** Where `search_web` asks: a preset, or an endpoint in words of its own. */
+export interface SearchConfig {
+  /** What the endpoint speaks; `json` takes everything from the keys below. */
+  type: 'searxng' | 'brave' | 'tavily' | 'serper' | 'json'
+  /** Where it is; `{query}` and `{count}` are filled in. A preset of a public service has its own. */
+  url?: string
+  method?: 'GET' | 'POST'
+  /** The JSON to post; texts `{query}` and `{count}` in it are filled in. */
+  body?: Record<string, string | number | boolean>
+  /** The environment variable that holds the key. */
+  api_key_env?: string
+  /** The file that holds the key. */
+  api_key_file?: string
+  /** The header that carries the key, and what stands before it there. */
+  key_header?: string
+  key_prefix?: string
+  /** The path to the list of results in the answer, like `web.results`. */
+  results?: string
+  /** What a result calls its title, address and summary. */
+  fields?: { title?: string; url?: string; snippet?: string }
+}
+
+/** The section `tools.web`. */
+export interface WebConfig {
+  allow: string[]
+  ports?: number[]
+  timeout_ms: number
+  max_bytes: number
+  max_redirects: number
+  convert_timeout_ms: number
+  convert_memory_mb: number
+  user_agent: string
+  search?: SearchConfig
+}
+
+const text = (description: string) => ({ type: 'string', minLength: 1, maxLength: 2000, description }) as const
+const number = (minimum: number, maximum: number, value: number, description: string) =>
+  ({ type: 'integer', minimum, maximum, default: value, description }) as const
+
+const SEARCH = {
+  type: 'object',
+  description: 'Where search_web asks; without it there is no such tool.',
+  properties: {
+    type: {
+      enum: ['searxng', 'brave', 'tavily', 'serper', 'json'],
+      description: 'What the endpoint speaks; json takes everything from the other keys.',
+    },
+    url: text('Where it is, with {query} and {count}; a public service has its own, searxng needs the address of the server.'),
+    method: { enum: ['GET', 'POST'], description: 'How it is asked.' },
+    body: {
+      type: 'object',
+      additionalProperties: { type: ['string', 'number', 'boolean'] },
+      description: 'The JSON to post, with {query} and {count}.',
+    },
+    api_key_env: text('The environment variable that holds the key.'),
+    api_key_file: text('The file that holds the key.'),
+    key_header: { ...text('The header that carries the key.'), pattern: '^[A-Za-z0-9-]+$' },
+    key_prefix: text('What stands before the key in that header, like "Bearer ".'),
+    results: text('The path to the list of results in the answer, like web.results.'),
+    fields: {
+      type: 'object',
+      properties: {
+        title: text('What a result calls its title.'),
+        url: text('What it calls its address.'),
+        snippet: text('What it calls its summary.'),
+      },
+      additionalProperties: false,
+      description: 'What a result calls its parts.',
+    },
+  },
+  required: ['type'],
+  additionalProperties: false,
+} as const
+
+export const webConfig = schema<WebConfig>({
+  type: 'object',
+  properties: {
+    allow: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      default: [],
+      description:
+        'Addresses, networks and names that may be fetched though they are not public: 10.0.0.0/8, wiki.internal, *.internal.',
+    },
+    ports: {
+      type: 'array',
+      items: { type: 'integer', minimum: 1, maximum: 65_535 },
+      minItems: 1,
+      description: 'The only ports that may be fetched; all without it.',
+    },
+    timeout_ms: number(100, 600_000, 30_000, 'Milliseconds for one page or search.'),
+    max_bytes: number(1024, 33_554_432, 2_097_152, 'Bytes of a page that are read, decompressed; the rest is cut.'),
+    max_redirects: number(0, 20, 5, 'Redirects that are followed.'),
+    convert_timeout_ms: number(100, 60_000, 8_000, 'Milliseconds that turning a page into Markdown may take.'),
+    convert_memory_mb: number(64, 4096, 256, 'Megabytes that turning a page into Markdown may take.'),
+    user_agent: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 500,
+      pattern: '^[ -~]+$',
+      default: 'svc/0.1',
+      description: 'What the tools call themselves.',
+    },
+    search: SEARCH,
+  },
+  additionalProperties: false,
+})
+
+const FRAME_BYTES = 65_536
+
+/** What a section says of how pages are fetched. */
+export const fetchOptions = (config: WebConfig): GuardedFetchOptions => ({
+  allow: config.allow,
+  ...(config.ports && { ports: config.ports }),
+  userAgent: config.user_agent,
+  limits: {
+    totalMs: config.timeout_ms,
+    headersMs: config.timeout_ms,
+    idleMs: config.timeout_ms,
+    // what is compressed is smaller but for its frame
+    wireBytes: config.max_bytes + FRAME_BYTES,
+    bodyBytes: config.max_bytes,
+    redirects: config.max_redirects,
+  },
+})

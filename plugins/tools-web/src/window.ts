@@ -1,0 +1,28 @@
+/** Some characters of a page. */
+export interface Window {
+  readonly content: string
+  readonly start: number
+  readonly characters: number
+  readonly next_start?: number
+  readonly note?: string
+}
+
+/** Cuts `most` characters out of a text, from `start` on, never through a surrogate pair. `cutAt`: the page itself was cut at so many bytes. */
+export function windowOf(text: string, start: number, most: number, cutAt?: number): Window {
+  const from = whole(text, Math.min(start, text.length))
+  const end = whole(text, from + most) === from ? from + 2 : whole(text, from + most)
+  const more = end < text.length
+  const notes = [
+    ...(text === '' ? ['The page is empty.'] : start >= text.length ? [`The page ends before character ${start}.`] : []),
+    ...(more ? [`Characters ${from} to ${end} of ${text.length}; read on with start ${end}.`] : []),
+    ...(cutAt === undefined ? [] : [`The page is longer than the ${cutAt} bytes that are read; the rest is cut.`]),
+  ]
+  const note = notes.length > 0 ? { note: notes.join(' ') } : {}
+  return { content: text.slice(from, end), start: from, characters: text.length, ...(more && { next_start: end }), ...note }
+}
+
+/** The place itself, or the one before it where it lies within a character. */
+const whole = (text: string, at: number) => {
+  const splits = at > 0 && at < text.length && /[\ud800-\udbff]/.test(text[at - 1]!) && /[\udc00-\udfff]/.test(text[at]!)
+  return splits ? at - 1 : at
+}
