@@ -55,7 +55,7 @@ export function startWorker({ file, memoryMb }: WorkerOptions): Worker {
     current?.answer.reject(reason)
     // its end is waited for
     hold('ref')
-    
+    child.kill('SIGKILL')
     return gone.promise
   }
   const lost = (why: string) => {
