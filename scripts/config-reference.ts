@@ -5,7 +5,8 @@ import { KERNEL_SCHEMA } from '../core/config/kernel.ts'
 import { DEFAULTS } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 
-interface Property {
+/** A key, as its schema has it. */
+export interface Property {
   readonly type?: string | string[]
   readonly enum?: readonly unknown[]
   readonly default?: unknown
@@ -41,7 +42,8 @@ itself and are in force: \`server.workers\` (default 1) and \`server.hang_timeou
 |---|---|
 `
 
-function rows(path: string, schema: Property): string[] {
+/** A line of a table for each key below `path`. */
+export function rows(path: string, schema: Property): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
     const at = `${path}.${key}`
     return property.properties ? rows(at, property) : [row(at, property)]

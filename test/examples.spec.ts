@@ -1,29 +1,52 @@
-import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { openFakeOllama } from '../examples/local-model/test/fake-ollama.ts'
 import { createClient } from './support/client.ts'
-import { startService } from './support/service.ts'
+import { newHome, type Service, startService } from './support/service.ts'
+import { openUpstream } from './support/upstream.ts'
 
 const EXAMPLES = new URL('../examples/', import.meta.url)
 const BIN = fileURLToPath(new URL('../node_modules/.bin', import.meta.url))
 const PATH = `${BIN}:${process.env.PATH}`
 const folderOf = (name: string) => fileURLToPath(new URL(name, EXAMPLES))
 
-/** The words of the `start` script, which is what its README says to type. */
-async function startOf(name: string): Promise<string[]> {
+/** The words of a script of its package.json, which is what its README says to type. */
+async function wordsOf(name: string, script = 'start'): Promise<string[]> {
   const { scripts } = JSON.parse(await readFile(new URL(`${name}/package.json`, EXAMPLES), 'utf8')) as {
-    scripts: { start: string }
+    scripts: Record<string, string>
   }
-  return scripts.start.split(' ')
+  return scripts[script]!.split(' ')
 }
 
-const serve = async (name: string) => startService({ command: await startOf(name), cwd: folderOf(name), env: { PATH } })
+const serve = async (name: string, env: Readonly<Record<string, string>> = {}) =>
+  startService({ command: await wordsOf(name), cwd: folderOf(name), env: { PATH, ...env } })
+
+interface Reply {
+  readonly response: string
+  readonly provider: string
+  readonly model: string
+  readonly tools_used: readonly { readonly tool: string; readonly success: boolean; readonly error?: string }[]
+}
+const clientOf = ({ url }: Service) => createClient(url, { keepAlive: false })
+const say = async (service: Service, message: string, more: object = {}) =>
+  (await clientOf(service).post('/api/v1/chat', { message, ...more })).body as Reply
 
 describe('the examples', () => {
   it('are all started here', async () => {
-    expect((await readdir(EXAMPLES)).sort()).to.deep.equal(['custom-tool', 'embed', 'hello-plugin'])
+    expect((await readdir(EXAMPLES)).sort()).to.deep.equal([
+      'careful-tool',
+      'custom-tool',
+      'embed',
+      'fallback',
+      'hello-plugin',
+      'local-model',
+      'odd-provider',
+    ])
   })
 
   it('hello-plugin says hello', async () => {
@@ -47,11 +70,113 @@ describe('the examples', () => {
   })
 
   it('embed runs a host inside a program', async () => {
-    const [command = '', ...args] = await startOf('embed')
+    const [command = '', ...args] = await wordsOf('embed')
     const { stdout } = await promisify(execFile)(command, [...args, 'hello'], {
       cwd: folderOf('embed'),
       env: { PATH, SVC_HOME: '/nowhere' },
     })
     expect(stdout).to.equal('You said: hello, please\n')
+  })
+
+  it('fallback shares turns between two providers, and loses none when one of them goes down', async () => {
+    await using upstream = await openUpstream((_request, reply) =>
+      reply.json(200, { choices: [{ message: { role: 'assistant', content: 'main here' }, finish_reason: 'stop' }] })
+    )
+    await using service = await serve('fallback', { SVC_PROVIDERS__MAIN__BASE_URL: `${upstream.url}/v1` })
+    const seen = new Set<string>()
+    // who answers is drawn: three of four, one of four
+    for (let turns = 0; seen.size < 2 && turns < 200; turns++) {
+      const { provider, response } = await say(service, 'Hello')
+      expect(response).to.equal(provider === 'main' ? 'main here' : 'You said: Hello')
+      seen.add(provider)
+    }
+    expect([...seen]).to.have.members(['main', 'spare'])
+    await upstream.close()
+    for (let turns = 0; turns < 8; turns++)
+      expect(await say(service, 'Still there?')).to.include({
+        provider: 'spare',
+        model: 'local-1',
+        response: 'You said: Still there?',
+      })
+  })
+
+  it('local-model talks to Ollama, whose models use the tools', async () => {
+    await using ollama = await openFakeOllama(['llama3.2:3b', 'qwen3:4b'])
+    await using service = await serve('local-model', { SVC_PROVIDERS__OLLAMA__BASE_URL: `${ollama.url}/v1` })
+    const time = await say(service, 'What time is it in Tokyo?')
+    expect(time).to.include({ provider: 'ollama', model: 'llama3.2:3b' })
+    expect(time.response).to.match(/^It is .*Asia\/Tokyo/)
+    expect(time.tools_used).to.have.lengthOf(1)
+    expect(time.tools_used[0]).to.include({ tool: 'current_time', success: true })
+    expect(await say(service, 'Hi', { model: 'small' })).to.include({ model: 'qwen3:4b', response: 'qwen3:4b says hello' })
+    const stream = await clientOf(service).post('/api/v1/chat/stream', { message: 'Hi' })
+    const tokens = stream.events.filter(one => one.event === 'token').map(one => (one.data as { content: string }).content)
+    expect(tokens).to.deep.equal(['llama3.2:3b ', 'says ', 'hello'])
+    const { body } = await clientOf(service).get('/api/v1/providers')
+    const { providers } = body as { providers: { name: string; models: string[] }[] }
+    expect(providers[0])
+      .to.include({ name: 'ollama' })
+      .and.to.deep.include({ models: ['llama3.2:3b', 'qwen3:4b'] })
+  })
+
+  it('odd-provider answers from a server that nobody else can read', async () => {
+    const [program = '', ...words] = await wordsOf('odd-provider', 'model')
+    const model = spawn(program, [...words, '0'], {
+      cwd: folderOf('odd-provider'),
+      env: { PATH },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      const [line] = (await once(model.stdout, 'data')) as [Buffer]
+      await using service = await serve('odd-provider', { SVC_PROVIDERS__PARROT__BASE_URL: line.toString().trim() })
+      expect(await say(service, 'Good day to you')).to.include({
+        provider: 'parrot',
+        model: 'polly',
+        response: 'Awk! Good day to you',
+      })
+      const stream = await clientOf(service).post('/api/v1/chat/stream', { message: 'Hello you', model: 'jack' })
+      const tokens = stream.events.filter(one => one.event === 'token').map(one => (one.data as { content: string }).content)
+      expect(tokens).to.deep.equal(['Awk! ', 'Hello ', 'you'])
+    } finally {
+      const gone = once(model, 'exit')
+      model.kill()
+      await gone
+    }
+  })
+
+  it('careful-tool asks before it acts: what is allowed is done, all else is not', async () => {
+    const folder = await newHome()
+    const outbox = join(folder, 'outbox.txt')
+    await using service = await serve('careful-tool', { SVC_TOOLS__POSTCARDS__OUTBOX: outbox })
+    const message = '/tool send_postcard {"to": "Ada", "text": "Greetings"}'
+    const sent = () => readFile(outbox, 'utf8').catch(() => '')
+    const answered = async (answer: object) => {
+      const stream = await clientOf(service).stream({
+        method: 'POST',
+        path: '/api/v1/chat/stream',
+        body: { message, interactive: true },
+      })
+      const events = await stream.until('ask')
+      const [{ request_id }, { call_id, question }] = [events[0]!.data, events.at(-1)!.data] as [
+        { request_id: string },
+        { call_id: string; question: string },
+      ]
+      expect(question).to.contain('send_postcard')
+      expect(await sent()).to.equal('')
+      expect(await clientOf(service).post('/api/v1/chat/answer', { request_id, call_id, ...answer })).to.include({ status: 200 })
+      const { data } = (await stream.rest()).events.find(one => one.event === 'tool_result')!
+      return data as { success: boolean; error: string | null }
+    }
+    try {
+      const alone = await say(service, message)
+      expect(alone.tools_used[0], 'nobody is there to be asked').to.include({ success: false })
+      const denied = await answered({ allow: false, reason: 'Ada has moved' })
+      expect(denied).to.include({ success: false })
+      expect(denied.error).to.contain('Ada has moved')
+      expect(await answered({ allow: true })).to.include({ success: true, error: null })
+      expect(await sent()).to.equal('{"to":"Ada","text":"Greetings"}\n')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })

@@ -21,6 +21,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   late: [broken({ kind: 'rate_limited', retryable: true, retryAfterMs: 70 })],
   cut: [text('a'), broken()],
   stalled: [text('a'), 'wait'],
+  silent: ['wait'],
 }
 const CALLS = ['x', 'y'].map(tool => ({ tool, arguments: {} }))
 const REQUESTS: ProviderRequests = {
@@ -35,13 +36,16 @@ const REQUESTS: ProviderRequests = {
   endsEarly: asks('cut'),
   malformed: asks('cut'),
   stalled: asks('stalled'),
+  silent: asks('silent'),
+  failures: { rate_limited: asks('late') },
 }
 
 /** A provider that says what is written down, or what a cheat says instead. */
 function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
-  async function* chat({ model }: ModelRequest, { signal }: Use): AsyncGenerator<ModelEvent> {
+  async function* chat({ model, gathered }: ModelRequest, { signal }: Use): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted()
-    for (const one of cheat[model] ?? ANSWERS[model] ?? []) {
+    const cheated = cheat[gathered ? `gathered ${model}` : model] ?? cheat[model]
+    for (const one of cheated ?? ANSWERS[model] ?? []) {
       if (one instanceof Error) throw one
       if (one !== 'wait') yield one
       else if (!signal.aborted) await once(signal, 'abort')
@@ -93,6 +97,31 @@ describe('the provider kit', () => {
       'tells a piece that cannot be read',
     ],
     ['says nothing before a cut', { cut: [broken()] }, 'tells a connection that breaks in the middle'],
+    [
+      'loses its calls when nobody reads along',
+      { 'gathered pieces': [text('a'), end()] },
+      'answers `tools` the same when nobody reads along',
+    ],
+    [
+      'counts otherwise when nobody reads along',
+      { 'gathered plain': [text('ab'), { type: 'usage', usage: { input: 1, output: 3 } }, end()] },
+      'answers `plain` the same when nobody reads along',
+    ],
+    [
+      'fails otherwise when nobody reads along',
+      { 'gathered late': [broken({ kind: 'rate_limited', retryable: true, retryAfterMs: 71 })] },
+      'fails the same when nobody reads along',
+    ],
+    [
+      'takes what was cut for whole when nobody reads along',
+      { 'gathered cut': [text('a'), end()] },
+      'takes no broken answer for a whole one when nobody reads along',
+    ],
+    [
+      'finishes an aborted whole answer',
+      { 'gathered silent': ['wait', text('a'), end()] },
+      'ends when it is aborted while it waits for the whole answer',
+    ],
     [
       'finishes what was aborted',
       { stalled: [text('a'), 'wait', end()] },

@@ -52,7 +52,8 @@ const failsAfterPieces =
     checkFailure(error, kind, secrets)
   }
 
-async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
+/** All that comes before it fails, and how it fails. */
+export async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
   const { value, error } = await outcome(collect(subject.provider, request))
   await nobodyServed(subject)
   return error === undefined ? { events: value!.events, error: value!.error } : assert.fail(messageOf(error))
@@ -68,7 +69,8 @@ async function collect(provider: Provider, request: ModelRequest) {
   return assert.fail('it did not fail')
 }
 
-function checkFailure(error: unknown, kind: ModelFailureKind, secrets: readonly string[]): void {
+/** Holds a failure against the contract. */
+export function checkFailure(error: unknown, kind: ModelFailureKind, secrets: readonly string[]): void {
   assert.equal(codeOf(error), 'MODEL_FAILED', `it threw ${messageOf(error)}`)
   const details = (error as { details?: unknown }).details as Partial<ModelFailure> | undefined
   assertPlain(details, 'details')
@@ -109,18 +111,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
           await nobodyServed(subject)
         })
       : skipped(midway, '`endless`'),
-    silent
-      ? make(quiet, async subject => {
-          const { use, abort } = abortable()
-          const iterator = subject.provider.chat(silent, use)[Symbol.asyncIterator]()
-          const ended = outcome(drainAborted(iterator, iterator.next()))
-          if (subject.connections) await becomes('the call upstream', async () => (await subject.connections!()) > 0)
-          abort()
-          const { error } = await atOnce(ended, 'the end of an aborted call')
-          assert.ok(!(error instanceof assert.AssertionError), messageOf(error))
-          await nobodyServed(subject)
-        })
-      : skipped(quiet, '`silent`'),
+    silent ? make(quiet, abortedInSilence(silent)) : skipped(quiet, '`silent`'),
     stalled ? make(stuck, abortedWaiting(stalled)) : skipped(stuck, '`stalled`'),
     endless
       ? make(left, async subject => {
@@ -135,6 +126,18 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
         })
       : skipped(left, '`endless`'),
   ]
+}
+
+/** Aborts a call that the upstream does not answer. */
+export const abortedInSilence = (silent: ModelRequest) => async (subject: ProviderSubject) => {
+  const { use, abort } = abortable()
+  const iterator = subject.provider.chat(silent, use)[Symbol.asyncIterator]()
+  const ended = outcome(drainAborted(iterator, iterator.next()))
+  if (subject.connections) await becomes('the call upstream', async () => (await subject.connections!()) > 0)
+  abort()
+  const { error } = await atOnce(ended, 'the end of an aborted call')
+  assert.ok(!(error instanceof assert.AssertionError), messageOf(error))
+  await nobodyServed(subject)
 }
 
 const abortedWaiting = (stalled: ModelRequest) => async (subject: ProviderSubject) => {

@@ -5,6 +5,7 @@ import { abortable, assertPlain, atOnce, caseMaker, frozen, skipped } from './ki
 import type { KitCase } from './kit.ts'
 import { failing, leaving, manyAtOnce } from './provider-endings.ts'
 import { callsOf, checkOrder, finishOf, readAll, textOf, usageOf } from './provider-events.ts'
+import { gathering } from './provider-gathered.ts'
 import type { Make, ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
 
 /**
@@ -25,6 +26,7 @@ export function providerKit(
     ...answering(make, given),
     ...callingTools(make, given, requests.tools?.results),
     ...failing(make, given, options.secrets ?? []),
+    ...gathering(make, given, options.secrets ?? []),
     ...leaving(make, given),
     ...manyAtOnce(make, given, options.concurrent ?? 50),
   ]

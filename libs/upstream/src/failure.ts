@@ -83,8 +83,15 @@ function messageIn(body: unknown): string {
   return [inner, error, message, detail].find(one => typeof one === 'string') ?? ''
 }
 
+/** Whether a body tells an error, whatever its status: an object with one, or a list that begins with such an object. */
+export function hasError(body: unknown): boolean {
+  const told: unknown = Array.isArray(body) ? body[0] : body
+  const { error } = (typeof told === 'object' && told !== null ? told : {}) as { error?: unknown }
+  return error !== undefined && error !== null
+}
+
 export const malformed = (provider: string): SvcError =>
-  modelFailure(provider, { kind: 'network' }, 'the upstream sent a frame that cannot be read')
+  modelFailure(provider, { kind: 'network' }, 'the upstream sent what cannot be read')
 
 export const cutShort = (provider: string): SvcError =>
   modelFailure(provider, { kind: 'network' }, 'the upstream cut its answer in the middle')

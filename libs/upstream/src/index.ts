@@ -13,7 +13,7 @@ export { modelList, type ModelListOptions } from './models.ts'
 
 // For providers that have another's client make their requests
 export { EventStream } from './event-stream.ts'
-export { answerFailure, redirected, tooLarge } from './failure.ts'
+export { answerFailure, hasError, redirected, tooLarge } from './failure.ts'
 export { createHide, secretsOf } from './hide.ts'
 export { retryAfterOf } from './retry-after.ts'
 export { socketFailure } from './socket-failure.ts'

@@ -4,6 +4,7 @@ import { createEventDecoder } from '@svc/sse'
 import { Body } from './body.ts'
 import { type Controller, type Handler, headerOf } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
+import { hasError } from './failure.ts'
 import { retryAfterOf } from './retry-after.ts'
 
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
@@ -15,7 +16,7 @@ export interface FrameReader {
   end(emit: (event: ModelEvent) => void): void
   /** True once the answer is complete, so that nobody waits for the upstream to end the body. */
   readonly done?: boolean
-  /** An upstream may answer with one JSON although a stream was asked for: emits its pieces; `end` follows. */
+  /** The answer came as one JSON, because that was asked for or all the same: emits its pieces; `end` follows. */
   whole?(body: unknown, emit: (event: ModelEvent) => void): void
 }
 
@@ -29,6 +30,8 @@ export interface AnswerParts {
   readonly wholeBytes: number
   /** The failure for an answer that is none: by its status and body. */
   refused(status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError
+  /** The failure for a good answer that is longer than the limit. */
+  long(): SvcError
   /** The failure for what reading a frame threw. */
   unreadable(error: unknown): SvcError
   broken(error: unknown): SvcError
@@ -37,16 +40,21 @@ export interface AnswerParts {
 /** How long the rest of an answer may take whose end is known: of an error's body, of a stream after its last frame. */
 const REST_MS = 1000
 const STOPPED = new Error('nobody reads any more')
+const STREAM = /event-stream/i
+const NO_JSON = /html|xml|^compressed$/i
 const NO_STREAM = /json|html|xml|^compressed$/i
+const BRACE = 123
 
-/** Reads one HTTP answer as it comes: server-sent events into the stream, anything else into a failure. */
+/** Reads one HTTP answer as it comes: server-sent events, or one JSON, into the stream, anything else into a failure. */
 export class StreamedAnswer implements Handler, EventSource {
   readonly #parts: AnswerParts
   #controller: Controller | undefined
   #decode: ((bytes: Uint8Array) => void) | undefined
   #other: { readonly body: Body; readonly conclude: () => void } | undefined
+  #unlabelled: (() => void) | undefined
   #rest: NodeJS.Timeout | undefined
   #stopped = false
+  #refused = false
 
   constructor(parts: AnswerParts) {
     this.#parts = parts
@@ -76,12 +84,14 @@ export class StreamedAnswer implements Handler, EventSource {
     if (status < 200) return
     // nobody asked for that: what it holds is not looked at
     const type = isCompressed(headers) ? 'compressed' : headerOf(headers, 'content-type')
-    if (status < 300 && !NO_STREAM.test(type)) this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
-    else this.#gather(status, type, headers)
+    if (status >= 300 || NO_STREAM.test(type)) return this.#gather(status, type, headers)
+    this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
+    if (!STREAM.test(type)) this.#unlabelled = () => this.#gather(status, type, headers)
   }
 
   onResponseData(controller: Controller, chunk: Uint8Array): void {
     if (this.#parts.events.over) return
+    if (this.#unlabelled) this.#look(chunk, this.#unlabelled)
     if (this.#decode) return this.#guarded(() => this.#decode?.(chunk))
     this.#other?.body.push(chunk)
     if (this.#other?.body.over) this.#concludeEarly(controller)
@@ -95,8 +105,16 @@ export class StreamedAnswer implements Handler, EventSource {
 
   onResponseError(_: Controller, error: Error): void {
     clearTimeout(this.#rest)
-    if (this.#other) this.#other.conclude()
+    if (this.#refused) this.#other?.conclude()
     else this.#parts.events.end({ reason: this.#parts.broken(error) })
+  }
+
+  /** No event stream begins with a brace: a JSON that nobody has called one. */
+  #look(chunk: Uint8Array, gather: () => void): void {
+    this.#unlabelled = undefined
+    if (chunk[0] !== BRACE) return
+    this.#decode = undefined
+    gather()
   }
 
   // Own functions, made once a call: they run for each token.
@@ -134,17 +152,21 @@ export class StreamedAnswer implements Handler, EventSource {
   #gather(status: number, type: string, headers: Headers): void {
     const { events, reader, errorBytes, wholeBytes } = this.#parts
     const body = new Body(status < 300 ? wholeBytes : errorBytes)
+    this.#refused = status >= 300
     const conclude = () => {
       if (events.over) return
       const value = body.value()
-      if (status < 300 && reader.whole && isRecord(value) && !('error' in value)) this.#whole(value)
+      const isWhole = !this.#refused && reader.whole !== undefined && !NO_JSON.test(type) && !hasError(value)
+      if (!this.#refused && body.over) events.end({ reason: this.#parts.long() })
+      else if (isWhole) this.#whole(value)
       else events.end({ reason: this.#parts.refused(status, value, type, retryAfterOf(headers)) })
     }
     this.#other = { body, conclude }
-    if (status >= 300 && this.#controller) this.#endSoon(this.#controller)
+    if (this.#refused && this.#controller) this.#endSoon(this.#controller)
   }
 
-  #whole(value: object): void {
+  /** What its reader can make nothing of is as bad as a frame that cannot be read. */
+  #whole(value: unknown): void {
     this.#guarded(() => {
       this.#parts.reader.whole?.(value, this.#parts.events.push)
       this.#end()
@@ -163,4 +185,3 @@ export class StreamedAnswer implements Handler, EventSource {
 }
 
 const isCompressed = (headers: Headers) => !/^(identity)?$/i.test(headerOf(headers, 'content-encoding'))
-const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -3,7 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { checkBaseUrl } from './base-url.ts'
 import { connect, type RequestParts } from './connection.ts'
 import { EventStream } from './event-stream.ts'
-import { answerFailure, malformed, noEvents, type ReadFailure, redirected, tooLarge } from './failure.ts'
+import { answerFailure, hasError, malformed, noEvents, type ReadFailure, redirected, tooLarge } from './failure.ts'
 import { createHide, secretsOf } from './hide.ts'
 import { askWhole } from './whole-answer.ts'
 import { socketFailure } from './socket-failure.ts'
@@ -40,7 +40,9 @@ export interface UpstreamOptions {
 export interface Upstream {
   /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `use.signal` aborts or the reader leaves. */
   stream(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
-  /** One JSON for another. */
+  /** The same for an answer that comes whole, as one JSON: `reader.whole` takes it. A stream that comes all the same is read too. */
+  whole(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
+  /** One JSON for another, within a time limit. */
   json(method: 'GET' | 'POST', path: string, body: unknown, use: Use): Promise<unknown>
   /** The failure that an error inside a stream stands for: for a `FrameReader` to throw. */
   failed(status: number, body: unknown): SvcError
@@ -64,10 +66,10 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   const connection = connect(base.origin, limits)
   const hide = createHide(secretsOf(secrets, headers))
   const fixed = Object.entries({ 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }).flat()
-  const request = (method: 'GET' | 'POST', path: string, body: unknown, use: Use, silenceMs: number): RequestParts => ({
+  const request = ({ method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: Asked, use: Use): RequestParts => ({
     method,
     path: `${base.path}${path}`,
-    headers: [...fixed, ...(silenceMs === 0 ? EVENTS : JSON_HEADERS), ...(body === undefined ? [] : BODY), ...headersOf(use)],
+    headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(use)],
     body: body === undefined ? undefined : JSON.stringify(body),
     silenceMs,
   })
@@ -77,32 +79,31 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
     if (status >= 300 && status < 400) return redirected(provider, status)
     return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
   }
+  const long = () => tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
+  const answered = (asked: Asked, reader: FrameReader, use: Use) => {
+    const events = new EventStream(use.signal)
+    const broken = (error: unknown) => socketFailure(provider, error)
+    const answer = new StreamedAnswer({
+      send: handler => connection.send(request(asked, use), handler, error => events.end({ reason: broken(error) })),
+      events,
+      reader,
+      frameBytes: limits.frameBytes,
+      errorBytes: ERROR_BYTES,
+      wholeBytes: limits.bodyBytes,
+      refused,
+      long,
+      unreadable: error => readingFailed(provider, error, hide),
+      broken,
+    })
+    return events.from(answer)
+  }
   return {
-    stream(path, body, reader, use) {
-      const events = new EventStream(use.signal)
-      const broken = (error: unknown) => socketFailure(provider, error)
-      const answer = new StreamedAnswer({
-        send: handler =>
-          connection.send(request('POST', path, body, use, 0), handler, error => events.end({ reason: broken(error) })),
-        events,
-        reader,
-        frameBytes: limits.frameBytes,
-        errorBytes: ERROR_BYTES,
-        wholeBytes: limits.bodyBytes,
-        refused,
-        unreadable: error => readingFailed(provider, error, hide),
-        broken,
-      })
-      return events.from(answer)
-    },
+    stream: (path, body, reader, use) => answered({ path, body, accept: ACCEPT_EVENTS }, reader, use),
+    whole: (path, body, reader, use) => answered({ path, body }, reader, use),
     async json(method, path, body, use) {
-      const answer = await askWhole(
-        connection,
-        request(method, path, body, use, limits.jsonMs),
-        { provider, ...limits },
-        use.signal
-      )
-      if (answer.over) throw tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
+      const asked = request({ method, path, body, silenceMs: limits.jsonMs }, use)
+      const answer = await askWhole(connection, asked, { provider, ...limits }, use.signal)
+      if (answer.over) throw long()
       const { status, type } = answer
       if (status >= 300 || typeof answer.body !== 'object') throw refused(status, answer.body, type, answer.retryAfterMs)
       return answer.body
@@ -116,8 +117,17 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-const EVENTS = ['accept', 'text/event-stream']
-const JSON_HEADERS = ['accept', 'application/json']
+interface Asked {
+  readonly method?: 'GET' | 'POST'
+  readonly path: string
+  readonly body: unknown
+  readonly accept?: readonly string[]
+  /** Milliseconds; 0: the signal alone has limits. */
+  readonly silenceMs?: number
+}
+
+const ACCEPT_EVENTS = ['accept', 'text/event-stream']
+const ACCEPT_JSON = ['accept', 'application/json']
 const BODY = ['content-type', 'application/json']
 const SAFE_ID = /^[\w.-]{1,128}$/
 const TRACE = /^[\da-f-]{55,128}$/
@@ -128,7 +138,6 @@ const headersOf = ({ requestId, trace }: Use): string[] => [
   ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace] : []),
 ]
 
-const hasError = (body: unknown) => typeof body === 'object' && body !== null && 'error' in body
 const kindOfPage = (type: string) => {
   if (/html/i.test(type)) return 'a web page'
   if (/json/i.test(type)) return 'JSON'

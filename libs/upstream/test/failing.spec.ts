@@ -2,7 +2,7 @@ import { codeOf } from '@svc/core'
 import { createUpstream, type FrameReader } from '@svc/upstream'
 import { expect } from 'chai'
 import { openUpstream } from '@svc/core/testing'
-import { abortable, becomes, DONE, failing, idle, open, reader, readAll, SECRET, textOf } from './support/rig.ts'
+import { abortable, becomes, DONE, failing, idle, open, reader, readAll, SECRET } from './support/rig.ts'
 
 describe('an upstream, failing', () => {
   for (const [status, headers, body, details] of [
@@ -79,17 +79,6 @@ describe('an upstream, failing', () => {
     const { error } = await readAll(rig.upstream.stream('/chat', {}, reader(), abortable().use))
     expect(error?.details).to.deep.equal({ kind: 'bad_request', retryable: false })
     expect(error?.message).to.include('compressed')
-  })
-
-  it('takes an answer that came whole, where its reader can', async () => {
-    await using rig = await open((_, reply) => reply.json(200, { t: 'all at once' }))
-    const whole: FrameReader = {
-      frame: () => {},
-      whole: (body, emit) => emit({ type: 'text', text: (body as { t: string }).t }),
-      end: emit => emit({ type: 'finish', reason: 'stop' }),
-    }
-    const { all } = await readAll(rig.upstream.stream('/chat', {}, whole, abortable().use))
-    expect(textOf(all)).to.equal('all at once|<finish>')
   })
 
   it('waits for no error body that never ends, and keeps little of one that is huge', async () => {

@@ -4,6 +4,7 @@ import { Answer } from './answer.ts'
 import { toCallOptions } from './call.ts'
 import { createEvents } from './events.ts'
 import type { GuardedFetch } from './fetch.ts'
+import { toStream } from './generated.ts'
 import type { LanguageModel, Metadata, Warning } from './sdk.ts'
 
 /** What a provider is made of. */
@@ -37,7 +38,8 @@ export function createAiSdkProvider(parts: AiSdkParts): Provider {
       const ask = async (ending: AbortSignal) => {
         const model = makeModel(request.model)
         const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
-        return model.doStream(toCallOptions(request, call, use))
+        const options = toCallOptions(request, call, use)
+        return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
       }
       return events.from(new Answer({ events, taken, ask, failureOf }))
     },

@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { answerFailure, malformed, modelFailure, type ReadFailure, retryAfterOf, socketFailure } from '@svc/upstream'
+import { answerFailure, hasError, malformed, modelFailure, type ReadFailure, retryAfterOf, socketFailure } from '@svc/upstream'
 import { noKey } from './errors.ts'
 
 /** What a package threw or streamed as an error, told by its shape: each package may have its own copy of the SDK's classes. */
@@ -22,7 +22,7 @@ export function createFailureOf(provider: string, hide: (text: string) => string
     const chain = chainOf(error)
     const told = chain.find(one => codeOf(one) === 'MODEL_FAILED')
     if (told) return told as SvcError
-    const refused = chain.find(one => isRefusal(one.statusCode))
+    const refused = chain.find(one => isRefusal(one.statusCode) || tellsError(one))
     if (refused) return refusal(provider, refused, hide)
     const socket = chain.find(one => SOCKET.test(codeOf(one) ?? ''))
     if (socket) return socketFailure(provider, socket)
@@ -52,6 +52,9 @@ const isRefusal = (status: unknown): status is number => typeof status === 'numb
 const SOCKET =
   /^(E[A-Z_]{3,}|UND_ERR_\w+|HPE_\w+|CERT_\w+|ERR_(TLS|SSL)_\w+|UNABLE_TO_\w+|(DEPTH_ZERO_)?SELF_SIGNED_\w+|HOSTNAME_MISMATCH)$/
 
+/** A good answer with an error in it: to the package it is one of a wrong form. */
+const tellsError = ({ statusCode, responseBody }: Thrown) => statusCode === 200 && hasError(parsed(responseBody))
+
 function refusal(
   provider: string,
   { statusCode, responseHeaders, responseBody, data, message }: Thrown,
@@ -69,8 +72,9 @@ function refusal(
 const headersOf = (headers: unknown) =>
   typeof headers === 'object' && headers !== null ? (headers as Record<string, string>) : {}
 
+/** Some packages call a body what they have parsed already. */
 function parsed(text: unknown): unknown {
-  if (typeof text !== 'string') return undefined
+  if (typeof text !== 'string') return text
   try {
     return JSON.parse(text)
   } catch {

@@ -13,7 +13,19 @@ export type Metadata = { readonly [provider: string]: { readonly [key: string]: 
 /** A model, of whichever version. */
 export interface LanguageModel {
   readonly specificationVersion: Version
-  doStream(options: CallOptions): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>
+  doStream(options: CallOptions): PromiseLike<Streamed>
+  doGenerate?(options: CallOptions): PromiseLike<Generated>
+}
+
+export interface Streamed {
+  readonly stream: ReadableStream<StreamPart>
+}
+/** A whole answer. */
+export interface Generated {
+  readonly content: readonly GeneratedPart[]
+  readonly finishReason: SdkFinish
+  readonly usage: SdkUsage
+  readonly warnings: readonly Warning[]
 }
 
 export interface CallOptions {
@@ -94,6 +106,11 @@ export type StreamPart =
       Tells)
   | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & Tells)
   | { readonly type: 'error'; readonly error: unknown }
+
+/** What a whole answer consists of, as far as it is heeded. */
+export type GeneratedPart =
+  | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & Tells)
+  | Extract<StreamPart, { type: 'tool-call' }>
 
 /** What the model could not do as asked. */
 export interface Warning {

@@ -2,22 +2,29 @@ import type { createAnthropic } from '@ai-sdk/anthropic'
 import type { createOpenAI } from '@ai-sdk/openai'
 import type {
   LanguageModelV2,
+  LanguageModelV2Content,
   LanguageModelV2StreamPart,
   LanguageModelV3,
+  LanguageModelV3Content,
   LanguageModelV3StreamPart,
   LanguageModelV4,
+  LanguageModelV4Content,
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider'
 import type { createOpenAI as createOpenAI2 } from 'ai-sdk-openai-v2'
 import type { createOpenAI as createOpenAI3 } from 'ai-sdk-openai-v3'
 import { expectTypeOf } from 'expect-type'
-import type { StreamPart, Version } from '../src/sdk.ts'
+import type { GeneratedPart, StreamPart, Version } from '../src/sdk.ts'
 
 // What is heeded of a stream stands in src/sdk.ts as each version of the SDK has it; other types of parts are passed over.
 type Heeded<P> = Extract<P, { type: StreamPart['type'] }>
 expectTypeOf<Heeded<LanguageModelV4StreamPart>>().toExtend<StreamPart>()
 expectTypeOf<Heeded<LanguageModelV3StreamPart>>().toExtend<StreamPart>()
 expectTypeOf<Heeded<LanguageModelV2StreamPart>>().toExtend<StreamPart>()
+type HeededWhole<P> = Extract<P, { type: GeneratedPart['type'] }>
+expectTypeOf<HeededWhole<LanguageModelV4Content>>().toExtend<GeneratedPart>()
+expectTypeOf<HeededWhole<LanguageModelV3Content>>().toExtend<GeneratedPart>()
+expectTypeOf<HeededWhole<LanguageModelV2Content>>().toExtend<GeneratedPart>()
 expectTypeOf<(LanguageModelV4 | LanguageModelV3 | LanguageModelV2)['specificationVersion']>().toEqualTypeOf<Version>()
 
 // The packages that the tests are run with speak the versions that they stand for.

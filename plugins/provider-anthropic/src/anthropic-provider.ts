@@ -42,8 +42,9 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
     countTokens: async request => estimateTokens(request),
     chat(request, use) {
       const info = known.get(request.model)
+      const way = request.gathered ? 'whole' : 'stream'
       const ask = (asked: ModelRequest) =>
-        upstream.stream('/v1/messages', bodyOf(asked, info?.output), new MessageReader(name, upstream), use)
+        upstream[way]('/v1/messages', bodyOf(asked, info?.output), new MessageReader(name, upstream), use)
       const { temperature, ...cooled } = request
       if (temperature === undefined) return ask(request)
       if (info?.temperature === false || cool.has(request.model)) return ask(cooled)

@@ -1,5 +1,5 @@
 import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
+import { cutShort, type FrameReader, malformed, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
 import { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
 
 type Emit = (event: ModelEvent) => void
@@ -12,7 +12,7 @@ const FINISHES = new Map<string, FinishReason>([
   ['refusal', 'content_filter'],
 ])
 
-/** Reads the events of one streamed message. */
+/** Reads the events of one streamed message, or the one message there is. */
 export class MessageReader implements FrameReader {
   done = false
   readonly #provider: string
@@ -44,7 +44,7 @@ export class MessageReader implements FrameReader {
       case 'message_start':
         return this.#count(treeIn(treeIn(frame, 'message'), 'usage'))
       case 'message_delta':
-        return this.#ending(frame)
+        return this.#ending(frame, treeIn(frame, 'delta'))
       case 'message_stop':
         this.done = true
         return
@@ -55,6 +55,17 @@ export class MessageReader implements FrameReader {
       default:
         return
     }
+  }
+
+  whole(body: unknown, emit: Emit): void {
+    const { type, content } = isTree(body) ? body : {}
+    if (type !== 'message' || !Array.isArray(content)) throw malformed(this.#provider)
+    for (const [index, block] of content.entries()) {
+      if (!isTree(block)) throw malformed(this.#provider)
+      this.#start(index, block, emit)
+      this.#stopBlock(index)
+    }
+    this.#ending(body, body)
   }
 
   end(emit: Emit): void {
@@ -112,8 +123,7 @@ export class MessageReader implements FrameReader {
   }
 
   #begin(index: number, block: Tree): void {
-    const { input } = block
-    this.#begun.set(index, isTree(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : '')
+    this.#begun.set(index, argumentsOf(block.input))
     this.#calls.add(index, { id: textIn(block, 'id') ?? '', tool: textIn(block, 'name') ?? '' })
   }
 
@@ -130,8 +140,7 @@ export class MessageReader implements FrameReader {
     this.#begun.delete(index)
   }
 
-  #ending(frame: unknown): void {
-    const delta = treeIn(frame, 'delta')
+  #ending(frame: unknown, delta: unknown): void {
     this.#stop = textIn(delta, 'stop_reason') ?? this.#stop
     this.#refusal = textIn(treeIn(delta, 'stop_details'), 'explanation')
     this.#count(treeIn(frame, 'usage'))
@@ -142,6 +151,13 @@ export class MessageReader implements FrameReader {
     const told = Object.entries(usage).filter(([, value]) => value !== null)
     this.#usage = { ...this.#usage, ...Object.fromEntries(told) }
   }
+}
+
+/** Arguments that came at once. What is no object is told as it was written. */
+function argumentsOf(input: unknown): string {
+  if (typeof input === 'string') return input
+  if (isTree(input) && Object.keys(input).length === 0) return ''
+  return input === undefined || input === null ? '' : JSON.stringify(input)
 }
 
 function usageOf(usage: Tree): Usage | undefined {

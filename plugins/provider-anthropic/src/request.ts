@@ -8,12 +8,12 @@ const DEFAULT_OUTPUT = 8192
 
 /** The request as `POST /v1/messages` takes it; `output`: what the model can say at most, where that is known. */
 export function bodyOf(request: ModelRequest, output?: number): Tree {
-  const { model, messages, temperature, maxTokens, responseSchema } = request
+  const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
   const system = systemOf(messages)
   return {
     model,
     max_tokens: maxTokens ?? output ?? DEFAULT_OUTPUT,
-    stream: true,
+    stream: gathered !== true,
     ...(system === undefined ? {} : { system }),
     messages: messagesOf(messages),
     ...toolsOf(request),

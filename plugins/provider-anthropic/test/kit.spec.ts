@@ -1,7 +1,8 @@
 import type { ModelFailureKind, ModelRequest } from '@svc/core/contracts'
 import { providerKit } from '@svc/core/testing'
 import { offered, openAnthropic, to } from './support/anthropic.ts'
-import { KEY, openMessagesApi, UNICODE } from './support/messages-api.ts'
+import { KEY, openMessagesApi } from './support/messages-api.ts'
+import { UNICODE } from './support/whole.ts'
 
 const KINDS = 'rate_limited overloaded bad_request authentication context_too_long content_refused network timeout'.split(' ')
 const tools = to('tools', { tools: offered })

@@ -1,5 +1,5 @@
 import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
+import { cutShort, type FrameReader, malformed, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
 import { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
 
 type Emit = (event: ModelEvent) => void
@@ -16,7 +16,7 @@ const BROKEN = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORME
 /** How a call stands in the words about one that is malformed. */
 const WRITTEN = [/default_api\.([\w-]+)/, /call:\s*(?!print\()([\w-]+)/]
 
-/** Reads the frames of one streamed answer: each is a whole response with the parts that are new. */
+/** Reads the frames of one streamed answer, each of them a whole response with the parts that are new, or the one response there is. */
 export class AnswerReader implements FrameReader {
   readonly #provider: string
   readonly #upstream: Pick<Upstream, 'failed'>
@@ -35,10 +35,12 @@ export class AnswerReader implements FrameReader {
     const frame = JSON.parse(data) as unknown
     if (!isTree(frame)) return
     if (frame.error !== undefined) throw this.#upstream.failed(200, frame)
-    const candidate: unknown = Array.isArray(frame.candidates) ? frame.candidates[0] : undefined
-    if (candidate === undefined) this.#checkBlocked(treeIn(frame, 'promptFeedback'))
-    else this.#read(candidate, emit)
-    if (isTree(frame.usageMetadata)) this.#usage = frame.usageMetadata
+    this.#take(frame, emit)
+  }
+
+  whole(body: unknown, emit: Emit): void {
+    if (!isTree(body) || !(Array.isArray(body.candidates) || isTree(body.promptFeedback))) throw malformed(this.#provider)
+    this.#take(body, emit)
   }
 
   end(emit: Emit): void {
@@ -52,6 +54,13 @@ export class AnswerReader implements FrameReader {
     const usage = usageOf(this.#usage)
     if (usage) emit({ type: 'usage', usage })
     emit({ type: 'finish', reason: called ? 'tool_calls' : reason })
+  }
+
+  #take(frame: Tree, emit: Emit): void {
+    const candidate: unknown = Array.isArray(frame.candidates) ? frame.candidates[0] : undefined
+    if (candidate === undefined) this.#checkBlocked(treeIn(frame, 'promptFeedback'))
+    else this.#read(candidate, emit)
+    if (isTree(frame.usageMetadata)) this.#usage = frame.usageMetadata
   }
 
   #read(candidate: unknown, emit: Emit): void {

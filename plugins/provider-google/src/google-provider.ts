@@ -42,8 +42,10 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
     chat(request, use) {
       const { model } = request
       const body = bodyOf(request, { ...configured.get(model), thinking: thinkers.has(model) })
-      const path = `${version}/${modelPath(model)}:streamGenerateContent?alt=sse`
-      return upstream.stream(path, body, new AnswerReader(name, upstream), use)
+      const [path, reader] = [`${version}/${modelPath(model)}`, new AnswerReader(name, upstream)]
+      return request.gathered
+        ? upstream.whole(`${path}:generateContent`, body, reader, use)
+        : upstream.stream(`${path}:streamGenerateContent?alt=sse`, body, reader, use)
     },
     async probe(use) {
       await upstream.json('GET', `${version}/models?pageSize=1`, undefined, use)

@@ -11,7 +11,7 @@ export interface Known {
 
 const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
 
-/** The request as `streamGenerateContent` takes it. */
+/** The request as `generateContent` takes it, streamed or whole. */
 export function bodyOf(request: ModelRequest, known: Known = {}): Tree {
   const { model, messages } = request
   const systemInstruction = systemOf(messages)

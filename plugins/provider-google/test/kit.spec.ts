@@ -1,7 +1,8 @@
 import type { ModelFailureKind, ModelRequest } from '@svc/core/contracts'
 import { providerKit } from '@svc/core/testing'
 import { offered, openGoogle, to } from './support/google.ts'
-import { KEY, openGeminiApi, UNICODE } from './support/gemini-api.ts'
+import { KEY, openGeminiApi } from './support/gemini-api.ts'
+import { UNICODE } from './support/whole.ts'
 
 const KINDS = 'rate_limited overloaded bad_request authentication context_too_long content_refused network timeout'.split(' ')
 const tools = to('tools', { tools: offered })

@@ -4,12 +4,12 @@ import type { Preset } from './presets.ts'
 
 /** The body of one call of chat completions. */
 export function bodyOf(request: ModelRequest, provider: string, preset: Preset): Record<string, unknown> {
-  const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
+  const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, gathered } = request
   return {
     model,
     messages: messagesOf(withSchema(request, preset), provider, preset),
-    stream: true,
-    ...(preset.streamOptions ? { stream_options: { include_usage: true } } : {}),
+    stream: gathered !== true,
+    ...(preset.streamOptions && !gathered ? { stream_options: { include_usage: true } } : {}),
     ...(temperature === undefined || preset.noTemperature?.test(model) ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { [preset.limitField]: maxTokens }),
     ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), ...choiceOf(toolChoice, preset) }),

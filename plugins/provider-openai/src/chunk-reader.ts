@@ -1,5 +1,5 @@
 import type { FinishReason, Json, ModelEvent } from '@svc/core/contracts'
-import { cutShort, type FrameReader, ToolCalls, type Upstream } from '@svc/upstream'
+import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/upstream'
 import type { Preset } from './presets.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
 import { usageOf, type WireUsage } from './usage.ts'
@@ -48,7 +48,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 /** Reasons that are a failure of the server. */
 const BROKEN = new Set(['error', 'insufficient_system_resource'])
 
-/** Reads the chunks of one answer. */
+/** Reads the chunks of one answer, or the one answer there is. */
 export class ChunkReader implements FrameReader {
   readonly #provider: string
   readonly #failed: Upstream['failed']
@@ -76,8 +76,10 @@ export class ChunkReader implements FrameReader {
     this.#take(chunk, emit)
   }
 
-  whole(body: object, emit: Emit): void {
-    this.#take(body, emit)
+  whole(body: unknown, emit: Emit): void {
+    const message = (body as WireChunk | null)?.choices?.[0]?.message
+    if (typeof message !== 'object' || message === null) throw malformed(this.#provider)
+    this.#take(withPlaces(body as WireChunk, message), emit)
   }
 
   end(emit: Emit): void {
@@ -98,14 +100,14 @@ export class ChunkReader implements FrameReader {
   }
 
   #piece(delta: WireDelta, emit: Emit): void {
-    const { content } = delta
+    const { content, refusal } = delta
     const reasoning = delta.reasoning_content || delta.reasoning
-    if (reasoning) emit({ type: 'reasoning', text: reasoning })
+    if (typeof reasoning === 'string' && reasoning !== '') emit({ type: 'reasoning', text: reasoning })
     if (this.#details && delta.reasoning_details) this.#details.add(delta.reasoning_details)
     if (typeof content === 'string') {
       if (content !== '') emit({ type: 'text', text: content })
     } else if (content) takePieces(content, emit)
-    if (delta.refusal) this.#refuse(delta.refusal, emit)
+    if (typeof refusal === 'string' && refusal !== '') this.#refuse(refusal, emit)
     if (delta.tool_calls) for (const call of delta.tool_calls) this.#call(call)
   }
 
@@ -117,8 +119,8 @@ export class ChunkReader implements FrameReader {
   #call({ index, id, function: wanted }: WireCall): void {
     const args = wanted?.arguments
     this.#calls.add(index ?? undefined, {
-      ...(id ? { id } : {}),
-      ...(wanted?.name ? { tool: wanted.name } : {}),
+      ...(typeof id === 'string' ? { id } : {}),
+      ...(typeof wanted?.name === 'string' ? { tool: wanted.name } : {}),
       ...(args === undefined || args === null ? {} : { text: typeof args === 'string' ? args : JSON.stringify(args) }),
     })
   }
@@ -135,10 +137,18 @@ export class ChunkReader implements FrameReader {
   }
 }
 
+/** Calls that come whole are told apart by their place, whatever they are numbered. */
+const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
+  ...body,
+  choices: [
+    { ...body.choices?.[0], message: { ...message, tool_calls: message.tool_calls?.map((call, index) => ({ ...call, index })) } },
+  ],
+})
+
 function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
   for (const { type, text, thinking } of pieces) {
-    if (type === 'text' && text) emit({ type: 'text', text })
-    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(one => one.text ?? '').join('')
+    if (type === 'text' && typeof text === 'string' && text !== '') emit({ type: 'text', text })
+    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(one => one.text).join('')
     if (thought !== '') emit({ type: 'reasoning', text: thought })
   }
 }

@@ -35,7 +35,8 @@ export async function openProvider(
     countTokens: async request => estimateTokens(request),
     chat: (request, use) => {
       const reader = new ChunkReader(name, preset, upstream)
-      return upstream.stream(`/chat/completions${query}`, bodyOf(request, name, preset), reader, use)
+      const way = request.gathered ? 'whole' : 'stream'
+      return upstream[way](`/chat/completions${query}`, bodyOf(request, name, preset), reader, use)
     },
     async probe(use) {
       try {

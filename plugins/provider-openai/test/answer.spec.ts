@@ -3,6 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { asks, offered } from './support/requests.ts'
 import { ask, failing, openRig } from './support/rig.ts'
+import { completion } from './support/whole.ts'
 import { call, chunk, DONE, finish, says, usage } from './support/wire.ts'
 
 /** The events of an answer that is this stream. */
@@ -101,18 +102,9 @@ describe('an answer, as other servers write it', () => {
   })
 
   it('may come whole although a stream was asked for', async () => {
-    await using rig = await openRig({}, (_, reply) =>
-      reply.json(200, {
-        object: 'chat.completion',
-        choices: [
-          {
-            message: { content: 'Hi', tool_calls: [{ id: 'a', function: { name: 'weather', arguments: '{}' } }] },
-            finish_reason: 'tool_calls',
-          },
-        ],
-        usage: { prompt_tokens: 1, completion_tokens: 2 },
-      })
-    )
+    const calls = [{ id: 'a', function: { name: 'weather', arguments: '{}' } }]
+    const whole = completion({ content: 'Hi', tool_calls: calls }, 'tool_calls', { prompt_tokens: 1, completion_tokens: 2 })
+    await using rig = await openRig({}, (_, reply) => reply.json(200, whole))
     expect(shown(await ask(rig.provider, asks('any')))).to.deep.equal(['text:Hi', 'weather({})', '1+2', '<tool_calls>'])
   })
 })

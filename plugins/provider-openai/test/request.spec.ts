@@ -3,7 +3,7 @@ import type { ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contr
 import { expect } from 'chai'
 import { asks, offered, user } from './support/requests.ts'
 import { ask, openRig } from './support/rig.ts'
-import type { Asked } from './support/wire.ts'
+import type { Asked } from './support/whole.ts'
 
 /** The body that a request becomes. */
 async function bodyOf(request: Partial<ModelRequest>, entry: ConfigTree = {}): Promise<Asked> {

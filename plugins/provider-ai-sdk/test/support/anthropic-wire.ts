@@ -6,11 +6,38 @@ const refuse = (status: number, type: string, message: string, headers?: Record<
   body: { type: 'error', error: { type, message } },
   ...(headers ? { headers } : {}),
 })
+/** What is no JSON stands there as it was written. */
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
 const STOP = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' }
 
 /** `POST /messages` */
 export const MESSAGES: Wire = {
   path: '/messages',
+  whole: ({ text, thoughts, calls = [], end, usage }) => ({
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [
+      ...(thoughts === undefined ? [] : [{ type: 'thinking', thinking: thoughts, signature: 'sig-1' }]),
+      ...(text === undefined ? [] : [{ type: 'text', text }]),
+      ...calls.map(({ id, name, json }) => ({ type: 'tool_use', id, name, input: parsed(json) })),
+    ],
+    stop_reason: end === null ? null : STOP[end],
+    stop_sequence: null,
+    usage: {
+      input_tokens: usage.input - usage.cached,
+      cache_read_input_tokens: usage.cached,
+      cache_creation_input_tokens: 0,
+      output_tokens: usage.output,
+    },
+  }),
   usage: { input: 5, output: 2, cached: 2 },
   begin: () =>
     told('message_start', {

@@ -1,4 +1,4 @@
-import { event, halves, type Refusal, type Wire, type WireCall } from './wire.ts'
+import { event, halves, type Refusal, type Wire, type WireCall, type WireUsage } from './wire.ts'
 
 const refuse = (status: number, code: string, message: string, headers?: Record<string, string>): Refusal => ({
   status,
@@ -30,8 +30,22 @@ const chunk = (delta: object, finish: string | null = null) =>
   })
 const piece = (index: number, json: string) => chunk({ tool_calls: [{ index, function: { arguments: json } }] })
 
+const chatUsage = ({ input, output, cached, reasoning }: WireUsage) => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
+  prompt_tokens_details: { cached_tokens: cached },
+  completion_tokens_details: { reasoning_tokens: reasoning },
+})
+
 /** `POST /chat/completions` */
 export const CHAT: Wire = {
+  whole({ text = null, calls = [], end, usage }) {
+    const tool_calls = calls.map(({ id, name, json }) => ({ id, type: 'function', function: { name, arguments: json } }))
+    const message = { role: 'assistant', content: text, ...(calls.length === 0 ? {} : { tool_calls }) }
+    const choices = [{ index: 0, message, finish_reason: end }]
+    return { id: 'c1', object: 'chat.completion', created: 1, model: 'm', choices, usage: chatUsage(usage) }
+  },
   path: '/chat/completions',
   usage: { input: 5, output: 2, cached: 2, reasoning: 1 },
   begin: () => chunk({ role: 'assistant', content: '' }),
@@ -45,7 +59,7 @@ export const CHAT: Wire = {
       // the later one is whole first
       ...calls.map(({ json }, index) => piece(index, halves(json)[1])).reverse(),
     ].join(''),
-  end: (end, { input, output, cached, reasoning }) =>
+  end: (end, usage) =>
     [
       chunk({}, end),
       event({
@@ -54,13 +68,7 @@ export const CHAT: Wire = {
         created: 1,
         model: 'm',
         choices: [],
-        usage: {
-          prompt_tokens: input,
-          completion_tokens: output,
-          total_tokens: input + output,
-          prompt_tokens_details: { cached_tokens: cached },
-          completion_tokens_details: { reasoning_tokens: reasoning },
-        },
+        usage: chatUsage(usage),
       }),
       'data: [DONE]\n\n',
     ].join(''),
@@ -85,8 +93,33 @@ const INCOMPLETE: { readonly [end: string]: string | undefined } = {
 }
 const THOUGHT = { type: 'reasoning', id: 'rs_1', summary: [] }
 
+const responsesUsage = ({ input, output, cached, reasoning }: WireUsage) => ({
+  input_tokens: input,
+  input_tokens_details: { cached_tokens: cached },
+  output_tokens: output,
+  output_tokens_details: { reasoning_tokens: reasoning },
+})
+
 /** `POST /responses` */
 export const RESPONSES: Wire = {
+  whole({ text, thoughts, calls = [], end, usage }) {
+    const reason = INCOMPLETE[end ?? '']
+    const summary = [{ type: 'summary_text', text: thoughts }]
+    const content = [{ type: 'output_text', text, annotations: [] }]
+    const output = [
+      ...(thoughts === undefined ? [] : [{ ...THOUGHT, summary }]),
+      ...(text === undefined ? [] : [{ ...MESSAGE, status: 'completed', content }]),
+      ...calls.map(one => call(one, one.json)),
+    ]
+    return {
+      id: 'resp_1',
+      created_at: 1,
+      model: 'm',
+      ...(end === null ? { output: null } : { output }),
+      incomplete_details: reason === undefined ? null : { reason },
+      usage: responsesUsage(usage),
+    }
+  },
   path: '/responses',
   usage: { input: 5, output: 2, cached: 2, reasoning: 1 },
   begin: () =>
@@ -113,19 +146,13 @@ export const RESPONSES: Wire = {
       ),
       ...calls.map((one, at) => told('response.output_item.done', { output_index: at + 1, item: call(one, one.json) })).reverse(),
     ].join(''),
-  end(end, { input, output, cached, reasoning }) {
-    const usage = {
-      input_tokens: input,
-      input_tokens_details: { cached_tokens: cached },
-      output_tokens: output,
-      output_tokens_details: { reasoning_tokens: reasoning },
-    }
+  end(end, usage) {
     const reason = INCOMPLETE[end]
     const type = reason === undefined ? 'response.completed' : 'response.incomplete'
     const details = reason === undefined ? null : { reason }
     return (
       told('response.output_item.done', { output_index: 0, item: { ...MESSAGE, status: 'completed' } }) +
-      told(type, { response: { id: 'resp_1', incomplete_details: details, usage } })
+      told(type, { response: { id: 'resp_1', incomplete_details: details, usage: responsesUsage(usage) } })
     )
   },
   error: message => told('error', { error: { type: 'server_error', code: 'server_error', message, param: null } }),

@@ -7,8 +7,8 @@ import {
   type Provider,
   Providers,
 } from '@svc/core/contracts'
-import { type Answerer, type FakeUpstream, openUpstream, testHost, testUse } from '@svc/core/testing'
-import type { Wire, WireCall, WireUsage } from './wire.ts'
+import { type Answerer, type FakeUpstream, openUpstream, type Reply, testHost, testUse } from '@svc/core/testing'
+import type { Wire, WireAnswer, WireCall, WireUsage } from './wire.ts'
 
 export const CANARY = 'sk-canary-0123456789abcdef'
 export const KEY_ENV = 'SVC_TEST_AI_SDK_KEY'
@@ -47,6 +47,8 @@ const CALLS: readonly WireCall[] = [
   { id: 'call_b', name: 'weather', json: '{"city":"Bern"}' },
 ]
 
+const BAD_CALL: WireCall = { id: 'call_a', name: 'weather', json: '{"city": "Ul' }
+
 const ENDS: { readonly [model: string]: 'length' | 'content_filter' | undefined } = {
   length: 'length',
   filtered: 'content_filter',
@@ -57,17 +59,17 @@ export function behaving(wire: Wire): Answerer {
   return async ({ method, path, body, text }, reply) => {
     if (method === 'HEAD') return reply.raw(404, 'text/plain', '')
     if (path !== `/v1${wire.path}`) return reply.raw(599, 'text/plain', `no such path ${path}`)
-    const { model } = body as { model: string }
+    const { model, stream } = body as { model: string; stream?: boolean }
     if (model === 'silent') return reply.silence()
     if (model === 'fail-network') return reply.cut()
     const refusal = wire.refusals(CANARY)[model.replace('fail-', '') as ModelFailure['kind']]
     if (refusal) return reply.json(refusal.status, refusal.body, refusal.headers)
+    if (!stream) return answerWhole(wire, model, text, reply)
     await reply.write(wire.begin())
     if (model === 'thoughts') await reply.write(wire.thoughts?.(['let me ', 'think']) ?? '')
     if (model === 'endless') return reply.endless(at => wire.text(`piece ${at} `))
     if (model === 'unicode') await reply.split(wire.text(UNICODE))
-    else if (model === 'bad-arguments')
-      return reply.end(wire.calls([{ id: 'call_a', name: 'weather', json: '{"city": "Ul' }]) + wire.end('tool_calls', USAGE))
+    else if (model === 'bad-arguments') return reply.end(wire.calls([BAD_CALL]) + wire.end('tool_calls', USAGE))
     else if (model === 'tools' && !text.includes('sunny')) return reply.end(wire.calls(CALLS) + wire.end('tool_calls', USAGE))
     else await reply.write(wire.text('Hello') + wire.text(' there'))
     if (model === 'cut') return reply.cut()
@@ -76,6 +78,25 @@ export function behaving(wire: Wire): Answerer {
     if (model === 'malformed') return reply.end('data: {"broken\n\n')
     reply.end(wire.end(ENDS[model] ?? 'stop', USAGE))
   }
+}
+
+async function answerWhole(wire: Wire, model: string, asked: string, reply: Reply) {
+  const say = (more: Partial<WireAnswer>) =>
+    wire.whole({ text: 'Hello there', end: ENDS[model] ?? 'stop', usage: USAGE, ...more })
+  const half = JSON.stringify(say({})).slice(0, -20)
+  if (model === 'malformed') return reply.raw(200, 'application/json', half)
+  if (model === 'cut') {
+    reply.begin({ 'content-type': 'application/json' })
+    await reply.write(half)
+    return reply.cut()
+  }
+  if (model === 'early') return reply.json(200, say({ end: null }))
+  if (model === 'thoughts') return reply.json(200, say({ thoughts: 'let me think' }))
+  if (model === 'unicode') return reply.json(200, say({ text: UNICODE }))
+  if (model === 'bad-arguments') return reply.json(200, say({ text: undefined, calls: [BAD_CALL], end: 'tool_calls' }))
+  if (model === 'tools' && !asked.includes('sunny'))
+    return reply.json(200, say({ text: undefined, calls: CALLS, end: 'tool_calls' }))
+  reply.json(200, say({}))
 }
 
 export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -5,6 +5,8 @@ export interface Script {
   readonly version?: string
   /** What it streams. */
   readonly parts?: readonly unknown[]
+  /** What it generates where no stream is asked for; without it, it has no way to. */
+  readonly whole?: unknown
   /** What it throws instead: an error with these properties. */
   readonly throws?: Readonly<Record<string, unknown>>
   /** Goes on for ever, and heeds no signal. */
@@ -15,14 +17,23 @@ export interface Script {
 }
 
 /** A package as anybody could write one: its models stream what they are told. */
-export function createScripted({ version = 'v4', parts = [], throws, deaf = false, echo = false, refuses }: Script) {
+export function createScripted({ version = 'v4', parts = [], throws, deaf = false, echo = false, refuses, whole }: Script) {
   if (refuses !== undefined) throw new Error(refuses)
   const doStream = async ({ prompt }: { prompt: unknown }) => {
     if (throws) throw Object.assign(new Error('thrown'), throws)
     if (echo) return { stream: ReadableStream.from([{ type: 'text-delta', id: '1', delta: JSON.stringify(prompt) }, ...parts]) }
     return { stream: deaf ? ReadableStream.from(endless()) : ReadableStream.from(parts) }
   }
-  return { languageModel: (modelId: string) => ({ specificationVersion: version, provider: 'scripted', modelId, doStream }) }
+  const generating = whole === undefined ? {} : { doGenerate: async () => whole }
+  return {
+    languageModel: (modelId: string) => ({
+      specificationVersion: version,
+      provider: 'scripted',
+      modelId,
+      doStream,
+      ...generating,
+    }),
+  }
 }
 
 /** How many streams are still being made, and how many parts they have made. */

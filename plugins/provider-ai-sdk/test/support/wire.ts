@@ -13,6 +13,14 @@ export interface WireUsage {
   readonly reasoning: number
 }
 type WireEnd = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+/** `end`: null where the model never said why it stopped. */
+export interface WireAnswer {
+  readonly text?: string | undefined
+  readonly thoughts?: string
+  readonly calls?: readonly WireCall[]
+  readonly end: WireEnd | null
+  readonly usage: WireUsage
+}
 export interface Refusal {
   readonly status: number
   readonly body: unknown
@@ -22,6 +30,8 @@ export interface Refusal {
 /** One real wire protocol, as far as its upstream speaks: each function gives the frames for what is said. */
 export interface Wire {
   readonly path: string
+  /** The answer where no stream was asked for. */
+  whole(answer: WireAnswer): object
   begin(): string
   text(delta: string): string
   /** What the model thinks, in pieces; absent where the wire has no thoughts. */

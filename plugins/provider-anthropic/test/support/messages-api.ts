@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
+import { UNICODE, WHOLE } from './whole.ts'
 
 /** The key that the fake server wants. */
 export const KEY = 'sk-ant-canary-0123456789'
 
 type Body = {
   readonly model: string
+  readonly stream?: unknown
   readonly max_tokens?: unknown
   readonly messages: readonly { readonly role: string; readonly content: readonly { readonly [key: string]: unknown }[] }[]
   readonly tools?: readonly unknown[]
@@ -43,8 +45,6 @@ export const tool = (index: number, id: string, name: string, ...json: string[])
     { type: 'tool_use', id, name, input: {} },
     ...['', ...json].map(partial_json => ({ type: 'input_json_delta', partial_json }))
   )
-
-export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
 
 /** Answers by the name of the model. */
 const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body) => unknown } = {
@@ -120,7 +120,8 @@ export function openMessagesApi(answers: typeof ANSWERS = {}): Promise<FakeUpstr
     if (fault) return reply.json(...fault)
     if (received.method === 'GET') return reply.json(200, { data: MODELS, has_more: false, last_id: 'plain' })
     const body = received.body as Body
-    const answer = answers[body.model] ?? ANSWERS[body.model]
+    const whole = body.stream === true ? undefined : WHOLE[body.model]
+    const answer = answers[body.model] ?? whole ?? ANSWERS[body.model]
     return answer ? answer(reply, body) : reply.json(404, failure('not_found_error', `model: ${body.model}`))
   })
 }

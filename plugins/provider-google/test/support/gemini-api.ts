@@ -1,4 +1,5 @@
 import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
+import { UNICODE, WHOLE } from './whole.ts'
 
 /** The key that the fake server wants. */
 export const KEY = 'AIzaCanary0123456789'
@@ -23,12 +24,11 @@ export const texts = (...pieces: string[]): string => pieces.map(text => says([{
 export const ended = (finishReason: string, rest: object = {}): string => says([{ text: '' }], { finishReason, ...rest })
 export const call = (name: string, args: object, rest: object = {}): Part => ({ functionCall: { name, args }, ...rest })
 
-export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
 const RETRY = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.4s' }
 const BAD_KEY = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }
 
 /** Answers by the name of the model. */
-const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body) => unknown } = {
+const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body, isWhole: boolean) => unknown } = {
   plain: reply => reply.end(texts('Hello', ' there') + ended('STOP')),
   endless: reply => reply.endless(at => texts(`word ${at} `)),
   silent: reply => reply.silence(),
@@ -73,7 +73,7 @@ const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body) => unknown
   midway: reply => reply.end(texts('a', ' b') + frame(failure(503, 'UNAVAILABLE', 'The model is overloaded.'))),
 }
 
-const METHOD = /^\/v1beta\/models\/([\w.-]+):streamGenerateContent\?alt=sse$/
+const METHOD = /^\/v1beta\/models\/([\w.-]+):(?:streamGenerateContent\?alt=sse|(generateContent))$/
 
 /** A server that speaks the generateContent API, and refuses what the real one refuses. */
 export function openGeminiApi(answers: typeof ANSWERS = {}): Promise<FakeUpstream> {
@@ -81,10 +81,10 @@ export function openGeminiApi(answers: typeof ANSWERS = {}): Promise<FakeUpstrea
     const fault = faultOf(received)
     if (fault) return reply.json(fault.error.code, fault)
     if (received.method === 'GET') return reply.json(200, { models: MODELS })
-    const [, model = ''] = METHOD.exec(received.path) ?? []
-    const answer = answers[model] ?? ANSWERS[model]
+    const [, model = '', whole] = METHOD.exec(received.path) ?? []
+    const answer = answers[model] ?? (whole ? WHOLE[model] : undefined) ?? ANSWERS[model]
     return answer
-      ? answer(reply, received.body as Body)
+      ? answer(reply, received.body as Body, whole !== undefined)
       : reply.json(404, failure(404, 'NOT_FOUND', `models/${model} is not found`))
   })
 }

@@ -1,6 +1,6 @@
 import type { ModelFailureKind, ModelMessage, ModelRequest } from '@svc/core/contracts'
 import type { ProviderRequests } from '@svc/core/testing'
-import { UNICODE } from './wire.ts'
+import { UNICODE } from './whole.ts'
 
 export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 export const asks = (model: string, more: Partial<ModelRequest> = {}): ModelRequest => ({

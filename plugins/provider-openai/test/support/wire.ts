@@ -1,4 +1,5 @@
 import type { Received, Reply } from '@svc/core/testing'
+import { type Asked, UNICODE, USAGE, WHOLE } from './whole.ts'
 
 /** A chunk of an answer, in OpenAI's own form. */
 export const chunk = (delta: object, more: object = {}) =>
@@ -12,30 +13,12 @@ export const chunk = (delta: object, more: object = {}) =>
   })}\n\n`
 export const says = (content: string) => chunk({ content })
 export const finish = (reason: string) => chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: reason }] })
-const USAGE = {
-  prompt_tokens: 12,
-  completion_tokens: 7,
-  total_tokens: 19,
-  prompt_tokens_details: { cached_tokens: 5 },
-  completion_tokens_details: { reasoning_tokens: 3 },
-}
 export const usage = (value: object = USAGE) => chunk({}, { choices: [], usage: value })
 export const DONE = 'data: [DONE]\n\n'
 /** One piece of a tool call. */
 export const call = (index: number | undefined, piece: { id?: string; name?: string; arguments?: unknown }) => {
   const { id, ...wanted } = piece
   return chunk({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: wanted }] })
-}
-
-export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
-
-/** The body of a request, as far as a server looks. */
-export interface Asked {
-  readonly model: string
-  readonly messages: readonly { readonly role: string; readonly content: unknown; readonly [name: string]: unknown }[]
-  readonly max_tokens?: number
-  readonly max_completion_tokens?: number
-  readonly [name: string]: unknown
 }
 
 const failing = (status: number, code: string, message: string, headers?: Record<string, string>) => (_: Asked, reply: Reply) =>
@@ -114,5 +97,6 @@ export function speak({ path, body, headers }: Received, reply: Reply): unknown 
     return reply.json(404, {
       error: { message: `no model, and your headers were ${JSON.stringify(headers)}`, code: 'model_not_found' },
     })
-  return answer(asked, reply)
+  const whole = asked.stream === true ? undefined : WHOLE[asked.model]
+  return whole ? whole(reply, asked) : answer(asked, reply)
 }

@@ -1,0 +1,67 @@
+import type { ModelEvent, ModelFailureKind, ModelRequest } from '@svc/core/contracts'
+import { cutShort, malformed, modelFailure } from '@svc/upstream'
+
+/** What the server is asked: `POST /say`. */
+interface Asked {
+  readonly voice: string
+  readonly script: readonly { readonly who: string; readonly line: string }[]
+  readonly most?: number
+}
+
+/** A line of its answer. `so_far` is all that was said, not what is new; `done` stands in the last line, `oops` in one that tells a failure. */
+interface Line {
+  readonly so_far?: string
+  readonly done?: 'end' | 'limit'
+  readonly cost?: { readonly heard: number; readonly said: number }
+  readonly oops?: string
+}
+
+/** Our request in its words. It knows text only: the provider says that it calls no tools and sees no images. */
+export function askedOf({ model, messages, maxTokens }: ModelRequest): Asked {
+  const script = messages.map(({ role, parts }) => ({
+    who: role,
+    line: parts.map(part => (part.type === 'text' ? part.text : '')).join(''),
+  }))
+  return { voice: model, script, ...(maxTokens === undefined ? {} : { most: maxTokens }) }
+}
+
+const OOPS: Readonly<Record<string, ModelFailureKind>> = {
+  hoarse: 'overloaded',
+  'too much': 'context_too_long',
+  'not saying that': 'content_refused',
+}
+
+/** Its answer in our words. Throws MODEL_FAILED where it tells a failure, says something else than before, or ends without `done`. */
+export async function* eventsOf(provider: string, lines: AsyncIterable<unknown>): AsyncGenerator<ModelEvent, void> {
+  let said = ''
+  let last: Line | undefined
+  for await (const line of lines) {
+    if (!isLine(line) || last) throw malformed(provider)
+    if (line.oops !== undefined) throw failed(provider, line.oops)
+    const text = newIn(line.so_far ?? said, said)
+    if (text === undefined) throw malformed(provider)
+    said += text
+    if (text !== '') yield { type: 'text', text }
+    if (line.done) last = line
+  }
+  if (!last) throw cutShort(provider)
+  if (last.cost) yield { type: 'usage', usage: { input: last.cost.heard, output: last.cost.said } }
+  yield { type: 'finish', reason: last.done === 'limit' ? 'length' : 'stop' }
+}
+
+/** Words that we know are told; those of a server may hold anything. */
+const failed = (provider: string, oops: string) =>
+  modelFailure(
+    provider,
+    { kind: OOPS[oops] ?? 'overloaded' },
+    `the upstream said ${OOPS[oops] ? `"${oops}"` : 'what nobody knows'}`
+  )
+
+/** A character may be cut between two lines: its first half waits. */
+function newIn(text: string, said: string): string | undefined {
+  if (!text.startsWith(said)) return undefined
+  return text.slice(said.length).replace(/[\ud800-\udbff]$/, '')
+}
+
+const isLine = (value: unknown): value is Line =>
+  typeof value === 'object' && value !== null && ['string', 'undefined'].includes(typeof (value as Line).so_far)
