@@ -163,7 +163,7 @@ describe('the house', () => {
     ['core/src', 1720],
     ['core/config', 900],
     ['core/processes', 950],
-    ['core/supervisor', 880],
+    ['core/supervisor', 930],
     ['core/isolation', 580],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {

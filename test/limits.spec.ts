@@ -1,5 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemUse } from '@svc/core'
+import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { type Answer, createClient } from './support/client.ts'
 import { newHome, startService } from './support/service.ts'
@@ -84,9 +86,14 @@ describe('what holds over the workers of a server with four of them', () => {
   const limited = async (server: object) => {
     const home = await newHome()
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ server }))
-    const service = await startService({ home, args: ['--workers', '4'], env: { SVC_API_KEY: 'the-key' } })
+    const service = await startService({
+      home,
+      args: ['--workers', '4'],
+      env: { SVC_API_KEY: 'the-key', SVC_CHAT__START_AFTER_MS: '0' },
+    })
     await service.seen(/"event":"worker_ready"/, 3)
-    return { ...service, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]().then(() => rm(home, { recursive: true })) }
+    // its streams would keep it
+    return { ...service, [Symbol.asyncDispose]: () => service.kill().then(() => rm(home, { recursive: true })) }
   }
 
   it('ten refused credentials a minute, however many guess at once on connections of their own', async () => {
@@ -98,19 +105,70 @@ describe('what holds over the workers of a server with four of them', () => {
     expect((await guess('the-key')).status).to.equal(200)
   })
 
-  it('the streams that a principal has open: never more than it may', async () => {
-    await using service = await limited({ max_streams_per_principal: 8 })
-    const leaving = new AbortController()
-    const open = async () => {
-      const body = JSON.stringify({ message: '/pace 50\n'.concat('word '.repeat(500)) })
-      const headers = { 'content-type': 'application/json', connection: 'close' }
-      const answer = await fetch(`${service.url}/api/v1/chat/stream`, { method: 'POST', headers, body, signal: leaving.signal })
-      return answer.status
+  it('what a principal has open: exactly as much as it may, also where that is less than there are workers', async () => {
+    for (const limit of [1, 8]) {
+      await using service = await limited({ max_streams_per_principal: limit })
+      const { opened, refused } = await openMany(service.url, 5 * limit + 15)
+      expect(opened.length).to.equal(limit)
+      expect(refused.map(one => one.body.details)).to.deep.equal(
+        Array.from({ length: 4 * limit + 15 }, () => ({ limit, window: 0, retry_after: 1 }))
+      )
+      await Promise.all(opened.map(one => one.leave()))
+      expect(await openUntil(service.url, limit), 'what has ended makes room').to.equal(limit)
     }
-    const statuses = await Promise.all(Array.from({ length: 40 }, open))
-    leaving.abort()
-    const opened = statuses.filter(status => status === 200).length
-    expect(opened).to.be.within(2, 8)
-    expect(statuses.filter(status => status === 429).length).to.equal(40 - opened)
+  })
+
+  it('what a principal has open through a reload: the old workers, which end it, count too', async () => {
+    await using service = await limited({ max_streams_per_principal: 4 })
+    const { opened } = await openMany(service.url, 4)
+    using server = await reachServer(service.home)
+    expect((await server.control.reload(systemUse(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
+    expect((await openMany(service.url, 12)).opened).to.deep.equal([])
+    await Promise.all(opened.map(one => one.leave()))
+    expect(await openUntil(service.url, 4)).to.equal(4)
+  })
+
+  it('what a principal has open when a worker is killed: its places are free, and only those', async () => {
+    await using service = await limited({ max_streams_per_principal: 4 })
+    const { opened } = await openMany(service.url, 4)
+    const cut: number[] = []
+    opened.forEach((one, at) => one.rest().catch(() => cut.push(at)))
+    using server = await reachServer(service.home)
+    process.kill(server.info.workers[0]!.pid, 'SIGKILL')
+    await service.seen(/"event":"worker_ready"/, 4)
+    const again = await openMany(service.url, 12)
+    expect(cut.length).to.be.within(1, 3)
+    expect(again.opened.length).to.equal(cut.length)
+  })
+
+  it('a stream and one request after the other, whichever worker has it: none is refused', async () => {
+    await using service = await limited({ max_requests_per_principal: 2 })
+    await openMany(service.url, 1)
+    const statuses = new Map<number, number>()
+    for (let at = 0; at < 200; at++) {
+      const { status } = await createClient(service.url, { keepAlive: false }).get(PATH)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+    expect([...statuses]).to.deep.equal([[200, 200]])
   })
 })
+
+/** So many streams that never end, at once, each on a connection of its own: those that were let in, and those that were not. */
+async function openMany(url: string, count: number) {
+  const begin = () =>
+    createClient(url, { keepAlive: false }).stream({
+      method: 'POST',
+      path: '/api/v1/chat/stream',
+      body: { message: '/delay 600000\nnever' },
+    })
+  const streams = await Promise.all(Array.from({ length: count }, begin))
+  const refusals = await Promise.all(streams.filter(one => one.status === 429).map(one => one.rest()))
+  return { opened: streams.filter(one => one.status === 200), refused: refusals as (Answer & { body: Refusal })[] }
+}
+
+/** Tries until so many are open; tells how many are after one try more: that a client has left is noticed a moment later. */
+async function openUntil(url: string, limit: number): Promise<number> {
+  let open = 0
+  while (open < limit) open += (await openMany(url, 1)).opened.length
+  return open + (await openMany(url, 4)).opened.length
+}

@@ -67,7 +67,7 @@ describe('the store of a running server', () => {
     await using service = await startService({ home, env, args: ['--workers', '2'] })
     const say = async (message: string) => {
       const { body } = await post(`${service.url}/api/v1/chat`, { message })
-      return `${service.url}/api/v1/conversations/${body.conversation_id}`
+      return `${service.url}/api/v1/conversations/${String(body.conversation_id)}`
     }
     const before = await say('before')
     expect(await svc(home, 'store', 'backup', 'b.db')).to.include({ code: 0 })

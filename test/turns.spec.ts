@@ -12,10 +12,9 @@ const STREAM = { method: 'POST', path: '/api/v1/chat/stream' }
 
 /** Asks again until the answer is right: each question is a turn of the server's loop, so no clock is needed. */
 async function until<T>(ask: () => Promise<T>, right: (answer: T) => boolean): Promise<T> {
-  for (;;) {
-    const answer = await ask()
-    if (right(answer)) return answer
-  }
+  let answer = await ask()
+  while (!right(answer)) answer = await ask()
+  return answer
 }
 
 const historyOf = async (client: Client, id: string) => (await client.get(`/api/v1/conversations/${id}`)).body as History
@@ -123,7 +122,10 @@ describe('turns of one conversation', () => {
   })
 
   it('wait with their model for a reader that stops reading, hold a bounded buffer, and end when it leaves', async () => {
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('flood.ts')] }))
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 } })
+    )
     const { client } = await start()
     const flood = async () => (await client.get('/flood')).body as { taken: number; open: number }
     const stream = await client.stream({ ...STREAM, body: { message: 'a', provider: 'flood' } })
@@ -144,7 +146,7 @@ describe('turns of one conversation', () => {
   it('cut off a reader that takes nothing for server.stall_timeout_ms', async () => {
     await writeFile(
       join(home, 'svc.config.json'),
-      JSON.stringify({ plugins: [support('flood.ts')], server: { stall_timeout_ms: 100 } })
+      JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 }, server: { stall_timeout_ms: 100 } })
     )
     const { client } = await start()
     const flood = async () => (await client.get('/flood')).body as { taken: number; open: number }
@@ -153,6 +155,83 @@ describe('turns of one conversation', () => {
     stream.pause()
     await until(flood, ({ open }) => open === 0)
     await stream.leave()
+  })
+})
+
+describe('turns on a conversation that another of four workers is just making', () => {
+  let home = ''
+  let service: Service
+  const clients: Client[] = []
+  /** A client with one connection, and so with one worker. */
+  const connect = async () => {
+    const client = createClient(service.url)
+    clients.push(client)
+    return { client, pid: Number((await client.get('/pid')).text) }
+  }
+  beforeEach(async () => {
+    home = await newHome()
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('stuck.ts'), support('hold.ts')] }))
+    service = await startService({ home, args: ['--workers', '4'], env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    await service.seen(/"event":"worker_ready"/, 3)
+  })
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close()
+    await service.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+  /** A first turn in one worker, whose id is told already, and turns on it that wait in others. */
+  const making = async (message: string) => {
+    const maker = await connect()
+    const stream = await maker.client.stream({ ...STREAM, body: { message } })
+    const [start] = await stream.until('start')
+    const { conversation_id } = start!.data as { conversation_id: string }
+    const others = (await Promise.all([1, 2, 3, 4, 5, 6, 7].map(connect))).filter(one => one.pid !== maker.pid)
+    const answers = others.map(({ client }, at) => client.post('/api/v1/chat', { message: `next ${at}`, conversation_id }))
+    const statuses = Promise.all(answers.map(async answer => (await answer).status))
+    const { client } = await connect()
+    const all = until(
+      () => activeOf(client),
+      active => active >= 2 + others.length
+    )
+    const isWaiting = await Promise.race([
+      all.then(
+        () => true,
+        () => false
+      ),
+      statuses.then(() => false),
+    ])
+    expect(isWaiting, 'nobody is answered before it is made').to.equal(true)
+    expect(new Set(others.map(one => one.pid)).size).to.equal(3)
+    return { maker, stream, statuses, conversation_id, client, waiting: others.length }
+  }
+
+  it('wait for it, and go on', async () => {
+    const { maker, stream, statuses, conversation_id, client, waiting } = await making('/tool hold {}')
+    for (let pid = 0; pid !== maker.pid; ) {
+      const one = await connect()
+      pid = one.pid
+      if (pid === maker.pid) await one.client.post('/release', {})
+    }
+    expect((await stream.rest()).events.at(-1)?.data).to.include({ status: 'completed' })
+    expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 200))
+    const history = await historyOf(client, conversation_id)
+    expect(history.messages).to.have.length(2 * (1 + waiting))
+    const [first, ...next] = saidIn(history)
+    expect(first).to.equal('/tool hold {}')
+    expect(next.toSorted()).to.deep.equal(Array.from({ length: waiting }, (_, at) => `next ${at}`))
+  })
+
+  it('are 404 where it left nothing', async () => {
+    const { stream, statuses, waiting } = await making('/delay 600000\nnever')
+    await stream.leave()
+    expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 404))
+  })
+
+  it('are 404 where its worker is killed', async () => {
+    const { maker, stream, statuses, waiting } = await making('/delay 600000\nnever')
+    stream.rest().catch(() => {})
+    process.kill(maker.pid, 'SIGKILL')
+    expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 404))
   })
 })
 

@@ -43,7 +43,8 @@ const upstreamEntry = (port: number) => ({
 
 /** What each of them is asked for the same answer. */
 function requestOf(name: Name | 'direct', up: number, model: string, stream: boolean): Buffer {
-  if (name === 'ours') return requestFor('POST', stream ? '/api/v1/chat/stream' : '/api/v1/chat', { message: MESSAGE, model })
+  if (name === 'ours')
+    return requestFor('POST', stream ? '/api/v1/chat/stream' : '/api/v1/chat', { message: MESSAGE, model, tools: [] })
   const asked = {
     model,
     messages: [{ role: 'user', content: MESSAGE }],
@@ -165,7 +166,7 @@ const FIRST_RUNS = 50
 
 async function* first(servers: Record<Name, Server>, direct: Server, up: number, rounds: number): AsyncGenerator<Figure> {
   const times = (server: Server, name: Name | 'direct') => async () => {
-    const request = requestOf(name, up, `paced-3`, true)
+    const request = requestOf(name, up, `paced-100`, true)
     const runs: number[] = []
     for (let at = 0; at < FIRST_RUNS; at++) runs.push(await firstToken(server.port, request, 'now'))
     return middle(runs)

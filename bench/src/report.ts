@@ -19,7 +19,7 @@ export interface Figure {
 const holds = ({ ratio, better, must }: Figure): boolean =>
   must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
 
-/** `local chat, 64 connections: 14,200 req/s = 0.81 × plain koa (must ≥ 0.75, aim 1.1)` */
+/** `local chat, 64 connections: … req/s = 0.61 × plain koa (must ≥ 0.75, aim 1.1)` */
 export function lineOf(figure: Figure): string {
   const { what, value, unit, ratio, anchor, anchorValue, better, must, aim, note } = figure
   const targets = [

@@ -47,7 +47,9 @@ async function take(line: string, room: Room, talk: Talk, lines: Lines): Promise
   const read = readLine(line)
   if ('command' in read) return await lines.during(signal => obey(talk, read.command, read.rest, signal))
   const done = await lines.during(signal => turn(room, { ...talk.about, message: read.message }, signal))
-  if (done.conversationId !== undefined) talk.about = { ...talk.about, conversation_id: done.conversationId }
+  const { conversation_id: _left, ...rest } = talk.about
+  talk.about = done.lost || done.conversationId === undefined ? rest : { ...rest, conversation_id: done.conversationId }
+  if (done.lost) room.screen.note('This conversation is not there any more: the next line begins a new one.')
 }
 
 async function obey(talk: Talk, command: string, rest: string, signal: AbortSignal): Promise<'end' | void> {

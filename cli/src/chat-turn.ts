@@ -15,31 +15,48 @@ export interface Room {
   readonly asker?: Asker | undefined
 }
 
-/** How a turn went, and the conversation it belongs to. */
+/** How a turn went, and the conversation that the next one may go on with. */
 export interface Outcome {
   readonly code: number
   readonly conversationId: string | undefined
+  /** The conversation that was to go on is not there. */
+  readonly lost: boolean
 }
 
 /** One turn, shown. What fails is shown as well. */
 export async function turn(room: Room, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
-  const seen = { conversationId: ask.conversation_id, requestId: '', status: '' }
+  const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
   const said = room.asker ? { ...ask, interactive: true } : ask
   try {
     await follow(room, said, seen, signal)
   } catch (error) {
     room.screen.end()
     if (!signal.aborted) tellFailure(room, error)
-    return { code: signal.aborted ? INTERRUPTED : 1, conversationId: seen.conversationId }
+    return outcome(ask, seen, signal, !signal.aborted && isLost(error))
   }
-  if (signal.aborted) return { code: INTERRUPTED, conversationId: seen.conversationId }
-  return { code: seen.status === 'completed' ? 0 : 1, conversationId: seen.conversationId }
+  return outcome(ask, seen, signal, false)
+}
+
+function outcome(ask: ChatBody, seen: Seen, { aborted }: AbortSignal, lost: boolean): Outcome {
+  const code = seen.status === 'completed' ? 0 : 1
+  return { code: aborted ? INTERRUPTED : code, conversationId: ask.conversation_id ?? keptIn(seen, aborted), lost }
+}
+
+/** The conversation of a first turn is there once something is kept in it: not before there is output, and not where the stream broke. */
+const keptIn = ({ conversationId, status, said }: Seen, aborted: boolean) =>
+  status === 'completed' || (said && (status !== '' || aborted)) ? conversationId : undefined
+
+function isLost(error: unknown): boolean {
+  const [{ details }] = problemsOf(error)
+  return details.field === 'conversation_id' && details.reason === 'not found'
 }
 
 interface Seen {
   conversationId: string | undefined
   requestId: string
   status: string
+  /** Whether there was any output. */
+  said: boolean
 }
 
 async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: Seen, signal: AbortSignal): Promise<void> {
@@ -51,6 +68,7 @@ async function follow({ partner, screen, asker }: Room, ask: ChatBody, seen: See
       seen.conversationId = event.conversation_id
       seen.requestId = event.request_id
     }
+    seen.said ||= event.type === 'tool_call' || (event.type === 'token' && event.content !== '')
     if (event.type === 'ask') questions?.put(seen.requestId, event)
     if (event.type === 'end') seen.status = event.status
   }

@@ -91,6 +91,9 @@ function quantileOf(buckets: readonly Series[], share: number): number | undefin
 
 type Of = (name: string) => readonly Series[]
 
+/** Outcomes of calls that are no failure of the model. */
+const WELL: ReadonlySet<string | undefined> = new Set(['ok', 'cancelled'])
+
 function providersOf(of: Of): ProviderWorked[] {
   const by = (name: string) => Map.groupBy(of(name), ({ labels }) => labels.provider ?? '')
   const [calls, seconds, tokens] = [by('svc_model_calls_total'), by('svc_model_seconds_total'), by('svc_tokens_total')]
@@ -99,7 +102,7 @@ function providersOf(of: Of): ProviderWorked[] {
     return {
       name,
       calls: sum(some),
-      errors: sum(some.filter(({ labels }) => labels.outcome !== 'ok')),
+      errors: sum(some.filter(({ labels }) => !WELL.has(labels.outcome))),
       ms: sum(seconds.get(name) ?? []) * 1000,
       input: tokensOf('input'),
       output: tokensOf('output'),

@@ -1,8 +1,10 @@
 import { readConfigFlag } from './config-flag.ts'
+import { endWithReader } from './reader-gone.ts'
 import { parseServe } from './serve-flags.ts'
 
 /** Runs the command line; resolves with the exit code. What is asked most takes a way that does not load oclif and ends the same. */
 export async function main(words: string[]): Promise<number> {
+  endWithReader()
   const { file, argv } = readConfigFlag(words)
   if (file !== undefined && !(await (await import('./check-config.ts')).isReadable(file))) return 1
   const [command, ...rest] = argv

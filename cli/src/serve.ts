@@ -10,6 +10,7 @@ import {
 } from '@svc/core/processes'
 import type { Announcer } from './announcer.ts'
 import { createPausing } from './pausing.ts'
+import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { type Signals, takeSignals } from './signals.ts'
@@ -23,8 +24,7 @@ const WORKER = fileURLToPath(new URL('../bin/worker.js', import.meta.url))
  * the first worker cannot start or all of them die again and again, 130 when a second signal ended it at once.
  */
 export async function serve(options: ServeOptions): Promise<number> {
-  // Whoever reads what this process says may go before it does.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  outliveReader()
   const announcing = () => announcerFor(options)
   try {
     return await supervise(options, ensureHome(), announcing)

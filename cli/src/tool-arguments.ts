@@ -1,5 +1,6 @@
-import { isTree, messageOf, schema } from '@svc/core'
+import { codeOf, type Fault, isTree, messageOf } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
+import { toolSchema } from '@svc/tool-schema'
 import { argumentsInvalid } from './errors.ts'
 
 export type ToolArguments = Readonly<Record<string, Json>>
@@ -78,12 +79,22 @@ async function inputText(): Promise<string> {
 }
 
 /** Throws TOOL_ARGUMENTS_INVALID with every fault. */
-export function checkArguments(name: string, tool: Tool, args: ToolArguments): void {
-  // the check fills in defaults, and what is given to a tool is nobody's to change
-  const faults = schema(tool.parameters).check(structuredClone(args))
+export async function checkArguments(name: string, tool: Tool, args: ToolArguments): Promise<void> {
+  const faults = await faultsOf(tool, args)
   if (faults.length === 0) return
   const words = faults.map(({ path, message }) => `${path || 'the arguments'} ${message}`)
   const near = faults.find(fault => fault.nearest !== undefined)?.nearest
   const hint = near === undefined ? '' : `did you mean "${near}"? `
   throw argumentsInvalid(words.join('\n'), `${hint}\`svc tools show ${name}\` tells what it takes`)
+}
+
+async function faultsOf(tool: Tool, args: ToolArguments): Promise<Fault[]> {
+  const { check } = await toolSchema(tool.parameters)
+  try {
+    // the check fills in defaults, and what is given to a tool is nobody's to change
+    return check(structuredClone(args))
+  } catch (error) {
+    if (codeOf(error) !== 'ARGUMENTS_TOO_LONG') throw error
+    throw argumentsInvalid(messageOf(error), 'give it less')
+  }
 }

@@ -32,7 +32,7 @@ export async function callTool(asked: CallAsked): Promise<number> {
   })
   const tool = toolOf(inner.host, asked.name)
   const args = given instanceof Pairs ? given.fit(tool.parameters) : given
-  checkArguments(asked.name, tool, args)
+  await checkArguments(asked.name, tool, args)
   const began = performance.now()
   const limitMs = asked.timeoutMs ?? tool.timeoutMs ?? timeoutOf(inner.config)
   const outcome = await run(asked.name, tool, args, limitMs, interrupt.signal)

@@ -6,6 +6,7 @@ import { type LogOutput, openLog } from './log-output.ts'
 import { withPortOwner } from './port-owner.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
+import type { Imports } from './imports.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { workersPlugin } from './workers-plugin.ts'
 
@@ -44,6 +45,7 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   try {
+    const imports = task.options.watch === true ? (await import('./imports.ts')).noteImports() : undefined
     const layers = (await link.legacy) as WorkerReport['layers']
     const config = layers ? mergeConfig(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
@@ -51,7 +53,7 @@ export async function work(text: string): Promise<void> {
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
     await releaseDead(host, task.serverId, task.home)
-    await serveUntilDrained(link, host, config, task, log)
+    await serveUntilDrained(link, host, config, task, log, imports)
   } catch (error) {
     await link.failed(await withPortOwner(error, task.home))
     await log.end()
@@ -89,16 +91,23 @@ async function serveUntilDrained(
   host: RunningHost,
   config: Config,
   task: WorkerTask,
-  log: LogOutput
+  log: LogOutput,
+  imports: Imports | undefined
 ): Promise<void> {
   link.onDrain(async wish => {
     await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
-  await link.ready(await reportOf(host, config, task))
+  await link.ready(await reportOf(host, config, task, imports))
+  imports?.[Symbol.dispose]()
 }
 
-async function reportOf(host: RunningHost, config: Config, { home, options }: WorkerTask): Promise<WorkerReport> {
+async function reportOf(
+  host: RunningHost,
+  config: Config,
+  { home }: WorkerTask,
+  imports: Imports | undefined
+): Promise<WorkerReport> {
   const number = (section: string, key: string, fallback: number) => Number(get(config.value, [section, key]) ?? fallback)
   const turnMs = number('chat', 'queue_timeout_ms', 30_000) + number('chat', 'timeout_ms', 120_000)
   return {
@@ -108,7 +117,7 @@ async function reportOf(host: RunningHost, config: Config, { home, options }: Wo
     swapLimitMs: Math.max(turnMs, number('chat', 'tool_timeout_ms', 60_000)),
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
     sources: sourcesOf(config),
-    watch: options.watch === true ? await watched(config, home) : [],
+    watch: imports ? await watched(config, home, imports) : [],
     layers: plainLayers(config),
     host: host.report(),
   }
@@ -122,9 +131,9 @@ function plainLayers(config: Config): Layer[] | undefined {
 
 const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)
 
-async function watched(config: Config, home: string): Promise<string[]> {
+async function watched(config: Config, home: string, imports: Imports): Promise<string[]> {
   const { placesOf } = await import('./watch-places.ts')
-  return placesOf(config, home)
+  return imports.withImported(placesOf(config, home))
 }
 
 /** What a host may need to close once its requests are answered. */

@@ -26,6 +26,7 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
           told: (news, use) => hooks.told(news as PeerMessage, use),
           figures: use => hooks.figures({}, use),
           inherit: (figures, use) => hooks.inherit(figures as Figures, use),
+          wanted: (name, use) => hooks.wanted({ name }, use),
           async gone(pid, use) {
             const holder = `${serverId}/${pid}/`
             await release(holder, use)
@@ -45,7 +46,8 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
           await line.tell({ topic, message }, use)
         },
         figures: async use => (await line.figures(use)) as readonly Figures[],
-        size: async () => workers,
+        enter: (name, limit, use) => line.enter(name, limit, use),
+        leave: (name, use) => line.vacate(name, use),
       }
     },
   })

@@ -163,6 +163,31 @@ describe('svc chat on a terminal', () => {
     expect(await chat.tty.code()).to.equal(0)
   })
 
+  it('goes on after a first turn that failed before there was any output', async () => {
+    await using place = await carefulPlace({ chat: { start_after_ms: 0 } })
+    const chat = await chatting(place)
+    await chat.says('//fail bad_request\r', 'PROVIDER_ERROR')
+    await chat.says('hello\r', 'You said: hello')
+    expect(await chat.ends()).to.equal(0)
+  })
+
+  it('begins anew, and says so, where its conversation is not there any more', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const chat = await chatting(place)
+    await chat.says('one\r', 'You said: one')
+    await chat.prompted()
+    const all = (await (await fetch(`${server.url}/api/v1/conversations`)).json()) as {
+      conversations: { conversation_id: string }[]
+    }
+    for (const { conversation_id: id } of all.conversations)
+      await fetch(`${server.url}/api/v1/conversations/${id}`, { method: 'DELETE' })
+    await chat.says('two\r', 'conversation_id not found', 'the next line begins a new one')
+    await chat.says('three\r', 'You said: three')
+    expect(await chat.ends()).to.equal(0)
+    await server.end()
+  })
+
   it('switches a server only after it has said that this is for all its clients', async () => {
     await using place = await makePlace()
     const server = await place.serve()

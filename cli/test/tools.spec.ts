@@ -37,7 +37,7 @@ describe('svc tools list', () => {
     ])
     const unknown = await place.svc(['tools', 'list', '--category', 'magic'])
     expect(unknown.code).to.equal(2)
-    expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}one of: .*\btests, time$/m)
+    expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}one of: .*\btests\b.*\btime\b/m)
   })
 
   it('asks the server that runs, which has its own tools', async () => {
@@ -138,6 +138,15 @@ describe('svc tools call', () => {
     expect((await place.svc(['tools', 'call', 'careful_note', '--args', '-'], { input: 'text' })).code).to.equal(2)
     expect((await place.svc(['tools', 'call', 'nothing'])).err).to.match(/^TOOL_UNKNOWN/)
     expect((await place.svc(['tools', 'call'])).code).to.equal(2)
+  })
+
+  it('checks a pattern of a stranger in no more time than the text is long', async () => {
+    await using place = await carefulPlace()
+    const call = (text: string) => place.svc(['tools', 'call', 'bad_pattern', `text=${text}`])
+    expect(await call('aaa')).to.include({ code: 0, out: 'it fits\n' })
+    const { code, err } = await call(`${'a'.repeat(34)}b`)
+    expect(code).to.equal(2)
+    expect(err).to.match(/^TOOL_ARGUMENTS_INVALID\n.*text must match \^\(a\+\)\+\$/m)
   })
 
   it('ends with 1 where the tool says that it failed, throws, or answers nothing readable', async () => {

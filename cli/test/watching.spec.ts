@@ -1,9 +1,10 @@
 import { mkdtempSync } from 'node:fs'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { createWatching } from '../src/watching.ts'
+import { makePlace } from './support/svc.ts'
 
 /** Rounds as they come. */
 function createRounds() {
@@ -17,6 +18,37 @@ function createRounds() {
     },
   }
 }
+
+describe('svc serve --watch', () => {
+  it('reloads when a file changes that the configuration imports, one through the other, a new one of them too', async function () {
+    this.timeout(60_000)
+    await using place = await makePlace()
+    const limits = (limit: number) => place.write('parts/limits.mts', `export const message_limit = ${limit}\n`)
+    await place.write('svc.config.mts', "import { chat } from './parts/chat.mts'\nexport default { chat }\n")
+    await place.write('parts/chat.mts', "import { message_limit } from './limits.mts'\nexport const chat = { message_limit }\n")
+    await limits(5)
+    await symlink(place.folder, join(place.folder, '..', 'link'))
+    const server = await place.serve(['--watch', '-c', '../link/svc.config.mts'])
+    const limitOf = async () => {
+      const body = JSON.stringify({ message: 'x'.repeat(1000) })
+      const headers = { 'content-type': 'application/json', connection: 'close' }
+      const answer = await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers, body })
+      return ((await answer.json()) as { details: { limit?: number } }).details.limit
+    }
+    const reloads = (count: number) => server.said(new RegExp(`(reloaded: a new worker serves[^]*){${count}}`))
+    expect(await limitOf()).to.equal(5)
+    await limits(6)
+    await reloads(1)
+    expect(await limitOf()).to.equal(6)
+    await place.write('parts/base.mts', 'export const base = 7\n')
+    await place.write('parts/limits.mts', "import { base } from './base.mts'\nexport const message_limit = base\n")
+    await reloads(2)
+    await place.write('parts/base.mts', 'export const base = 8\n')
+    await reloads(3)
+    expect(await limitOf()).to.equal(8)
+    expect((await server.end()).code).to.equal(0)
+  })
+})
 
 describe('what is watched', () => {
   let folder = ''

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
+import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
 import { surelyFits } from './quick.ts'
 
@@ -32,31 +32,37 @@ export interface Schema<T = unknown> {
 
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 /** Loaded with the first value that is not surely good. */
-function makeAjv(allErrors: boolean): Ajv {
+function makeAjv(faults: 'all' | 'first', code: Options['code'] = {}): Ajv {
   const loaded = createRequire(import.meta.url)('ajv') as { Ajv: typeof Ajv }
   return new loaded.Ajv({
-    allErrors,
+    allErrors: faults === 'all',
     strict: false,
     validateSchema: false,
     useDefaults: true,
     verbose: true,
     addUsedSchema: false,
+    code,
   })
 }
-const ajvFor = (faults: 'all' | 'first') => (ajvs[faults] ??= makeAjv(faults === 'all'))
 
 /** Compiling costs as much as thousands of quick checks: it is for what is checked again and again. */
 const QUICK_CHECKS = 100
 
-/** Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million. */
-export function schema<T>(json: JsonSchema, options: { readonly faults?: 'all' | 'first' } = {}): Schema<T> {
+/** How a schema is checked; the engine for its patterns is as ajv takes it. */
+type How = { readonly faults?: 'all' | 'first'; readonly regExp?: NonNullable<Options['code']>['regExp'] }
+
+/**
+ * Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million.
+ * `regExp` compiles its patterns, for a schema that strangers wrote: JavaScript's own engine may take for ever.
+ */
+export function schema<T>(json: JsonSchema, { faults = 'all', regExp }: How = {}): Schema<T> {
   let validate: ValidateFunction | undefined
   let checks = 0
   return {
     json,
     check(value) {
       if (validate === undefined && ++checks <= QUICK_CHECKS && surelyFits(json, value)) return []
-      validate ??= ajvFor(options.faults ?? 'all').compile(json as object)
+      validate ??= (regExp ? makeAjv(faults, { regExp }) : (ajvs[faults] ??= makeAjv(faults))).compile(json as object)
       return validate(value) ? [] : faultsOf(validate.errors ?? [])
     },
   }

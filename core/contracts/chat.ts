@@ -108,6 +108,8 @@ export interface ModelRef {
 
 /** A model about to be asked: a tap may answer instead, or say who is asked. `selected.provider` and `.model` are those about to be asked. */
 export interface ModelCall {
+  /** The turn it belongs to: unlike the id of the request, which clients choose, no two turns have the same. */
+  readonly turn: string
   readonly selected: Selected
   readonly request: ModelRequest
   /** 1 for the first round of the turn, growing with each round of tools. */
@@ -131,7 +133,7 @@ export interface ModelFailed extends ModelCall {
 export type FailureAnswer = { readonly waitMs: number } | (ModelRef & { readonly waitMs?: number })
 export interface ModelDone extends ModelCall {
   readonly usage: Usage
-  /** What it answered, whole; absent where it failed. */
+  /** What it answered, whole; absent where it failed, and where neither this nor `failure` is there the call was left before its end. */
   readonly events?: readonly ModelEvent[]
   /** A tap of `modelCall` has answered in its stead. */
   readonly answered?: boolean
@@ -160,6 +162,8 @@ export type ToolVerdict =
   | { readonly verdict: 'answer'; readonly result: ToolResult }
 
 export interface TurnDone {
+  /** As in `ModelCall`. */
+  readonly turn: string
   readonly end: TurnEnd
   readonly kept: readonly StoredMessage[]
 }

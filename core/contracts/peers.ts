@@ -22,10 +22,12 @@ export interface PeersHooks {
   inherit: Series<Figures>
   /** A worker has ended: what it held is free. `holder` is the prefix of the leases it held. */
   gone: Series<{ readonly holder: string }>
+  /** Somebody is about to be refused a place of this name: whoever keeps some that it does not need leaves them, before it answers. */
+  wanted: Series<{ readonly name: string }>
 }
 
 /**
- * The workers of one server, as far as a plugin may care: to tell all of them something, and to sum what they count. A host that runs alone has no such service
+ * The workers of one server, as far as a plugin may care: to tell all of them something, to sum what they count, and to share a number of places. A host that runs alone has no such service
  * (take it as `optional`); what must last goes through the store, this only spreads the news of it.
  */
 export interface Peers {
@@ -33,11 +35,20 @@ export interface Peers {
   tell(topic: string, message: Json, use: Use): Promise<void>
   /** The figures of all living workers, this one's first, and of those that ended and are not inherited yet. */
   figures(use: Use): Promise<readonly Figures[]>
-  /** How many workers the server has by its configuration, this one among them: whoever may hold so much in all holds its part in each. */
-  size(use: Use): Promise<number>
+  /**
+   * Takes one of the `limit` places of this name that all workers share, those of older generations too; false where all are taken, and nobody who was asked
+   * (`wanted`) has left one. It is free again when this worker leaves it, or ends. What is taken although the caller no longer waits must be left too: so give it
+   * a `use` that lasts.
+   *
+   * The supervisor counts in its memory. Over machines, Redis does: a sorted set a name, a member for each place under its worker, scored by the time until
+   * which that worker is known to live and which it moves on by itself; one script drops what has run out, counts, and adds. `wanted` is published.
+   */
+  enter(name: string, limit: number, use: Use): Promise<boolean>
+  /** Leaves one place of this name; what was called before counts before. */
+  leave(name: string, use: Use): Promise<void>
 }
 export const Peers = defineService<Peers, PeersHooks>('peers', {
   api: 1,
-  methods: { tell: 'call', figures: 'call', size: 'call' },
-  hooks: { told: 'series', figures: 'waterfall', inherit: 'series', gone: 'series' },
+  methods: { tell: 'call', figures: 'call', enter: 'call', leave: 'call' },
+  hooks: { told: 'series', figures: 'waterfall', inherit: 'series', gone: 'series', wanted: 'series' },
 })

@@ -151,7 +151,7 @@ export interface Provider {
   /** Tokens the request would cost as input; where the exact count is unknown, an estimate that is not too low. */
   countTokens(request: ModelRequest, use: Use): Promise<number>
   chat(request: ModelRequest, use: Use): AsyncIterable<ModelEvent>
-  /** Whether it can be reached; never a billed call. Throws the reason. */
+  /** Whether it can be reached; never a billed call. Throws MODEL_FAILED with the reason, which readers of the status are told; what else it throws only the log is. */
   probe(use: Use): Promise<void>
 }
 

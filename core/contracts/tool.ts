@@ -21,8 +21,8 @@ export interface ToolResult {
 }
 
 /**
- * Something a model or a caller may have done. All members but `call` are data. `call` throws for what went wrong: the message reaches the model,
- * so it is written for it.
+ * Something a model or a caller may have done. All members but `call` are data. `call` throws for what went wrong: the message reaches the model, and so does
+ * the `mend` of an error of svc, so they are written for it.
  */
 export interface Tool {
   readonly description: string

@@ -3,6 +3,7 @@ import { systemUse } from '../src/token.ts'
 import type { Channel } from '../processes/channel.ts'
 import { notTaken } from './errors.ts'
 import { type Ended, PeerDesk, PeerEnd, type PeerFigures, type PeerNews, type Snapshot } from './peer-words.ts'
+import { Places } from './places.ts'
 
 /** A worker at the desk. */
 interface Seat {
@@ -22,10 +23,13 @@ interface Estate extends Ended {
 const GATHER_MS = 2_000
 /** A blocked worker is killed after the hang limit; then nobody waits for it any more. */
 const TELL_MS = 15_000
+/** A worker that is blocked for longer keeps the places that it might leave. */
+const WANT_MS = 1_000
 
-/** Where the workers of one server meet: news for all, and figures that never fall, whoever dies. */
+/** Where the workers of one server meet: news for all, places for as many as there are, and figures that never fall, whoever dies. */
 export class Desk {
   readonly #seats = new Set<Seat>()
+  readonly #places = new Places<Seat>((seat, name) => inTime(seat.end.wanted(name, useOf(seat)), WANT_MS).catch(() => {}))
   #estates: Estate[] = []
   #ids = 0
 
@@ -38,6 +42,8 @@ export class Desk {
       tell: (news, use) => this.#tell(seat, news, use.requestId),
       push: async snapshot => this.#take(seat, snapshot),
       gather: snapshot => this.#gather(seat, snapshot),
+      enter: (name, limit) => this.#enter(seat, name, limit),
+      vacate: async name => this.#places.leave(seat, name),
     })
     return () => this.#leave(seat)
   }
@@ -50,6 +56,12 @@ export class Desk {
   async #tell(from: Seat, news: PeerNews, requestId: string): Promise<void> {
     const others = [...this.#seats].filter(seat => seat !== from)
     await Promise.all(others.map(seat => tellOne(seat, news, requestId)))
+  }
+
+  async #enter(seat: Seat, name: string, limit: number): Promise<boolean> {
+    const entered = await this.#places.enter(seat, name, limit)
+    if (!this.#seats.has(seat)) this.#places.forget(seat)
+    return entered
   }
 
   async #gather(from: Seat, snapshot: Snapshot): Promise<readonly PeerFigures[]> {
@@ -78,6 +90,7 @@ export class Desk {
 
   #leave(seat: Seat) {
     this.#seats.delete(seat)
+    this.#places.forget(seat)
     for (const one of this.#estates) if (one.heir === seat) one.heir = undefined
     if (seat.last) this.#estates.push({ id: ++this.#ids, figures: seat.last.figures, heir: undefined })
     for (const other of this.#seats) other.end.gone(seat.pid, useOf(other)).catch(() => {})

@@ -9,6 +9,7 @@ export interface PeerHandlers {
   figures(use: Use): Promise<PeerFigures>
   inherit(figures: PeerFigures, use: Use): Promise<void>
   gone(pid: number, use: Use): Promise<void>
+  wanted(name: string, use: Use): Promise<void>
 }
 
 /** A worker's line to its peers. */
@@ -19,6 +20,9 @@ export interface PeerLine {
   tell(news: PeerNews, use: Use): Promise<void>
   /** The figures of all workers, this one's first; `ended` marks those of one that has ended. */
   figures(use: Use): Promise<readonly PeerFigures[]>
+  /** Takes one of `limit` places that all workers share. */
+  enter(name: string, limit: number, use: Use): Promise<boolean>
+  vacate(name: string, use: Use): Promise<void>
   /** Hands in the last figures: this worker serves no more. */
   leave(): Promise<void>
 }
@@ -52,6 +56,7 @@ class Line implements PeerLine {
       gone: (pid, use) => this.#once(() => this.#handlers?.gone(pid, use)),
       figures: () => this.#snapshot(),
       inherit: ended => this.#inherit(ended),
+      wanted: async (name, use) => this.#handlers?.wanted(name, use),
     })
     channel.signal.addEventListener('abort', () => clearInterval(this.#timer), { once: true })
   }
@@ -71,6 +76,14 @@ class Line implements PeerLine {
 
   async figures(use: Use): Promise<readonly PeerFigures[]> {
     return this.#desk.gather(await this.#snapshot(), use)
+  }
+
+  enter(name: string, limit: number, use: Use): Promise<boolean> {
+    return this.#desk.enter(name, limit, use)
+  }
+
+  vacate(name: string, use: Use): Promise<void> {
+    return this.#desk.vacate(name, use)
   }
 
   async leave(): Promise<void> {

@@ -33,10 +33,13 @@ export interface PeerDesk {
   push(snapshot: Snapshot, use: Use): Promise<void>
   /** The figures of all workers, the caller's first; those of ended ones that nobody has inherited are marked `ended`. */
   gather(snapshot: Snapshot, use: Use): Promise<readonly PeerFigures[]>
+  /** Takes one of `limit` places that all workers share; it is free again when this worker vacates it, or ends. */
+  enter(name: string, limit: number, use: Use): Promise<boolean>
+  vacate(name: string, use: Use): Promise<void>
 }
 export const PeerDesk = defineService<PeerDesk>('peer_desk', {
   api: 1,
-  methods: { join: 'call', tell: 'call', push: 'call', gather: 'call' },
+  methods: { join: 'call', tell: 'call', push: 'call', gather: 'call', enter: 'call', vacate: 'call' },
 })
 
 /** What a worker does for its supervisor and its peers. */
@@ -46,8 +49,10 @@ export interface PeerEnd {
   inherit(ended: Ended, use: Use): Promise<Snapshot>
   /** A worker has ended. */
   gone(pid: number, use: Use): Promise<void>
+  /** Vacates the places of this name that it only keeps; what it has vacated before comes before the answer. */
+  wanted(name: string, use: Use): Promise<void>
 }
 export const PeerEnd = defineService<PeerEnd>('peer_end', {
   api: 1,
-  methods: { told: 'call', figures: 'call', inherit: 'call', gone: 'call' },
+  methods: { told: 'call', figures: 'call', inherit: 'call', gone: 'call', wanted: 'call' },
 })

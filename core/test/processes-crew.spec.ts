@@ -76,6 +76,23 @@ describe('a supervisor of several workers, one after the other or at once', () =
     expect((await seen('exited', 1))[0]!.worker.pid).to.equal(old!.pid)
   })
 
+  it('waits with the next generation while two of them drain', async function () {
+    this.timeout(30_000)
+    const { supervisor } = supervise({ WEB_DRAINS: 'never' })
+    await using _ = { [Symbol.asyncDispose]: () => (void supervisor.stop(), supervisor.stop()) }
+    await supervisor.start()
+    const [oldest] = supervisor.workers
+    const generations = () => supervisor.workers.map(({ state, generation }) => `${state} ${generation}`)
+    await supervisor.reload()
+    await supervisor.reload()
+    const third = supervisor.reload()
+    await new Promise(resolve => setImmediate(resolve))
+    expect(generations()).to.deep.equal(['draining 0', 'draining 1', 'ready 2'])
+    process.kill(oldest!.pid, 'SIGKILL')
+    await third
+    expect(generations()).to.deep.equal(['draining 1', 'draining 2', 'ready 3'])
+  })
+
   it('keeps the old generation when the next one cannot start', async () => {
     const { supervisor } = supervise()
     await using _ = supervisor

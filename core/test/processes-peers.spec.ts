@@ -20,6 +20,7 @@ function enter(desk: Desk, pid: number) {
     figures: async () => ({ count: seen.count }),
     inherit: async figures => void (seen.count += Number(figures.count)),
     gone: async left => void seen.gone.push(left),
+    wanted: async () => {},
   }
   return {
     line,
@@ -93,6 +94,31 @@ describe('workers among each other', () => {
     late.seen.count = 1
     c.die()
     for (let i = 0; i < 5; i++) expect(sum(await late.line.figures(use()))).to.equal(31)
+  })
+
+  it('share places: never more than there are, those of one that ends are free', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    const take = ({ line }: typeof a) => line.enter('seats', 3, use())
+    const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
+    expect(got.filter(Boolean)).to.have.length(3)
+    await a.line.vacate('seats', use())
+    expect([await take(b), await take(b)]).to.deep.equal([true, false])
+    expect(await b.line.enter('others', 1, use())).to.equal(true)
+    a.die()
+    const more = [await take(b), await take(b), await take(b)]
+    expect(more.filter(Boolean)).to.have.length(2)
+  })
+
+  it('are asked for the places that they only keep before one is refused', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, use()) })
+    await b.join()
+    expect(await a.line.enter('seats', 1, use())).to.equal(true)
+    expect(await b.line.enter('seats', 1, use())).to.equal(true)
+    expect(await a.line.enter('seats', 1, use())).to.equal(false)
   })
 
   it('pass on what an heir had not taken when it died itself', async () => {

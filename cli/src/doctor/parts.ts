@@ -55,10 +55,10 @@ function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<
   ]
 }
 
-/** `conversations 1`: a plugin's data and the version of its form. */
+/** `conversations in schema version 1`: what a plugin keeps, and the version of its form. */
 function schemaOf(space: unknown): string {
   const { name, version } = Object(space) as { name?: string; version?: number }
-  return `${name} ${version}`
+  return `${name} in schema version ${version}`
 }
 
 function providers({ status, reason, detail = {} }: CheckReport): Finding[] {

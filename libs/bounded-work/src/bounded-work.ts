@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import type { Functions } from './messages.ts'
-import { createSeats } from './seats.ts'
+import { type Asker, createSeats } from './seats.ts'
 import { workClosed } from './errors.ts'
 import { startWorker, type Worker } from './worker.ts'
 
@@ -16,6 +16,10 @@ export interface WorkOptions {
   readonly timeMs?: number
   /** How many pieces of work may wait for their turn; default 256. */
   readonly waiting?: number
+  /** How many of them may be one principal's; default 64. Principals take turns. */
+  readonly waitingEach?: number
+  /** Milliseconds that one may wait for its turn; default 30,000. */
+  readonly waitMs?: number
   /** Milliseconds for which one worker is kept for what may come next; default 10,000. */
   readonly idleMs?: number
 }
@@ -32,7 +36,7 @@ export interface BoundedWork<F extends Functions> extends AsyncDisposable {
   run<K extends keyof F & string>(
     work: K,
     input: InputOf<F[K]>,
-    use: { readonly signal: AbortSignal },
+    use: Asker,
     limits?: { readonly timeMs?: number }
   ): Promise<OutputOf<F[K]>>
   /** Stops everything, and waits until the processes are gone. */
@@ -46,12 +50,15 @@ const WORKERS = 2
 const MEMORY_MB = 128
 const TIME_MS = 2_000
 const WAITING = 256
+const WAITING_EACH = 64
+const WAIT_MS = 30_000
 const IDLE_MS = 10_000
 
 /** Makes a place for work that may have no end: `createBoundedWork<typeof work>({ file: workFile('./work', import.meta.url) })`. */
 export function createBoundedWork<F extends Functions>(options: WorkOptions): BoundedWork<F> {
   const { file, memoryMb = MEMORY_MB, idleMs = IDLE_MS } = options
-  const seats = createSeats(options.workers ?? WORKERS, options.waiting ?? WAITING)
+  const { workers: places = WORKERS, waiting = WAITING, waitingEach = WAITING_EACH, waitMs = WAIT_MS } = options
+  const seats = createSeats({ places, waiting, waitingEach, waitMs })
   const all = new Set<Worker>()
   let idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout } | undefined
   let closed = false
@@ -79,16 +86,16 @@ export function createBoundedWork<F extends Functions>(options: WorkOptions): Bo
   async function close(): Promise<void> {
     closed = true
     clearTimeout(idle?.timer)
-    seats.close()
+    seats[Symbol.dispose]()
     await Promise.all([...all].map(worker => worker.end()))
   }
 
   return {
-    async run(work, input, { signal }, { timeMs = options.timeMs ?? TIME_MS } = {}) {
-      using _seat = await seats.take(signal)
+    async run(work, input, use, { timeMs = options.timeMs ?? TIME_MS } = {}) {
+      using _seat = await seats.take(use)
       const worker = take()
       try {
-        return (await worker.run({ name: work, input }, { timeMs, signal })) as never
+        return (await worker.run({ name: work, input }, { timeMs, signal: use.signal })) as never
       } finally {
         leave(worker)
       }

@@ -16,6 +16,12 @@ const workMemory = (work: string, megabytes: number): SvcError =>
 export const workBusy = (waiting: number): SvcError =>
   svcError('WORK_BUSY', `${waiting} pieces of work are waiting already`, { mend: 'try again later' })
 
+export const workLate = (ms: number): SvcError =>
+  svcError('WORK_BUSY', `it waited ${ms} ms for its turn behind other work, and was given up`, {
+    details: { ms },
+    mend: 'ask for less at once, or try again later',
+  })
+
 export const workClosed = (): SvcError =>
   svcError('WORK_CLOSED', 'its processes were closed', { mend: 'start no work while closing' })
 

@@ -102,6 +102,31 @@ describe('bounded work', () => {
     expect(done).to.deep.equal([1, 2, 3, 4])
   })
 
+  it('lets principals take turns: who asks for much waits behind itself', async () => {
+    await using bounded = open({ workers: 1, waitingEach: 3 })
+    const done: string[] = []
+    const ask = (id: string, a: number) =>
+      bounded.run('add', { a, b: 0 }, { ...use(), principal: { id } }).then(one => done.push(`${id}${one}`))
+    const running = [ask('ann', 1), ask('ann', 2), ask('ann', 3), ask('ann', 4), ask('bob', 1), ask('bob', 2), ask('cid', 1)]
+    expect(await refusal(ask('ann', 5))).to.include({ code: 'WORK_BUSY', message: '3 pieces of work are waiting already' })
+    await Promise.all(running)
+    expect(done).to.deep.equal(['ann1', 'ann2', 'bob1', 'cid1', 'ann3', 'bob2', 'ann4'])
+  })
+
+  it('tells work that waits too long for its turn that it did, and does the rest', async () => {
+    await using bounded = open({ workers: 1, timeMs: 60_000, waitMs: 50 })
+    const controller = new AbortController()
+    const first = refusal(bounded.run('spin', undefined, controller))
+    const { code, message } = await refusal(bounded.run('add', { a: 1, b: 1 }, use()))
+    expect({ code, message }).to.deep.equal({
+      code: 'WORK_BUSY',
+      message: 'it waited 50 ms for its turn behind other work, and was given up',
+    })
+    controller.abort(new Error('enough'))
+    await first
+    expect(await bounded.run('add', { a: 1, b: 1 }, use())).to.equal(2)
+  })
+
   it('stops everything when it is closed, and begins nothing after it', async () => {
     const bounded = open({ workers: 1, timeMs: 60_000 })
     const ends = [1, 2, 3].map(() => refusal(bounded.run('spin', undefined, use())))

@@ -1,6 +1,5 @@
-import { createServer } from 'node:net'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { createGuardedFetch, readBody } from '@svc/guarded-fetch'
 import { expect } from 'chai'
@@ -153,7 +152,12 @@ describe('a guarded fetch', () => {
   it('refuses headers that are too large, and what is no HTTP', async () => {
     await using server = await upstream((_, response) => response.writeHead(200, { 'x-big': 'x'.repeat(20_000) }).end())
     expect((await refusal(get(server.url, { headerBytes: 10_000 }))).code).to.equal('RESPONSE_INVALID')
-    const raw = createServer(socket => socket.on('error', () => {}).end('SSH-2.0-OpenSSH\r\n')).listen(0, '127.0.0.1')
+    const raw = createServer(socket =>
+      socket
+        .on('error', () => {})
+        .resume()
+        .end('SSH-2.0-OpenSSH\r\n')
+    ).listen(0, '127.0.0.1')
     await once(raw, 'listening')
     expect((await refusal(get(`http://127.0.0.1:${(raw.address() as AddressInfo).port}/`))).code).to.equal('RESPONSE_INVALID')
     raw.close()
@@ -234,8 +238,13 @@ describe('a guarded fetch', () => {
 })
 
 async function plain() {
-  const server = createServer(socket => socket.on('error', () => {}).end('HTTP/1.1 200 OK\r\n\r\n')).listen(0, '127.0.0.1')
+  const server = createServer(socket => {
+    server.close()
+    socket
+      .on('error', () => {})
+      .resume()
+      .end('HTTP/1.1 200 OK\r\n\r\n')
+  }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  server.unref()
   return server.address() as AddressInfo
 }

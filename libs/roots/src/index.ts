@@ -1,3 +1,4 @@
+export { type Breath, createBreath } from './breath.ts'
 export {
   exists,
   fromSystem,

@@ -1,6 +1,7 @@
 import { type Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
+import { type Breath, createBreath } from './breath.ts'
 import { type Folder, openFolder, openFolderIn } from './opened.ts'
 import { isIgnored, readRules, type Rules } from './ignored.ts'
 import { type Place, type Roots, within } from './roots.ts'
@@ -42,6 +43,7 @@ interface Way {
   readonly closed: string
   readonly limits: WalkLimits
   readonly tally: WalkTally
+  readonly breath: Breath
 }
 interface Step {
   readonly folder: Folder
@@ -63,7 +65,8 @@ export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tall
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
   await using folder = await openFolder(roots, start)
   const shown = start.shown === '.' ? '' : start.shown
-  yield* below({ folder, path: '', inner, shown, rules, depth: 0 }, { limits, tally, closed: relative(root.real, roots.closed) })
+  const way = { limits, tally, closed: relative(root.real, roots.closed), breath: createBreath(limits.signal) }
+  yield* below({ folder, path: '', inner, shown, rules, depth: 0 }, way)
 }
 
 async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
@@ -72,6 +75,7 @@ async function* below(step: Step, way: Way): AsyncGenerator<Visit, void> {
   const rules = own ? [...step.rules, own] : step.rules
   for (const entry of found) {
     way.limits.signal.throwIfAborted()
+    if (way.breath.isDue()) await way.breath.take()
     const { name } = entry
     const type = typeOf(entry)
     const inner = joined(step.inner, name)
@@ -97,11 +101,12 @@ async function* into(step: Step & { readonly name: string }, way: Way): AsyncGen
   yield* below({ ...step, folder }, way)
 }
 
-async function entriesOf(folder: Folder, { limits, tally }: Way): Promise<Dirent[]> {
+async function entriesOf(folder: Folder, { limits, tally, breath }: Way): Promise<Dirent[]> {
   const found: Dirent[] = []
   // Not readdir: a directory may have millions of entries.
   for await (const entry of await opendir(folder.at('.'))) {
     limits.signal.throwIfAborted()
+    if (breath.isDue()) await breath.take()
     if (tally.entries >= limits.entries) {
       tally.cut = true
       break

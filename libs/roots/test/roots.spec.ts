@@ -145,6 +145,25 @@ describe('roots', () => {
   })
 })
 
+describe('walk', () => {
+  it('lets others work while it goes through the names of one folder', async () => {
+    await using one = await ground({ 'root/a': '', 'root/b': '', 'root/c': '', 'root/d': '' })
+    let turns = 0
+    const seen: number[] = []
+    const count = () => {
+      turns++
+      if (seen.length < 5) setImmediate(count)
+    }
+    for await (const _ of walk(one.roots, await one.roots.find('.'), { signal, ignored: true, entries: 100 }, newTally())) {
+      if (seen.length === 0) setImmediate(count)
+      seen.push(turns)
+      // who looks at the names takes its time
+      for (const since = performance.now(); performance.now() - since < 10; );
+    }
+    expect(new Set(seen).size).to.equal(5)
+  })
+})
+
 describe('compileGlob', () => {
   const CASES: [pattern: string, fits: string[], not: string[]][] = [
     ['*.ts', ['a.ts', 'x/y/a.ts', '.ts'], ['a.tsx', 'a.ts/b']],

@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { type JsonSchema, schema } from '@svc/core'
-import { checkBaseUrl, ENTRY, readKey, type UpstreamEntry } from '@svc/upstream'
+import { checkBaseUrl, ENTRY, type KeyEntry, type KeyOptions, readKey, type UpstreamEntry } from '@svc/upstream'
+import { readKeyOf } from '@svc/upstream/key'
 import { expect } from 'chai'
 import { failing } from './support/rig.ts'
 
@@ -43,6 +46,12 @@ describe('the key of a provider', () => {
     await writeFile(path, text)
     return path
   }
+  // nobody writes to it: who opens it would wait without end
+  const pipe = async () => {
+    const path = join(folder, 'pipe')
+    await promisify(execFile)('mkfifo', [path])
+    return path
+  }
   const options = { provider: 'acme', defaultEnv: NAME, required: true }
 
   it('comes from the variable, the default one or the named one', async () => {
@@ -60,21 +69,30 @@ describe('the key of a provider', () => {
   })
 
   it('is missed in words, with what to do', async () => {
-    const cases: readonly (readonly [Promise<unknown>, RegExp])[] = [
-      [readKey({}, options), /set SVC_TEST_UPSTREAM_KEY/],
-      [readKey({}, { provider: 'acme', required: true }), /api_key_env/],
-      [readKey({ api_key_env: NAME }, { provider: 'acme', required: false }), /set SVC_TEST/],
-      [readKey({ api_key_file: join(folder, 'none') }, options), /mend the path/],
-      [readKey({ api_key_file: folder }, options), /file/],
-      [readKey({ api_key_file: await file('x'.repeat(20_000)) }, options), /nothing else/],
-      [readKey({ api_key_env: NAME, api_key_file: 'x' }, options), /keep one/],
+    const cases: readonly (readonly [KeyEntry, RegExp, KeyOptions?])[] = [
+      [{}, /set SVC_TEST_UPSTREAM_KEY/],
+      [{}, /api_key_env/, { provider: 'acme', required: true }],
+      [{ api_key_env: NAME }, /set SVC_TEST/, { provider: 'acme', required: false }],
+      [{ api_key_file: join(folder, 'none') }, /mend the path/],
+      [{ api_key_file: folder }, /file/],
+      [{ api_key_file: await pipe() }, /nothing else/],
+      [{ api_key_file: await file('x'.repeat(20_000)) }, /nothing else/],
+      [{ api_key_env: NAME, api_key_file: 'x' }, /keep one/],
     ]
-    for (const [work, mend] of cases) {
-      const error = await failing(work)
+    for (const [entry, mend, other] of cases) {
+      const error = await failing(readKey(entry, other ?? options))
       expect(error).to.include({ code: 'PROVIDER_KEY', where: 'providers.acme' })
       expect(error.mend).to.match(mend)
       expect(`${error.message}${error.mend}`).not.to.include(folder)
     }
+  })
+
+  it('may be that of something else, by its place and the code of its error', async () => {
+    const where = { where: 'tools.web.search', code: 'CONFIG_INVALID', required: false }
+    expect(await readKeyOf({}, where)).to.equal(undefined)
+    const error = await failing(readKeyOf({ api_key_env: NAME }, where))
+    expect(error).to.include({ code: 'CONFIG_INVALID', where: 'tools.web.search' })
+    expect(error.mend).to.include('tools.web.search.api_key_env')
   })
 
   for (const text of ['', '  \n', 'sk-1\nsk-2', 'sk 1', 'sk-ä'])

@@ -87,11 +87,12 @@ function unavailable({ code, message, details }: ErrorTold): Explained {
 }
 
 function modelFailed({ message, details }: ErrorTold): Explained {
-  const { kind, provider, upstreamStatus, retryable, limit, count } = details
+  const { kind, provider, upstreamStatus, retryable, retryAfterMs, limit, count } = details
   if (kind === 'context_too_long')
     return explained('INVALID_VALUE', message, { field: 'message', reason: 'the context is too long', limit, count })
   const upstream = upstreamStatus === undefined ? {} : { upstream_status: upstreamStatus }
-  return explained('PROVIDER_ERROR', message, { provider, ...upstream, retryable: retryable === true })
+  const again = Number.isFinite(retryAfterMs) ? { retryAfter: Math.max(1, Math.ceil(Number(retryAfterMs) / 1000)) } : {}
+  return explained('PROVIDER_ERROR', message, { provider, ...upstream, retryable: retryable === true }, again)
 }
 
 const internal = (requestId: string) =>

@@ -1,22 +1,27 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import type { Log } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { keyMissing, keyRefused, keyUnusable } from './errors.ts'
+import { keyMissing, keyRefused, keyUnusable, shortKey } from './errors.ts'
 
 /** Where the key stands: the name of a variable and the environment that has it. */
 export interface ApiKeyParts {
   readonly variable: string
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Hears of a key that can be guessed. */
+  readonly log: Pick<Log, 'warn'>
 }
 
 const HOLDER = Object.freeze({ id: 'api-key', scopes: Object.freeze(['*']) })
 
 /** No key is longer, so that what is longer need not be hashed to be refused. */
 const LONGEST = 4096
+/** Whoever may ask ten times a minute finds a shorter one sooner or later. */
+const SHORT = 16
 /** What a header carries unchanged. */
 const FIT = /^[\x21-\x7e]+$/
 
 /** Knows the holder of the key. Kept and compared are digests: equal in length, in constant time. */
-export function createApiKey({ variable, env }: ApiKeyParts): AuthScheme {
+export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
   return {
@@ -30,6 +35,7 @@ export function createApiKey({ variable, env }: ApiKeyParts): AuthScheme {
     async prepare() {
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
+      if (key.length < SHORT) log.warn({ variable }, shortKey(variable, SHORT))
     },
     async authenticate({ headers }, { signal }) {
       const given = headers['x-api-key']

@@ -12,6 +12,6 @@ export default definePlugin({
     description: 'Name of the environment variable that holds the API key.',
   }),
   setup(scope) {
-    scope.add(AuthSchemes, 'api_key', createApiKey({ variable: scope.config, env: process.env }))
+    scope.add(AuthSchemes, 'api_key', createApiKey({ variable: scope.config, env: process.env, log: scope.log }))
   },
 })

@@ -7,13 +7,15 @@ import { createApiKey } from '../src/api-key.ts'
 const KEY = 'k3y-of-the-house.0123456789abcdef'
 const use = systemUse(new AbortController().signal)
 const address = '127.0.0.1'
+const log = { warn: (_facts: object, message?: string) => void warnings.push(message ?? '') }
+const warnings: string[] = []
 
 describe('auth-api-key', () => {
   const good = { header: 'x-api-key', value: KEY, id: 'api-key', scopes: ['*'] }
   const bad = { another: 'another-key', 'in other letters': KEY.toUpperCase(), 'as a bearer': `Bearer ${KEY}` }
 
   describe('in process, by the kit', () => {
-    const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY } }), good, bad })
+    const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY }, log }), good, bad })
     for (const one of authKit(open)) it(one.title, one.run)
   })
 
@@ -31,7 +33,7 @@ describe('auth-api-key', () => {
 
   it('keeps the server from starting without a key, and says the mend', async () => {
     for (const env of [{}, { SVC_API_KEY: '' }, { SVC_API_KEY: ' \n' }]) {
-      const scheme = createApiKey({ variable: 'SVC_API_KEY', env })
+      const scheme = createApiKey({ variable: 'SVC_API_KEY', env, log })
       const error = await scheme.prepare!(use).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'API_KEY_MISSING' })
       expect(error).to.have.property('mend').that.contains('SVC_API_KEY').and.contains('server.auth.enabled')
@@ -40,20 +42,32 @@ describe('auth-api-key', () => {
 
   it('keeps the server from starting with a key that no header can carry', async () => {
     for (const KEY of ['two words', 'schlüssel', 'a\nb', 'x'.repeat(5000)]) {
-      const error = await createApiKey({ variable: 'KEY', env: { KEY } }).prepare!(use).catch((thrown: unknown) => thrown)
+      const error = await createApiKey({ variable: 'KEY', env: { KEY }, log }).prepare!(use).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'API_KEY_UNUSABLE' })
       expect(String((error as Error).message)).to.not.contain(KEY)
     }
   })
 
+  it('warns at the start of a key that can be guessed, with the mend and without the key; of a longer one it says nothing', async () => {
+    warnings.length = 0
+    for (const KEY of ['q', 'q7-'.repeat(5), `${'q7-'.repeat(5)}\n`]) {
+      await createApiKey({ variable: 'KEY', env: { KEY }, log }).prepare!(use)
+      expect(warnings.splice(0).join())
+        .to.match(/KEY has fewer than 16 characters.*openssl rand -hex 32/)
+        .and.not.contain('q7-')
+    }
+    await createApiKey({ variable: 'KEY', env: { KEY: 'q'.repeat(16) }, log }).prepare!(use)
+    expect(warnings).to.deep.equal([])
+  })
+
   it('takes nothing at all while there is no key, not even an empty one', async () => {
-    const scheme = createApiKey({ variable: 'KEY', env: {} })
+    const scheme = createApiKey({ variable: 'KEY', env: {}, log })
     const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, use).catch((thrown: unknown) => thrown)
     expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
   })
 
   it('takes a key as a file gives it, with a line end', async () => {
-    const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` } })
+    const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` }, log })
     expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, use)).to.deep.equal({
       id: 'api-key',
       scopes: ['*'],

@@ -11,6 +11,7 @@ function shelfOf(limits: Partial<Parameters<typeof createShelf>[0]>) {
 }
 
 const CALL: ModelCall = {
+  turn: 't',
   selected: {
     provider: 'p',
     model: 'm',

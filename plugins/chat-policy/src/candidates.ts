@@ -1,4 +1,4 @@
-import type { SlotView, Use } from '@svc/core'
+import type { SlotView } from '@svc/core'
 import type { ModelCall, ModelRef, Provider } from '@svc/core/contracts'
 import { draw, isToDraw } from './balance.ts'
 import type { Breakers } from './breakers.ts'
@@ -16,24 +16,25 @@ export interface CandidatesParts {
 /** Who else may answer a turn. */
 export interface Candidates {
   /** Another model that is to answer from the start, by the weights of the profile. */
-  drawn(call: ModelCall, use: Use): ModelRef | undefined
+  drawn(call: ModelCall): ModelRef | undefined
   /** The next that may answer in place of this one: well, and not given up in this turn. */
-  next(call: ModelCall, use: Use): ModelRef | undefined
+  next(call: ModelCall): ModelRef | undefined
 }
 
+/** Chooses among models that are there and whose breakers let them be asked. */
 export function createCandidates({ breakers, turns, providers, random }: CandidatesParts): Candidates {
   const isWell = (ref: ModelRef) => providers.has(ref.provider) && breakers.waitMs(ref) === 0
   return {
-    drawn(call, { requestId }) {
-      const own = turns.own(requestId)
+    drawn(call) {
+      const own = turns.own(call.turn)
       // the one that was drawn comes by as a call of its own
       if (!isToDraw(call) || (own && !isSame(own, call.selected))) return undefined
-      turns.keep(requestId, plainRef(call.selected))
+      turns.keep(call.turn, plainRef(call.selected))
       const one = draw(call.selected, isWell, random())
       return one && !isSame(one, call.selected) ? one : undefined
     },
-    next({ selected, tried }, { requestId }) {
-      const own = turns.own(requestId)
+    next({ turn, selected, tried }) {
+      const own = turns.own(turn)
       const chain = own ? [...chainOf(selected), own] : chainOf(selected)
       return chain.find(ref => !isSame(ref, selected) && !has(tried, ref) && isWell(ref))
     },

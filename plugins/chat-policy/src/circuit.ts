@@ -29,6 +29,7 @@ const STATES: Readonly<Record<CircuitState, BreakerState>> = {
 /** The outcome of a trial that says nothing: the next may try at once. */
 export const NO_WORD = new Error('no word of it')
 
+/** Makes a closed one. Throws nothing that it was told. */
 export function createCircuit({ failures, openMs, now }: CircuitOptions): Circuit {
   let until = 0
   // its own rest would go by the wall's clock: it has none, and nobody runs a trial before `until`

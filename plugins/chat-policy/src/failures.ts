@@ -17,6 +17,9 @@ const isAtFault = ({ kind }: ModelFailure): boolean => FAULT[kind] === 'model'
 /** Whether it says that the model is not well: only these trip its breaker. */
 export const isModels = (failure: ModelFailure): boolean => isAtFault(failure) && failure.requestOnly !== true
 
+/** Whether it answers what was asked: that this is wrong. */
+export const isOfQuestion = (failure: ModelFailure): boolean => !isAtFault(failure)
+
 const GONE = 404
 /** Whether another model may do better: not where what was asked is wrong, unless all that is wrong is that there is no such model. */
 export const mayDoBetter = (failure: ModelFailure): boolean => isAtFault(failure) || failure.upstreamStatus === GONE

@@ -1,5 +1,6 @@
 import type { MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
 import type { BreakerState } from './circuit.ts'
+import { createModelNames, type ModelNames } from '@svc/model-names'
 import { keyOf } from './chain.ts'
 
 /** What was done about failures, by provider and model. */
@@ -12,11 +13,8 @@ export interface PolicyCounts {
   read(states: readonly (readonly [ModelRef, BreakerState])[]): MetricFamily[]
 }
 
-/** So many models are told apart, all others of a provider as `other`: callers may invent names. */
-const MODELS = 200
-
 export function createPolicyCounts(): PolicyCounts {
-  const name = createNames(MODELS)
+  const name = createModelNames()
   const [retries, fallbacks, refusals] = [createTally(name), createTally(name), createTally(name)]
   return {
     retried: retries.add,
@@ -31,20 +29,9 @@ export function createPolicyCounts(): PolicyCounts {
   }
 }
 
-type Names = (ref: ModelRef) => ModelRef
-
-function createNames(limit: number): Names {
-  const known = new Set<string>()
-  return ref => {
-    const key = keyOf(ref)
-    if (known.size < limit) known.add(key)
-    return known.has(key) ? ref : { provider: ref.provider, model: 'other' }
-  }
-}
-
 type Counted = [ref: ModelRef, count: number]
 
-function createTally(name: Names) {
+function createTally(name: ModelNames) {
   const counts = new Map<string, Counted>()
   return {
     add: (ref: ModelRef) => addTo(counts, name(ref), 1),

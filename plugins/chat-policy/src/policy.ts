@@ -1,4 +1,3 @@
-import type { Use } from '@svc/core'
 import type { FailureAnswer, ModelAnswer, ModelCall, ModelFailed } from '@svc/core/contracts'
 import type { Breakers } from './breakers.ts'
 import type { Candidates } from './candidates.ts'
@@ -23,9 +22,9 @@ export interface PolicyParts {
 /** Who is asked, and what follows when that fails. */
 export interface Policy {
   /** For a tap of `Chat.hooks.modelCall`. */
-  readonly called: (call: ModelCall, use: Use) => ModelAnswer | undefined
+  readonly called: (call: ModelCall) => ModelAnswer | undefined
   /** For a tap of `Chat.hooks.modelFailed`. */
-  readonly failed: (call: ModelFailed, use: Use) => Promise<FailureAnswer | undefined>
+  readonly failed: (call: ModelFailed) => Promise<FailureAnswer | undefined>
 }
 
 export function createPolicy({ config, breakers, candidates, outcomes, counts, random }: PolicyParts): Policy {
@@ -38,20 +37,20 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
     return waitAfter(config, attempt, Math.max(failure.retryAfterMs ?? 0, restMs), random())
   }
   return {
-    called(call, use) {
-      const drawn = candidates.drawn(call, use)
+    called(call) {
+      const drawn = candidates.drawn(call)
       if (drawn) return drawn
       const at = plainRef(call.selected)
-      if (breakers.ask(at, callOf(call, use))) return undefined
+      if (breakers.ask(at, callOf(call))) return undefined
       counts.refused(at)
-      const next = candidates.next(call, use)
+      const next = candidates.next(call)
       if (next) counts.left(at)
       return next ?? refusal(at, breakers.waitMs(at))
     },
-    async failed(call, use) {
-      await outcomes.failed(call, use)
+    async failed(call) {
+      await outcomes.failed(call)
       const at = plainRef(call.selected)
-      const next = mayDoBetter(call.failure) || standsIn(call) ? candidates.next(call, use) : undefined
+      const next = mayDoBetter(call.failure) || standsIn(call) ? candidates.next(call) : undefined
       const waitMs = retryIn(call, next !== undefined)
       if (waitMs !== undefined) counts.retried(at)
       else if (next) counts.left(at)

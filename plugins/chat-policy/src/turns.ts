@@ -1,9 +1,9 @@
 import type { ModelRef, TurnDone } from '@svc/core/contracts'
 
-/** The models that turns would have had without the draw, by the id of their request; forgotten at their end. */
+/** The models that turns would have had without the draw; forgotten at their end. */
 export interface Turns {
-  own(requestId: string): ModelRef | undefined
-  keep(requestId: string, own: ModelRef): void
+  own(turn: string): ModelRef | undefined
+  keep(turn: string, own: ModelRef): void
   /** For a tap of `Chat.hooks.end`. */
   readonly ended: (done: TurnDone) => void
 }
@@ -11,14 +11,15 @@ export interface Turns {
 /** Those of turns whose end was never told must not pile up. */
 const MOST = 10_000
 
+/** Makes an empty one. */
 export function createTurns(): Turns {
   const turns = new Map<string, ModelRef>()
   return {
-    own: requestId => turns.get(requestId),
-    keep(requestId, own) {
+    own: turn => turns.get(turn),
+    keep(turn, own) {
       if (turns.size >= MOST) turns.delete(turns.keys().next().value ?? '')
-      turns.set(requestId, own)
+      turns.set(turn, own)
     },
-    ended: ({ end }) => void turns.delete(end.requestId),
+    ended: ({ turn }) => void turns.delete(turn),
   }
 }

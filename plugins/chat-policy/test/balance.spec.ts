@@ -78,7 +78,7 @@ describe('weights in the chain of a profile', () => {
   it('are forgotten with the end of a turn, and with too many turns whose end is never told', () => {
     const { turns } = policyBench()
     turns.keep('t', A)
-    turns.ended({ end: { requestId: 't' } as TurnEnd, kept: [] })
+    turns.ended({ turn: 't', end: {} as TurnEnd, kept: [] })
     expect(turns.own('t')).to.equal(undefined)
     for (let at = 0; at <= 10_000; at++) turns.keep(`t${at}`, A)
     expect([turns.own('t0'), turns.own('t1'), turns.own('t10000')]).to.deep.equal([undefined, A, A])

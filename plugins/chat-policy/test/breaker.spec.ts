@@ -103,6 +103,15 @@ describe('the breaker of a model', () => {
     expect(bench.call()).to.equal(undefined)
   })
 
+  it('takes the end of a turn that ran out of its time before a word for no sign of life', async () => {
+    const bench = await broken()
+    bench.hand.now += OPEN_MS
+    bench.call({ turn: 'probe' })
+    await bench.end({ failure: { kind: 'timeout', retryable: true, requestOnly: true } }, { turn: 'probe' })
+    expect(bench.state(A)).to.not.equal('closed')
+    expect(bench.call({ turn: 'next' })).to.equal(undefined)
+  })
+
   it('counts a failure in the middle of an answer, and counts none twice', async () => {
     const bench = policyBench({ breaker_failures: 3, breaker_open_ms: OPEN_MS })
     await bench.fail(DOWN)

@@ -9,20 +9,23 @@ import type {
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
-import { isWithin } from './tool-result.ts'
+import { isWithin, weightOf } from './tool-result.ts'
 
 /** What a model has said in one round, put together from its events. */
 export class Answer {
   usage: Usage = { input: 0, output: 0 }
   finish: FinishReason | undefined = undefined
+  readonly #limit: number
   readonly #argumentsLimit: number
+  #size = 0
   #calls: ToolCallPart[] = []
   #parts: MessagePart[] = []
   #text = ''
   #reasoning: ReasoningPart | undefined = undefined
   #providerData: Json | undefined = undefined
 
-  constructor(argumentsLimit: number) {
+  constructor(limit: number, argumentsLimit: number) {
+    this.#limit = limit
     this.#argumentsLimit = argumentsLimit
   }
 
@@ -34,6 +37,12 @@ export class Answer {
   /** True once anything came that a caller or the model will miss. */
   get any(): boolean {
     return this.#text !== '' || this.#reasoning !== undefined || this.#parts.length > 0
+  }
+
+  /** Whether there is room for an event. */
+  grows(event: ModelEvent): boolean {
+    this.#size += event.type === 'text' ? event.text.length : sizeOf(event, this.#limit)
+    return this.#size <= this.#limit
   }
 
   /** Takes an event; returns its text, where it has any. */
@@ -123,6 +132,15 @@ export class Answer {
     if (this.#reasoning) this.#parts.push(this.#reasoning)
     this.#reasoning = undefined
   }
+}
+
+/** What is beside its text is weighed: it is as long as its provider likes. */
+function sizeOf(event: ModelEvent, limit: number): number {
+  if (event.type === 'usage') return 0
+  const words = event.type === 'reasoning' ? event.text.length : 0
+  const given = event.type === 'tool_call' ? weightOf([event.arguments, event.invalid, event.id, event.tool], limit) : 0
+  const data = 'providerData' in event && event.providerData !== undefined ? weightOf(event.providerData, limit) : 0
+  return words + given + data
 }
 
 const begun = (text: string, limit: number) => `${Buffer.from(text.slice(0, 200)).toString()}… (more than ${limit} characters)`

@@ -1,6 +1,6 @@
 import { type Use, within } from '@svc/core'
 import type { ModelInfo, ModelRef, ModelRequest, Provider, ProviderFeatures } from '@svc/core/contracts'
-import { invalid, modelBroke, modelsLate, unfit } from './errors.ts'
+import { invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
 import { flattened } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
 import type { Turn } from './turn.ts'
@@ -28,6 +28,7 @@ export async function candidateOf(room: ChatRoom, turn: Turn, use: Use): Promise
   return (turn.known = found)
 }
 
+/** Whether both are the same model of the same provider. */
 export const sameModel = (one: ModelRef, other: ModelRef) => one.model === other.model && one.provider === other.provider
 
 function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
@@ -36,9 +37,10 @@ function candidate(source: Provider, { provider, model }: ModelRef, info: ModelI
 }
 
 async function listed({ aliases, config }: ChatRoom, { who, until }: Turn, source: Provider, use: Use): Promise<Candidate> {
-  const ms = Math.min(LIST_MS, config.first_token_timeout_ms, Math.max(0, until - performance.now()))
-  const late = () => modelsLate(who.provider, Math.round(ms))
-  const list = await within(ms, signal => source.models({ ...use, signal }), { signal: use.signal, late })
+  const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
+  const left = Math.max(0, until - performance.now())
+  const late = () => (left < ms ? turnTimeout(who.provider, config.timeout_ms) : modelsLate(who.provider, ms))
+  const list = await within(Math.min(ms, left), signal => source.models({ ...use, signal }), { signal: use.signal, late })
   const infoOf = (id: string) => list.models.find(one => one.id === id)
   const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
   const real = alias?.provider === who.provider ? alias : who

@@ -67,7 +67,9 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
     if (!started) throw error
     end = await broken(room, turn, round, status, use)
     const failure = told(error)
-    if (failure.code === 'INTERNAL_ERROR') room.log.error({ err: error, request_id: use.requestId }, 'a turn failed')
+    // what an abort throws is nobody's fault
+    if (status === 'failed' && failure.code === 'INTERNAL_ERROR')
+      room.log.error({ err: error, request_id: use.requestId }, 'a turn failed')
     if (!isShown && status === 'failed') throw svcError(failure.code, failure.message, { details: { ...failure.details } })
     if (status === 'failed') yield { type: 'error', error: failure }
     if (isShown) yield end
@@ -76,7 +78,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
     round?.close()
     end ??= await broken(room, turn, round, status, use)
     await room.conversations.end(turn.open.ticket, room.lasting)
-    void room.hooks.end({ end, kept: turn.kept ? turn.made : [] }, use)
+    void room.hooks.end({ turn: turn.id, end, kept: turn.kept ? turn.made : [] }, use)
   }
 }
 

@@ -44,8 +44,23 @@ export const modelSilent = (provider: string, ms: number, first: boolean) =>
 export const modelsLate = (provider: string, ms: number) =>
   modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not tell its models for ${ms} ms`)
 
-export const turnTimeout = (provider: string, ms: number) =>
-  modelFailed(provider, { kind: 'timeout', retryable: true }, `the turn did not end within ${ms} ms`)
+/** The limit is the turn's own: it says nothing of how the model is, unless that was silent for most of it. */
+export const turnTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>
+  modelFailed(
+    provider,
+    { kind: 'timeout', retryable: true, ...(whose === 'turn' ? { requestOnly: true } : {}) },
+    `the turn did not end within ${ms} ms`
+  )
+
+export const answerTooLong = (provider: string, limit: number) =>
+  modelFailed(
+    provider,
+    { kind: 'bad_request', retryable: false },
+    `the answer of provider "${provider}" has more than ${limit} characters`
+  )
+
+export const probeLate = (provider: string, ms: number) =>
+  modelFailed(provider, { kind: 'timeout', retryable: true }, `no answer within ${ms} ms`)
 
 export const modelBroke = (provider: string, what: string) =>
   modelFailed(provider, { kind: 'network', retryable: true }, `provider "${provider}" ${what}`)

@@ -25,7 +25,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.inherit, counts.inherit)
     const questions = createQuestions(peers)
     scope.tap(Peers.hooks.told, questions.told)
-    scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.signal))
+    scope.add(Checks, 'providers', createProvidersCheck(given.providers, counts, scope.log, scope.signal))
     return createChat({
       ...given,
       config: scope.config,

@@ -14,6 +14,9 @@ export interface CallLimits {
   readonly turnMs: number
 }
 
+/** Who leaves the events for so long has made the upstream wait: what breaks then may break of that. */
+const STALL_MS = 1_000
+
 type Step = IteratorResult<ModelEvent>
 type Took = (step: Step) => void
 type Failed = (error: unknown) => void
@@ -31,6 +34,9 @@ export class ModelReading implements Timed {
   #heard = 0
   #seen = 0
   #since = performance.now()
+  /** Since when nobody waits for an event. */
+  #left: number | undefined
+  #stalled = false
   #over = false
 
   constructor(provider: Provider, name: string, request: ModelRequest, limits: CallLimits, clock: Clock, use: Use) {
@@ -41,6 +47,11 @@ export class ModelReading implements Timed {
     this.#source = provider.chat(request, { ...use, signal: this.#ending.signal })[Symbol.asyncIterator]()
     use.signal.addEventListener('abort', this.#onAbort, { once: true })
     clock.watch(this)
+  }
+
+  /** True once its reader has kept it waiting: what fails then is not held against the model. */
+  get stalled(): boolean {
+    return this.#stalled
   }
 
   /** Asks for the next event: one of the two is called, once. */
@@ -66,13 +77,23 @@ export class ModelReading implements Timed {
   look(now: number): void {
     const { firstMs, betweenMs, until, turnMs } = this.#limits
     const first = this.#heard === 0
-    if (now >= until) return this.#stop(turnTimeout(this.#name, turnMs))
-    if (this.#heard !== this.#seen) {
-      this.#seen = this.#heard
-      this.#since = now
-    } else if (this.#failed && now - this.#since >= (first ? firstMs : betweenMs)) {
-      this.#stop(modelSilent(this.#name, first ? firstMs : betweenMs, first))
-    }
+    const limit = first ? firstMs : betweenMs
+    const silent = this.#silence(now)
+    if (now >= until) this.#stop(turnTimeout(this.#name, turnMs, silent >= turnMs / 2 ? 'model' : 'turn'))
+    else if (silent >= limit) this.#stop(modelSilent(this.#name, limit, first))
+  }
+
+  /** Milliseconds for which an event has been waited for. Time that its reader takes is not the model's. */
+  #silence(now: number): number {
+    const isAwaited = this.#failed !== undefined
+    const isStill = this.#heard === this.#seen
+    if (isAwaited && isStill && this.#left === undefined) return now - this.#since
+    if (isAwaited) this.#left = undefined
+    else if (this.#left === undefined || !isStill) this.#left = now
+    else if (now - this.#left >= STALL_MS) this.#stalled = true
+    this.#seen = this.#heard
+    this.#since = now
+    return 0
   }
 
   readonly #onAbort = () => this.#stop(this.#outer.reason)
@@ -101,7 +122,7 @@ export class ModelReading implements Timed {
 }
 
 /** Reads events that are there already. */
-export function readReady(events: readonly ModelEvent[]): Pick<ModelReading, 'next' | 'close'> {
+export function readReady(events: readonly ModelEvent[]): Pick<ModelReading, 'next' | 'close' | 'stalled'> {
   const source = events[Symbol.iterator]()
-  return { next: took => took(source.next() as Step), close: () => undefined }
+  return { next: took => took(source.next() as Step), close: () => undefined, stalled: false }
 }

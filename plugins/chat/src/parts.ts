@@ -23,6 +23,7 @@ export interface ChatParts {
   readonly lasting: Use
 }
 
+/** All that a turn reaches for: what chat stands on, and what its turns share. */
 export interface ChatRoom extends ChatParts {
   readonly clock: Clock
   readonly toolsFor: ReturnType<typeof createToolLists>

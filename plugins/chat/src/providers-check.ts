@@ -1,5 +1,6 @@
-import { messageOf, type SlotView, systemUse, within } from '@svc/core'
+import { codeOf, type Log, messageOf, type SlotView, systemUse, within } from '@svc/core'
 import type { Check, CheckReport, Provider } from '@svc/core/contracts'
+import { probeLate } from './errors.ts'
 import type { ProviderCounts } from './provider-counts.ts'
 
 type Probed = { readonly healthy: true } | { readonly healthy: false; readonly error: string }
@@ -11,6 +12,7 @@ const LIMIT_MS = 2_000
 export function createProvidersCheck(
   providers: SlotView<Provider>,
   counts: Pick<ProviderCounts, 'read'>,
+  log: Log,
   signal: AbortSignal
 ): Check {
   let probing: Promise<Map<string, Probed>> | undefined
@@ -20,7 +22,7 @@ export function createProvidersCheck(
     const now = performance.now()
     if (!probing || now - probedAt > FRESH_MS || version !== providers.version) {
       ;[probedAt, version] = [now, providers.version]
-      probing = probeAll(providers, signal)
+      probing = probeAll(providers, log, signal)
     }
     return probing
   }
@@ -49,18 +51,21 @@ function judge(probed: Map<string, Probed>): Omit<CheckReport, 'detail'> {
   return { status: sick.length === probed.size ? 'unhealthy' : 'degraded', reason: `not reachable: ${sick.join(', ')}` }
 }
 
-async function probeAll(providers: SlotView<Provider>, signal: AbortSignal): Promise<Map<string, Probed>> {
-  return new Map(
-    await Promise.all(providers.entries().map(async ([name, provider]) => [name, await probeOne(provider, signal)] as const))
-  )
+async function probeAll(providers: SlotView<Provider>, log: Log, signal: AbortSignal): Promise<Map<string, Probed>> {
+  const probed = async ([name, provider]: readonly [string, Provider]) =>
+    [name, await probeOne(name, provider, log, signal)] as const
+  return new Map(await Promise.all(providers.entries().map(probed)))
 }
 
-async function probeOne(provider: Provider, signal: AbortSignal): Promise<Probed> {
-  const late = () => new Error(`no answer within ${LIMIT_MS} ms`)
+/** A provider's own words only where it kept its contract: what else it throws may name a path or a key. */
+async function probeOne(name: string, provider: Provider, log: Log, signal: AbortSignal): Promise<Probed> {
+  const late = () => probeLate(name, LIMIT_MS)
   try {
     await within(LIMIT_MS, ending => provider.probe(systemUse(ending, 'health')), { signal, late })
     return { healthy: true }
   } catch (error) {
-    return { healthy: false, error: messageOf(error) }
+    if (codeOf(error) === 'MODEL_FAILED') return { healthy: false, error: messageOf(error) }
+    log.warn({ err: error, provider: name }, 'a provider could not be probed')
+    return { healthy: false, error: `provider "${name}" failed` }
   }
 }

@@ -2,7 +2,7 @@ import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
 import { adapted, type Candidate, candidateOf, restless, sameModel } from './candidate.ts'
-import { failureOf, modelBroke, modelFailed } from './errors.ts'
+import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { fitted, tokensOf } from './fit.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
@@ -10,7 +10,7 @@ import { pause } from './pause.ts'
 import { requestOf, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
-type Reading = Pick<ModelReading, 'next' | 'close'>
+type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
 
 /** So often a round asks, and so often taps may send it on before it asks: a plugin that never gives up is no reason to go on. */
 const TRIES = 100
@@ -19,7 +19,7 @@ const NONE: readonly ModelRef[] = []
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
 export class Round {
-  readonly answer: Answer
+  answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
   readonly #room: ChatRoom
@@ -45,7 +45,7 @@ export class Round {
     this.#number = number
     this.#withTools = withTools
     this.#use = use
-    this.answer = new Answer(room.config.tool_arguments_limit)
+    this.answer = this.#unsaid()
   }
 
   /** The next event; `undefined` at the end. Throws MODEL_FAILED. */
@@ -76,7 +76,10 @@ export class Round {
 
   readonly #onStep = (step: IteratorResult<ModelEvent>) => {
     if (this.#firstMs < 0) this.#firstMs = performance.now() - this.#asked
-    if (!step.done) return this.#resolve(step.value)
+    if (!step.done) {
+      if (this.answer.grows(step.value)) return this.#resolve(step.value)
+      return this.#onFail(answerTooLong(this.#turn.who.provider, this.#room.config.answer_limit))
+    }
     if (this.answer.finish === undefined)
       return this.#onFail(modelBroke(this.#turn.who.provider, 'ended its answer without a finish'))
     this.close()
@@ -146,6 +149,7 @@ export class Round {
     const { selected, who, tried } = this.#turn
     const isSelected = sameModel(selected, who)
     return {
+      turn: this.#turn.id,
       selected: isSelected ? selected : { ...selected, ...who },
       request,
       round: this.#number,
@@ -156,12 +160,13 @@ export class Round {
 
   /** What a failed call means: another try (then it returns), or the end of the turn. */
   async #mend(error: unknown): Promise<void> {
+    const isStalled = this.#reading?.stalled === true
     this.#reading?.close()
     this.#reading = undefined
     if (this.#use.signal.aborted) throw this.#use.signal.reason
     if (!this.#call) throw error
     const { who, until, tried } = this.#turn
-    const failure = await this.#measured(failureOf(error))
+    const failure = await this.#measured({ ...failureOf(error), ...(isStalled && { requestOnly: true }) })
     const message = this.#wordsOf(error)
     const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
     this.#done(failure)
@@ -169,10 +174,17 @@ export class Round {
     const waitMs = mend?.waitMs ?? 0
     if (!mend || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
       throw modelFailed(who.provider, failure, message, error)
+    // a try that failed after all may have said that it had finished
+    this.answer = this.#unsaid()
     if (waitMs > 0) await pause(waitMs, this.#use.signal)
     if (!('model' in mend)) return
     if (!sameModel(mend, who)) tried.push(who)
     this.#turn.who = { provider: mend.provider, model: mend.model }
+  }
+
+  #unsaid(): Answer {
+    const { answer_limit: limit, tool_arguments_limit: argumentsLimit } = this.#room.config
+    return new Answer(limit, argumentsLimit)
   }
 
   /** An upstream that finds a context too long often does not say by how much. */

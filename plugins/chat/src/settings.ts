@@ -9,9 +9,11 @@ export interface ChatConfig {
   first_token_timeout_ms: number
   token_timeout_ms: number
   whole_timeout_ms: number
+  answer_limit: number
   tool_timeout_ms: number
   tool_result_limit: number
   tool_arguments_limit: number
+  max_parallel_tools: number
   ask_timeout_ms: number
   max_rounds: number
   history_turns: number
@@ -33,9 +35,14 @@ export const CHAT_CONFIG = schema<ChatConfig>({
       60_000,
       'Milliseconds a model may take for an answer that nobody reads along with: it may come in one piece'
     ),
+    answer_limit: count(
+      4_000_000,
+      'Characters one answer of a model may have, its reasoning and the arguments of its tool calls included'
+    ),
     tool_timeout_ms: count(60_000, 'Milliseconds a tool may take'),
     tool_result_limit: count(100_000, 'Characters of a tool result that the model is given'),
     tool_arguments_limit: count(1_000_000, 'Characters the arguments of a tool call may have, as JSON'),
+    max_parallel_tools: count(8, 'Tool calls of a turn that run at the same time'),
     ask_timeout_ms: count(60_000, 'Milliseconds a tool call that asks waits for the answer of a person'),
     max_rounds: count(16, 'Rounds of model and tools a turn may have'),
     history_turns: count(100, 'Past turns of a conversation that the model is given at most', 0),

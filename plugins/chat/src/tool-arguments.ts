@@ -1,15 +1,11 @@
-import { type Fault, type Log, messageOf, type Schema, schema } from '@svc/core'
+import { codeOf, type Fault, type Log, messageOf } from '@svc/core'
 import type { Tool, ToolCallPart } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
 import { isWithin } from './tool-result.ts'
 
 export type Arguments = ToolCallPart['arguments']
 
-interface Check {
-  readonly all: Schema
-  /** For large arguments: a list may hold a million faults. */
-  readonly first: Schema
-}
-const checks = new WeakMap<Tool, Check>()
+const checks = new WeakMap<Tool, Promise<ToolSchema>>()
 /** Tools whose broken schema the log knows of. */
 const broken = new WeakSet<Tool>()
 
@@ -17,13 +13,16 @@ const SMALL = 10_000
 const TOLD = 10
 
 /** What is wrong with the arguments of a call, in words for the model; `undefined` when they fit. */
-export function faultOf(name: string, tool: Tool, args: Arguments, log: Log): string | undefined {
+export async function faultOf(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
   try {
-    const faults = checkOf(tool, isWithin(args, SMALL) ? 'all' : 'first').check(structuredClone(args))
+    const { check } = await checkOf(name, tool, log)
+    // the check fills in defaults, and what is given to a tool is nobody's to change: so it is given a copy
+    const faults = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
     if (faults.length === 0) return undefined
     return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Mend them and call again.`
   } catch (error) {
     if (error instanceof RangeError) return 'The arguments are nested too deeply.'
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments do not fit: ${messageOf(error)}.`
     if (!broken.has(tool))
       log.error({ err: error, tool: name }, 'the parameters of a tool are no JSON Schema: it cannot be called')
     broken.add(tool)
@@ -31,11 +30,17 @@ export function faultOf(name: string, tool: Tool, args: Arguments, log: Log): st
   }
 }
 
-// the check fills in defaults, and what is given to a tool is nobody's to change: so it is given a copy
-function checkOf(tool: Tool, faults: keyof Check): Schema {
-  const check = checks.get(tool) ?? { all: schema(tool.parameters), first: schema(tool.parameters, { faults: 'first' }) }
+function checkOf(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+  const check = checks.get(tool) ?? madeFor(name, tool, log)
   checks.set(tool, check)
-  return check[faults]
+  return check
+}
+
+async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+  const made = await toolSchema(tool.parameters)
+  const patterns = made.unchecked.slice(0, TOLD).map(pattern => pattern.slice(0, 200))
+  if (patterns.length > 0) log.warn({ tool: name, patterns }, 'patterns in the parameters of a tool are not checked')
+  return made
 }
 
 const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`

@@ -3,6 +3,7 @@ import type { ContentPart, ToolResult } from '@svc/core/contracts'
 /** A result that says what went wrong, for the model to read. */
 export const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
 
+/** The texts of a result, a line each; what else is in it is left out. */
 export const textOf = (content: readonly ContentPart[]) =>
   content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
@@ -79,10 +80,15 @@ const DEPTH = 200
 
 /** Whether a value has at most so many characters, roughly, and is not nested without end; looks at no more of it than that. */
 export function isWithin(value: unknown, limit: number): boolean {
+  return weightOf(value, limit) <= limit && !isDeeper(value, DEPTH)
+}
+
+/** The characters of a value, roughly; more than `limit` where it has more, without a look at the rest. */
+export function weightOf(value: unknown, limit: number): number {
   const open: unknown[] = [value]
   let left = limit
   while (open.length > 0 && left >= 0) left -= weigh(open.pop(), open, left)
-  return left >= 0 && !isDeeper(value, DEPTH)
+  return limit - left
 }
 
 const isDeeper = (value: unknown, left: number): boolean =>

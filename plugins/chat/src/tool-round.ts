@@ -3,6 +3,7 @@ import type { ToolCallPart, TurnEvent } from '@svc/core/contracts'
 import { turnTimeout } from './errors.ts'
 import type { ChatRoom } from './parts.ts'
 import type { Turn } from './turn.ts'
+import type { Arguments } from './tool-arguments.ts'
 import { textOf } from './tool-result.ts'
 import { type ToolOutcome, type ToolUseParts, useTool } from './use-tool.ts'
 
@@ -12,7 +13,7 @@ export const mayUseTools = (room: ChatRoom, turn: Turn, number: number): boolean
 
 const budgetOf = (room: ChatRoom, turn: Turn) => room.modes.get(turn.selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY
 
-/** Runs the calls of a round at once; their results come in the order of the calls. */
+/** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
   room: ChatRoom,
   turn: Turn,
@@ -52,20 +53,22 @@ function runAll(
     log,
   }
   const left = budgetOf(room, turn) - turn.toolsUsed.length
-  return Promise.all(
-    calls.map((part, at) =>
-      useTool(
-        {
-          ...shared,
-          tool: turn.list.tools.get(part.tool),
-          part,
-          granted: at < left,
-          ask: ask && ((args, question) => ask(part, args, question)),
-        },
-        use
-      )
-    )
-  )
+  return inOrder(calls, config.max_parallel_tools, (part, at) => {
+    use.signal.throwIfAborted()
+    const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
+    return useTool({ ...shared, tool: turn.list.tools.get(part.tool), part, granted: at < left, ask: asking }, use)
+  })
+}
+
+/** Does work for each item, for at most so many at a time; the results in the order of the items. */
+async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T, at: number) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const open = items.entries()
+  const worker = async () => {
+    for (const [at, item] of open) results[at] = await work(item, at)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+  return results
 }
 
 /** The same, with the questions that come up meanwhile. Tools of a turn whose reader stops are aborted. */

@@ -20,6 +20,8 @@ import type { ToolList } from './tool-list.ts'
 
 /** One turn while it runs: what it began with, what it has made so far. */
 export interface Turn {
+  /** Of its own: the id of a request is the client's. */
+  readonly id: string
   readonly asked: TurnRequest
   /** Nobody reads along. */
   readonly gathered: boolean
@@ -61,6 +63,7 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, gathered: 
   )
   const who = { provider: selected.provider, model: selected.model }
   return {
+    id: crypto.randomUUID(),
     asked,
     gathered,
     selected,
@@ -107,6 +110,7 @@ export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): Model
   }
 }
 
+/** The first event: who is to answer, in which conversation. That one is there for others once something is kept in it. */
 export function startEvent(turn: Turn, use: Use): TurnEvent {
   return {
     type: 'start',
@@ -117,6 +121,7 @@ export function startEvent(turn: Turn, use: Use): TurnEvent {
   }
 }
 
+/** The last event: how it went, who has answered, and what it took. */
 export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
   const { input, output } = turn.usage
   return {

@@ -65,7 +65,7 @@ async function permitted(parts: ToolUseParts, use: Use): Promise<Permitted> {
   if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
   if (verdict?.verdict === 'answer') return instead(verdict.result)
   const given = verdict?.verdict === 'change' ? verdict.arguments : args
-  const fault = faultOf(part.tool, tool, given, parts.log)
+  const fault = await faultOf(part.tool, tool, given, parts.log)
   if (fault !== undefined) return refused(fault, given)
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
@@ -122,8 +122,12 @@ const SPEECHLESS = 'The tool failed and did not say why.'
 /** A tool may throw anything, even what cannot be looked at. */
 function wordsOf(error: unknown): string {
   try {
-    const message: unknown = typeof error === 'string' ? error : (error as Partial<Error> | undefined)?.message
-    return typeof message === 'string' && message.trim() !== '' ? message : SPEECHLESS
+    const { message, mend } = (typeof error === 'string' ? { message: error } : Object(error)) as {
+      message?: unknown
+      mend?: unknown
+    }
+    if (typeof message !== 'string' || message.trim() === '') return SPEECHLESS
+    return typeof mend === 'string' && mend.trim() !== '' ? `${message}; ${mend}` : message
   } catch {
     return SPEECHLESS
   }

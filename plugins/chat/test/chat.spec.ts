@@ -144,6 +144,24 @@ describe('a turn that fails', () => {
     expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })
   })
 
+  it('writes no line of a warning or worse when the caller leaves, as clients do', async () => {
+    const lines: string[] = []
+    await using house = await chatHouse({ log: { level: 'debug', destination: { write: line => void lines.push(line) } } })
+    for (const leave of ['abort', 'break'] as const) {
+      const ending = new AbortController()
+      const use = testUse({ signal: ending.signal })
+      for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, use)) {
+        if (event.type !== 'token' || event.index !== 2) continue
+        if (leave === 'break') break
+        ending.abort()
+      }
+    }
+    house.host.log.warn({}, 'the log is heard')
+    await house.host.close()
+    const said = lines.map(line => JSON.parse(line) as { level: number; msg: string })
+    expect(said.filter(({ level }) => level >= 40).map(({ msg }) => msg)).to.deep.equal(['the log is heard'])
+  })
+
   it('keeps it as well when the consumer just stops reading', async () => {
     await using house = await chatHouse()
     let conversationId = ''

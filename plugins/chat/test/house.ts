@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ConfigTree, PluginRef, RunningHost } from '@svc/core'
+import type { ConfigTree, LogOptions, PluginRef, RunningHost } from '@svc/core'
 import {
   Chat,
   type ModelEvent,
@@ -29,18 +29,21 @@ export async function chatHouse({
   config = {},
   profiles,
   strict = true,
+  log,
 }: {
   give?: PluginRef[]
   config?: ConfigTree
   profiles?: string
   /** False where a test gives what could not even cross a process. */
   strict?: boolean
+  log?: LogOptions
 } = {}): Promise<ChatHouse> {
   const home = await mkdtemp(join(tmpdir(), 'svc-chat-'))
   const profilesFile = join(home, 'profiles.yaml')
   if (profiles) await (await import('node:fs/promises')).writeFile(profilesFile, profiles)
   const host = await testHost(BASE, {
     strict,
+    ...(log ? { log } : {}),
     give,
     config: { providers: { local: {} }, selection: { profiles_file: profilesFile }, ...config },
   })

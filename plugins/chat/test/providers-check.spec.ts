@@ -1,4 +1,4 @@
-import { definePlugin, type HookCallers } from '@svc/core'
+import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type Figures, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -33,6 +33,17 @@ describe('the check of the providers', () => {
     await ended.promise
   })
 
+  it("tells a provider's own words only where it kept its contract: what else it throws may name a path", async () => {
+    const thrown = [
+      Object.assign(new Error('ENOENT: open /secrets/openai.key'), { code: 'ENOENT' }),
+      svcError('MODEL_FAILED', 'it is down'),
+    ]
+    for (const [at, error] of ['provider "other" failed', 'it is down'].entries()) {
+      await using house = await chatHouse({ give: [provider(() => Promise.reject(thrown[at]!))] })
+      expect((await probed(house)).detail?.other).to.deep.equal({ healthy: false, error })
+    }
+  })
+
   it('probes once for all who ask at once or soon after', async () => {
     let probes = 0
     await using house = await chatHouse({ give: [provider(async () => void probes++)] })
@@ -58,7 +69,8 @@ describe('the check of the providers', () => {
         const others: Figures[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
         return {
           tell: async () => {},
-          size: async () => 2,
+          enter: async () => true,
+          leave: async () => {},
           async figures(use) {
             gathered++
             return [await scope.hooks.figures({}, use), ...others]

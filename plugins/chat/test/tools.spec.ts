@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin, type PluginRef, type Scope } from '@svc/core'
+import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelEvent, type Tool, Tools, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -77,6 +77,19 @@ describe('a tool call', () => {
     const { used, status } = await callOf({ parameters }, { n: 1 })
     expect(used.error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
     expect(status).to.equal('completed')
+  })
+
+  it('is checked by patterns that take no longer than the text is long', async () => {
+    const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
+    const { used } = await callOf({ parameters }, { a: `${'a'.repeat(34)}b` })
+    expect(used.error).to.match(/^The arguments do not fit: a must match \^\(a\+\)\+\$/)
+    expect((await callOf({ parameters }, { a: 'aaa' })).used.success).to.equal(true)
+  })
+
+  it('is not checked by a pattern that could take for ever: what it means the tool itself must check', async () => {
+    const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '^(?!b)', maxLength: 3 } } }
+    expect((await callOf({ parameters }, { a: 'b' })).used.success).to.equal(true)
+    expect((await callOf({ parameters }, { a: 'long' })).used.error).to.match(/must NOT have more than 3/)
   })
 
   it('runs beside the others of its round, and the results are told in the order of the calls', async () => {
@@ -199,6 +212,7 @@ describe('what a tool answers', () => {
     )
     for (const [thrown, words] of [
       [new Error('no such file'), 'no such file'],
+      [svcError('NO_FILE', 'no such file', { mend: 'one of: a, b' }), 'no such file; one of: a, b'],
       ['just text', 'just text'],
       [undefined, 'The tool failed and did not say why.'],
       [Symbol('x'), 'The tool failed and did not say why.'],

@@ -3,24 +3,36 @@ import type { Conversation, Conversations, Store, StoredMessage } from '@svc/cor
 import { conversationUnknown, cursorInvalid } from './errors.ts'
 import { COLLECTION, type ConversationRecord, LOG, SPACE, shownTurn, summaryOf, turnOf } from './record.ts'
 import type { Drops } from './drops.ts'
+import type { Makers } from './makers.ts'
 import { readRecord, type Turns } from './turns.ts'
 
 interface ConversationsParts {
   readonly store: Store
   readonly turns: Turns
   readonly drops: Pick<Drops, 'elsewhere'>
+  readonly makers: Pick<Makers, 'wait'>
   readonly lasting: Use
 }
 
 /** Keeps conversations in the store. Opens its space. */
 export async function createConversations(parts: ConversationsParts): Promise<Conversations & Disposable> {
-  const { store, turns, drops } = parts
+  const { store, turns, drops, makers } = parts
   await store.open(SPACE, parts.lasting)
   return {
-    begin: (wish, use) => turns.begin(wish, use),
     append: (ticket, messages, use) => turns.append(ticket, messages, use),
     end: ticket => turns.end(ticket),
     [Symbol.dispose]: () => turns.stop(),
+
+    async begin(wish, use) {
+      const began = performance.now()
+      try {
+        return await turns.begin(wish, use)
+      } catch (error) {
+        const { conversationId: id, waitMs } = wish
+        if (id === undefined || codeOf(error) !== 'CONVERSATION_UNKNOWN' || !(await makers.wait(id, waitMs, use))) throw error
+        return turns.begin({ ...wish, waitMs: Math.max(0, waitMs - Math.ceil(performance.now() - began)) }, use)
+      }
+    },
 
     async get(id, use): Promise<Conversation> {
       const { value } = await readRecord(store, id, use)

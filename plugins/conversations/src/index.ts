@@ -2,6 +2,7 @@ import { definePlugin, Host, systemUse } from '@svc/core'
 import { Conversations, Peers, Store } from '@svc/core/contracts'
 import { createConversations } from './conversations.ts'
 import { createDrops } from './drops.ts'
+import { Makers } from './makers.ts'
 import { CONVERSATIONS_CONFIG } from './settings.ts'
 import { Turns } from './turns.ts'
 
@@ -18,7 +19,10 @@ export default definePlugin({
     const limits = { maxMessages: max_messages, maxBytes: max_bytes, leaseMs: lease_ms }
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })
     const drops = createDrops(turns, peers)
+    const makers = new Makers({ turns, peers, holder, lasting })
     scope.tap(Peers.hooks.told, drops.told)
-    return scope.use(await createConversations({ store, turns, drops, lasting }))
+    scope.tap(Peers.hooks.told, makers.told)
+    scope.tap(Peers.hooks.gone, makers.gone)
+    return scope.use(await createConversations({ store, turns, drops, makers, lasting }))
   },
 })

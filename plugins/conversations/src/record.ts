@@ -11,6 +11,11 @@ export interface ConversationRecord {
   readonly bytes: number
 }
 
+/** A new id. */
+export const newId = () => `conv_${crypto.randomUUID().replaceAll('-', '')}`
+/** Whether an id may be one that was made here. */
+export const isMade = (id: string) => /^conv_[0-9a-f]{32}$/.test(id)
+
 export const COLLECTION = 'conversations'
 export const LOG = 'conversation_turns'
 

@@ -1,7 +1,7 @@
 import { codeOf, type Log, type Use, within } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
-import { asJson, COLLECTION, type ConversationRecord, grown, LOG, summaryOf, turnOf } from './record.ts'
+import { asJson, COLLECTION, type ConversationRecord, grown, LOG, newId, summaryOf, turnOf } from './record.ts'
 
 interface TurnLimits {
   readonly maxMessages: number
@@ -82,6 +82,15 @@ export class Turns {
     return true
   }
 
+  /** Settled when this process makes it no longer; undefined where it does not make it for this principal. */
+  made(id: string, use: Use): Promise<void> | undefined {
+    const young = this.#young.get(id)
+    // Whoever may not see it is not even kept waiting: the time would tell that it is there.
+    if (!young || young.dropped || !maySee(young.owner, use)) return undefined
+    young.grown ??= Promise.withResolvers()
+    return young.grown.promise
+  }
+
   async end(ticket: string): Promise<void> {
     const turn = this.#held.get(ticket)
     this.#held.delete(ticket)
@@ -98,7 +107,7 @@ export class Turns {
 
   /** A conversation made in this turn takes no lease: nobody else knows its id. */
   #beginNew(use: Use): OpenTurn {
-    const id = `conv_${crypto.randomUUID().replaceAll('-', '')}`
+    const id = newId()
     const ticket = this.#hold({ id, owner: use.principal.id, version: 0, record: undefined, lease: undefined })
     this.#young.set(id, { owner: use.principal.id })
     return { ticket, conversationId: id, exists: false, turns: [] }
@@ -125,11 +134,8 @@ export class Turns {
   /** Waits for the turn that makes this conversation. */
   async #grown(id: string, waitMs: number, use: Use): Promise<void> {
     const { signal } = use
-    const young = this.#young.get(id)
-    // Whoever may not see it is not even kept waiting: the time would tell that it is there.
-    if (!young || young.dropped || !maySee(young.owner, use)) return
-    const { promise } = (young.grown ??= Promise.withResolvers())
-    await within(waitMs, () => promise, { signal, late: () => conversationBusy(id, waitMs) })
+    const made = this.made(id, use)
+    if (made) await within(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
   #hold(one: Held): string {

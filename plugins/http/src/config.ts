@@ -90,7 +90,7 @@ export const serverConfig = schema<ServerConfig>({
     max_requests_per_principal: count(
       1,
       1_024,
-      'Requests that one principal has open at a time (without a name: one address); each worker takes its part.'
+      'Requests that one principal has open at a time (without a name: one address), in all workers together.'
     ),
     max_streams_per_principal: count(1, 256, 'Streams among them.'),
     max_requests_per_second: count(

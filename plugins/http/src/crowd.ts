@@ -4,64 +4,60 @@ import type { Peers } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'
 import { crowded } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
+import { Places } from './places.ts'
 
-/** So many that have nothing open are remembered: who comes again and again costs no new entry each time. */
-const REMEMBERED = 1_000
-
-interface Present {
-  requests: number
-  streams: number
-}
-
-/** What one principal may have open at a time: requests, and streams among them. Without a name it is the address that counts. */
+/** What one principal may have open at a time, in all workers: requests, and streams among them. Without a name it is the address that counts. */
 export interface Crowd {
-  /**
-   * Asks once, before the server opens, how many workers there are. Connections are dealt out to them in turn, so each takes an even part of what is allowed:
-   * together they never hold more, and none has to ask the others.
-   */
-  prepare(use: Use): Promise<void>
   /** The gate. Throws RATE_LIMITED. */
   readonly gate: Gate
-}
-
-export function createCrowd(config: CrowdConfig, peers: Pick<Peers, 'size'> | undefined): Crowd {
-  let workers = 1
-  const partOf = (limit: number) => Math.max(1, Math.floor(limit / workers))
-  return {
-    async prepare(use) {
-      workers = (await peers?.size(use)) ?? 1
-    },
-    gate: createGate(config, partOf),
-  }
+  /** For a tap of `Peers.hooks.wanted`. */
+  readonly wanted: (place: { readonly name: string }) => Promise<void>
 }
 
 type CrowdConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
+type Shared = Pick<Peers, 'enter' | 'leave'> | undefined
 
-function createGate(config: CrowdConfig, partOf: (limit: number) => number): Gate {
-  const named = new Map<string, Present>()
-  const unnamed = new Map<string, Present>()
-  return x => {
-    if (x.gone || x.route?.route.uncounted) return // whoever has left already will not leave again
-    const isNamed = x.principal.id !== 'anonymous'
-    const all = isNamed ? named : unnamed
-    const key = isNamed ? x.principal.id : networkOf(x.address)
-    const known = all.get(key)
-    const present = known ?? { requests: 0, streams: 0 }
-    const streams = x.route?.route.stream === undefined ? 0 : 1
-    if (present.requests >= partOf(config.max_requests_per_principal))
-      throw crowded('requests', config.max_requests_per_principal)
-    if (streams > 0 && present.streams >= partOf(config.max_streams_per_principal))
-      throw crowded('streams', config.max_streams_per_principal)
-    if (!known) all.set(key, present)
-    enter(x, present, streams, () => void (all.size > REMEMBERED && all.delete(key)))
+/** One kind of places, and how it is told that all are taken. */
+interface Kind {
+  readonly places: Places
+  full(): Error
+}
+
+export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): Crowd {
+  const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
+    places: new Places({ prefix: `http.${what}/`, limit, peers, lasting }),
+    full: () => crowded(what, limit),
+  })
+  const requests = kindOf('requests', config.max_requests_per_principal)
+  const streams = kindOf('streams', config.max_streams_per_principal)
+  const [plain, streaming] = [[requests], [requests, streams]]
+  return {
+    gate(x) {
+      if (x.gone || x.route?.route.uncounted) return // whoever has left already will not leave again
+      const kinds = x.route?.route.stream === undefined ? plain : streaming
+      const key = keyOf(x)
+      const taken = kinds.map(({ places }) => places.take(key))
+      if (taken.every(isKnown)) return admit(x, key, kinds, taken)
+      return Promise.all(taken.map(async got => got)).then(got => admit(x, key, kinds, got))
+    },
+    async wanted({ name }) {
+      // what is out has its end within this turn of the loop: its places come first
+      await new Promise(resolve => setImmediate(resolve))
+      await Promise.all(streaming.map(({ places }) => places.yield(name)))
+    },
   }
 }
 
-function enter(x: Exchange, present: Present, streams: number, empty: () => void) {
-  present.requests++
-  present.streams += streams
-  x.left = () => {
-    present.streams -= streams
-    if (--present.requests === 0) empty()
-  }
+const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got === 'boolean'
+
+const keyOf = ({ principal, address }: Exchange) =>
+  principal.id === 'anonymous' ? `address/${networkOf(address)}` : `id/${principal.id}`
+
+/** Holds all its places until its end, or gives back those that it got: while it waited for them its client may have left. */
+function admit(x: Exchange, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
+  const back = () => kinds.forEach((kind, at) => got[at] && kind.places.give(key))
+  const full = kinds.find((_, at) => !got[at])
+  if (full || x.gone) back()
+  else x.left = back
+  if (full) throw full.full()
 }

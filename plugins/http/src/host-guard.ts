@@ -7,6 +7,10 @@ import type { Gate } from './exchange.ts'
 const REMEMBERED = 256
 const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
 
+/** A request line that names the whole URL, as to a proxy, says itself whom it means; the Host beside it is to be ignored (RFC 9112, 3.2.2). */
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
+const authorityOf = (url = '/') => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
+
 /** Which names the server answers to. */
 export interface HostGuard {
   /** Each Host is checked; false where the server is open to all names. */
@@ -25,10 +29,13 @@ export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'hos
     return isLoopback(name) || names.has(name) || names.has(given)
   }
   const gate: Gate = ({ req }) => {
-    const given = req.headers.host
-    if (given !== undefined && good.has(given)) return
-    if (given === undefined && req.httpVersion !== '1.1') return
-    if (given === undefined) throw invalidValue('host', 'is missing')
+    const sent = req.headers.host
+    if (sent === undefined && req.httpVersion === '1.1') throw invalidValue('host', 'is missing')
+    const authority = authorityOf(req.url)
+    // for the guard of origins and for mounts too: what Host says counts no more
+    if (authority !== undefined) req.headers.host = authority
+    const given = authority ?? sent
+    if (given === undefined || good.has(given)) return
     if (given.includes(',')) throw invalidValue('host', 'is given more than once')
     if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
     if (good.size < REMEMBERED) good.add(given)

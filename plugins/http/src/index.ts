@@ -1,4 +1,4 @@
-import { definePlugin, Host } from '@svc/core'
+import { definePlugin, Host, systemUse } from '@svc/core'
 import { AuthSchemes, Http, Limits, Mounts, Peers, Routes, Store } from '@svc/core/contracts'
 import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
@@ -16,7 +16,7 @@ export default definePlugin({
   provides: Http,
   async setup(scope, given) {
     const { config, hooks, log } = scope
-    const server = await createServer({ config, hooks, log, ...given })
+    const server = await createServer({ config, hooks, log, lasting: systemUse(scope.signal, 'http'), ...given })
     scope.tap(
       Host.hooks.ready,
       async (_, use) => {
@@ -29,6 +29,7 @@ export default definePlugin({
     scope.tap(Host.hooks.closing, how => server.drain(how), { limitMs: Number.POSITIVE_INFINITY })
     scope.tap(Peers.hooks.figures, server.figures.own)
     scope.tap(Peers.hooks.inherit, server.figures.inherit)
+    scope.tap(Peers.hooks.wanted, server.wanted)
     scope.defer(() => server.drain({ successor: false }))
     return server.service
   },

@@ -8,7 +8,7 @@ import { createAllowance } from './allowance.ts'
 import { createAuthentication } from './authentication.ts'
 import type { ServerConfig } from './config.ts'
 import { createCors } from './cors.ts'
-import { createCrowd } from './crowd.ts'
+import { type Crowd, createCrowd } from './crowd.ts'
 import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
 import { createExchange, type Life } from './exchange.ts'
 import { createGates } from './gates.ts'
@@ -34,10 +34,12 @@ export interface ServerParts {
   readonly store: Store | undefined
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
+  /** The circumstances of work that no caller ends. */
+  readonly lasting: Use
 }
 
 /** The server: the service that others see, and its life. */
-export interface Server extends Pick<Listener, 'drain'> {
+export interface Server extends Pick<Listener, 'drain'>, Pick<Crowd, 'wanted'> {
   readonly service: Http
   readonly figures: ServerFigures
   /** Makes sure that all are ready who are asked for each request, and opens the socket. */
@@ -51,7 +53,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const addresses = createAddresses(config.trusted_proxies)
   const cors = createCors({ config: config.cors, addresses, isHostChecked: host.isChecked })
   const authentication = createAuthentication({ enabled: config.auth.enabled, schemes: parts.schemes, store: parts.store })
-  const crowd = createCrowd(config, parts.peers)
+  const crowd = createCrowd(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const journal = createJournal(log, parts.hooks)
   const figures = createServerFigures(journal, parts.peers)
@@ -71,6 +73,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   )
   return {
     figures,
+    wanted: crowd.wanted,
     service: {
       address: async () => listener.address(),
       figures: figures.read,
@@ -79,7 +82,6 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     },
     async open(use) {
       await authentication.prepare(use)
-      await crowd.prepare(use)
       await allowance.prepare(use)
       await listener.listen()
     },

@@ -53,6 +53,39 @@ describe('the guard of the Host', () => {
     it(`guards ${method} ${path} too`, async () =>
       expect((await ask(one.url, 'evil.example', path, method)).status).to.equal(403))
 
+  for (const [target, host] of [
+    ['http://localhost:1/free', 'localhost:1'],
+    ['HTTP://LOCALHOST/free', 'localhost'],
+    ['http://svc.example/free?a=b', 'svc.example'],
+    ['https://[::1]/free', '[::1]'],
+    ['http://127.0.0.1/free', 'evil.example'],
+  ] as const)
+    it(`goes by the target where it is a whole URL: answers to ${target} with the Host ${host}`, async () =>
+      expect((await ask(one.url, host, target)).status).to.equal(200))
+
+  for (const target of [
+    'http://evil.example/free',
+    'HTTPS://evil.example:8080/free',
+    'http://evil.example/raw/x',
+    'http://evil.example',
+    'http://localhost@evil.example/free',
+    'http:///free',
+  ])
+    it(`refuses ${target}, however good the Host beside it is`, async () => {
+      const { status, body } = await ask(one.url, 'localhost', target)
+      expect([status, body.error_code]).to.deep.equal([403, 'FORBIDDEN'])
+      expect((await raw(one.url, `GET ${target} HTTP/1.0\r\n\r\n`)).status).to.equal(403)
+    })
+
+  it('lets no Host beside a whole URL make another origin its own', async () => {
+    const origin = 'http://evil.example'
+    const { status } = await raw(
+      one.url,
+      `GET http://localhost/free HTTP/1.1\r\nHost: evil.example\r\nOrigin: ${origin}\r\nConnection: close\r\n\r\n`
+    )
+    expect(status).to.equal(403)
+  })
+
   it('takes a request of HTTP/1.0 without Host, which no page can send', async () => {
     expect((await raw(one.url, 'GET /free HTTP/1.0\r\n\r\n')).status).to.equal(200)
   })

@@ -1,8 +1,7 @@
-import type { MetricFamily, ModelDone } from '@svc/core/contracts'
+import type { MetricFamily, ModelDone, ModelRef } from '@svc/core/contracts'
+import { createModelNames } from '@svc/model-names'
 import { bucketOf, counter, histogram } from './families.ts'
 
-/** So many models are told apart: where a provider takes any name, callers invent them. */
-const MODELS = 200
 /** Seconds to the first event. */
 const FIRST_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
@@ -38,25 +37,25 @@ export interface ModelCounts {
 
 export function createModelCounts(): ModelCounts {
   const all = new Map<string, Series>()
-  const seriesOf = (provider: string, model: string) => {
-    const known = all.get(`${provider} ${model}`)
-    if (known) return known
-    const told = all.size < MODELS ? model : 'other'
-    const key = `${provider} ${told}`
-    const one = all.get(key) ?? newSeries(provider, told)
+  const nameOf = createModelNames()
+  const seriesOf = (ref: ModelRef) => {
+    const { provider, model } = nameOf(ref)
+    const key = `${provider} ${model}`
+    const one = all.get(key) ?? newSeries(provider, model)
     all.set(key, one)
     return one
   }
   return {
     count(done) {
-      if (!done.answered) addTo(seriesOf(done.selected.provider, done.selected.model), done)
+      if (!done.answered) addTo(seriesOf(done.selected), done)
     },
     read: () => familiesOf([...all.values()]),
   }
 }
 
-function addTo(one: Series, { usage, durationMs, firstMs, failure }: ModelDone) {
-  const outcome = failure?.kind ?? 'ok'
+function addTo(one: Series, { usage, durationMs, firstMs, failure, events }: ModelDone) {
+  // neither failed nor whole: its caller has left
+  const outcome = failure?.kind ?? (events ? 'ok' : 'cancelled')
   one.outcomes.set(outcome, (one.outcomes.get(outcome) ?? 0) + 1)
   one.seconds += durationMs / 1000
   one.input += usage.input
@@ -81,7 +80,11 @@ function familiesOf(series: readonly Series[]): MetricFamily[] {
   )
   const firsts = series.map(one => [labelsOf(one), one.first] as const)
   return [
-    counter('svc_model_calls_total', 'Calls of models; outcome is ok or the kind of failure.', calls),
+    counter(
+      'svc_model_calls_total',
+      'Calls of models; outcome is ok, cancelled (the caller left) or the kind of failure.',
+      calls
+    ),
     counter('svc_tokens_total', 'Tokens that models took and gave.', tokens),
     counter(
       'svc_cached_tokens_total',

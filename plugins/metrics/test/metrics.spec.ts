@@ -97,6 +97,16 @@ describe('metrics', () => {
     expect(text).to.include('svc_reasoning_tokens_total{provider="p",model="m"} 6')
   })
 
+  it('tells calls whose caller left before their end apart from those that ended well', async () => {
+    const { events: _none, ...left } = modelDone('m')
+    const failed: ModelDone = { ...left, failure: { kind: 'overloaded', retryable: true } }
+    const text = await scrapeAfter([modelDone('m'), { ...left, firstMs: 0 }, left, failed])
+    const calls = [...text.matchAll(/^svc_model_calls_total\{.*outcome="(\w+)"\} (\d+)/gm)].map(
+      ([, outcome, count]) => `${outcome} ${count}`
+    )
+    expect(calls).to.deep.equal(['ok 1', 'cancelled 2', 'overloaded 1'])
+  })
+
   it('counts no call and no token of what was answered without the model', async () => {
     const text = await scrapeAfter([{ ...modelDone('m'), answered: true }])
     expect(text).to.not.match(/^svc_(model|tokens).*model="m"/m)
@@ -151,6 +161,7 @@ function modelDone(model: string): ModelDone {
   const profile = { name: 'default' }
   const source = { provider: 'default', model: 'default' } as const
   return {
+    turn: 't',
     selected: { provider: 'p', model, source, profile, mode: 'build', fallback: [] },
     request: { model, messages: [] },
     round: 1,
@@ -159,5 +170,6 @@ function modelDone(model: string): ModelDone {
     usage: { input: 3, output: 2 },
     durationMs: 5,
     firstMs: 1,
+    events: [{ type: 'finish', reason: 'stop' }],
   }
 }

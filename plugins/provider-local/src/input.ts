@@ -18,7 +18,7 @@ export async function countInput(tokens: Tokens, request: ModelRequest, signal: 
       else texts.push(...textsOf(part))
     }
   }
-  for (const tool of request.tools ?? []) texts.push(tool.name, tool.description, parametersOf(tool))
+  if (request.tools && request.tools.length > 0) fixed += await countTools(tokens, request.tools, signal)
   if (request.responseSchema !== undefined) texts.push(JSON.stringify(request.responseSchema))
   return fixed + (await tokens.count(texts, signal))
 }
@@ -29,12 +29,14 @@ function textsOf(part: Exclude<MessagePart, { type: 'image' }>): string[] {
   return [part.text]
 }
 
-// Tools come with every request; their schemas are the same objects as long as nothing is cloned on the way.
-const written = new WeakMap<object, string>()
+// Tools come with every request, and the list of a mode is the same for all its turns as long as nothing is cloned on the way.
+const counted = new WeakMap<readonly ToolSpec[], number>()
 
-function parametersOf({ parameters }: ToolSpec): string {
-  if (typeof parameters !== 'object') return String(parameters)
-  const text = written.get(parameters) ?? JSON.stringify(parameters)
-  written.set(parameters, text)
-  return text
+async function countTools(tokens: Tokens, tools: readonly ToolSpec[], signal: AbortSignal): Promise<number> {
+  const known = counted.get(tools)
+  if (known !== undefined) return known
+  const texts = tools.flatMap(tool => [tool.name, tool.description, JSON.stringify(tool.parameters)])
+  const count = await tokens.count(texts, signal)
+  counted.set(tools, count)
+  return count
 }

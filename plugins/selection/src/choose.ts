@@ -55,10 +55,31 @@ export function realOnes<T extends ModelRef>(refs: readonly T[], ground: Ground,
   return Promise.all(
     refs.map(async one => {
       const alias = aliases.get(one.model)
-      if (alias?.provider !== one.provider || infoOf(await listOf(one.provider, ground, use), one.model)) return one
+      // one that is not configured may be by the time it is needed
+      if (alias?.provider !== one.provider || !ground.providers.has(one.provider)) return one
+      if (infoOf(await listOf(one.provider, ground, use), one.model)) return one
       return { ...one, model: alias.model }
     })
   )
+}
+
+/** The same; what cannot be had (its provider is not there, or cannot tell which model is its first) gives way to the first of these that can. */
+export async function chooseAmong(
+  wishes: readonly Wish[],
+  fallback: readonly ModelRef[],
+  ground: Ground,
+  use: Use
+): Promise<Chosen> {
+  try {
+    return await choose(wishes, ground, use)
+  } catch (error) {
+    use.signal.throwIfAborted()
+    for (const one of fallback) {
+      const next = await choose([choiceOf(one, 'profile')], ground, use).catch(() => undefined)
+      if (next) return next
+    }
+    throw error
+  }
 }
 
 function defaultProvider(providers: SlotView<Provider>): string {
@@ -79,7 +100,7 @@ async function listOf(name: string, ground: Ground, use: Use): Promise<ModelList
   try {
     return await modelsOf(name, ground, use)
   } catch (error) {
-    if (codeOf(error) !== 'MODEL_FAILED') throw error
+    if (codeOf(error) === 'PROVIDER_NOT_FOUND') throw error
     use.signal.throwIfAborted()
     return undefined
   }

@@ -1,6 +1,6 @@
 import type { SlotView, Use } from '@svc/core'
 import type { Effective, Mode, ModelChoice, Profile, Selected, Selection } from '@svc/core/contracts'
-import { choiceOf, choose, type Ground, realOnes, wishOf } from './choose.ts'
+import { choiceOf, choose, chooseAmong, type Ground, realOnes, wishOf } from './choose.ts'
 import { notAllowed } from './errors.ts'
 import type { Profiles } from './profiles.ts'
 import type { Session } from './state.ts'
@@ -42,8 +42,10 @@ export function createSelection(parts: SelectionParts): Selection {
     async select(asked, use): Promise<Selected> {
       const profile = profileNow()
       const mode = modeNow()
-      const choice = await choose([choiceOf(asked, 'request'), ...standing()], ground, use)
       const fallback = profile.fallback ? await realOnes(profile.fallback, ground, use) : []
+      const wishes = [choiceOf(asked, 'request'), ...standing()]
+      const isFree = asked.provider === undefined && asked.model === undefined
+      const choice = await chooseAmong(wishes, isFree ? fallback : [], ground, use)
       return { ...choice, profile, mode, fallback }
     },
 

@@ -27,6 +27,9 @@ profiles:
   plain: {}
   quick: { model: fast, fallback: [{ provider: b, model: big }, { provider: b, model: fast }, { provider: a, model: a-1 }] }
   both: { provider: b, model: fast }
+  away: { provider: a, model: a-1, fallback: [{ provider: nobody, model: lost }, { provider: broken, model: torn }, { provider: b, model: fast }] }
+  silent: { provider: d, fallback: [{ provider: nobody, model: x }, { provider: b, model: nothing }, { provider: b, model: big }, { provider: a, model: a-1 }] }
+  gone: { provider: nobody, fallback: [{ provider: nobody, model: x }] }
 `
 
 async function house(profile = 'plain') {
@@ -40,12 +43,14 @@ async function house(profile = 'plain') {
     lost: ['nobody', 'x'],
     wrong: ['b', 'nothing'],
     away: ['d', 'd-9'],
+    torn: ['broken', 'x'],
   }
   const host = await testHost(['store-memory', 'selection', 'modes'].map(packageOf), {
     give: [
       item(Providers, 'a', provider([{ id: 'a-1', context: 7 }, { id: 'a-2' }])),
       item(Providers, 'b', provider([{ id: 'b-1', context: 9 }, { id: 'b-2' }, { id: 'big' }])),
       item(Providers, 'd', down),
+      item(Providers, 'broken', provider([], { models: () => Promise.reject(new Error('broken')) })),
       ...Object.entries(aliases).map(([name, [of = '', model = '']]) => item(ModelAliases, name, { provider: of, model })),
     ],
     config: { selection: { profiles_file: file, profile } },
@@ -132,5 +137,26 @@ describe('what a provider tells of a model', () => {
     expect(await one.selection.select({ provider: 'd', model: 'd-1' }, testUse())).to.not.have.property('info')
     expect(await one.select({ model: 'away' })).to.equal('d/d-9')
     expect(await one.select({ provider: 'd' })).to.equal('MODEL_FAILED')
+  })
+})
+
+describe('the fallback of a profile', () => {
+  it('may name what is not configured or cannot be listed: the turn begins nevertheless', async () => {
+    await using one = await house('away')
+    const { fallback } = await one.selection.select({}, testUse())
+    expect(fallback.map(({ provider: name, model }) => `${name}/${model}`)).to.deep.equal(['nobody/lost', 'broken/x', 'b/b-1'])
+  })
+
+  it('answers where the profile names a provider that cannot tell its first model', async () => {
+    await using one = await house('silent')
+    const { provider: name, model, source, fallback } = await one.selection.select({}, testUse())
+    expect([name, model, source.model, fallback.length]).to.deep.equal(['b', 'big', 'profile', 4])
+  })
+
+  it('does not stand in for a provider that the request names, nor for a profile that has nobody', async () => {
+    await using silent = await house('silent')
+    expect(await silent.select({ provider: 'd' })).to.equal('MODEL_FAILED')
+    await using gone = await house('gone')
+    expect(await gone.select()).to.equal('PROVIDER_NOT_FOUND')
   })
 })

@@ -13,7 +13,10 @@ export interface Connection {
   readonly batches: Batches
   readonly holdings: Holdings
   readonly counts: Counts
-  readonly s: Record<'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'trim' | 'forget', StatementSync>
+  readonly s: Record<
+    'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'synced' | 'trim' | 'forget',
+    StatementSync
+  >
   /** Whether a commit waits for the disk. */
   isFull: boolean
   /** `data_version` and the catalog's counter when the catalog was read. */
@@ -83,6 +86,7 @@ function open(path: string, mostCounts: number, context: BatchContext, options: 
     version: db.prepare('PRAGMA data_version'),
     catalog: db.prepare("SELECT value FROM counters WHERE name = 'catalog'"),
     probe: db.prepare("UPDATE counters SET value = value + 1 WHERE name = 'probe' RETURNING value"),
+    synced: db.prepare('PRAGMA synchronous'),
     trim: db.prepare('DELETE FROM feed WHERE gone = 1 AND at < ?'),
     forget: db.prepare(
       "UPDATE counters SET value = max(value, coalesce((SELECT max(seq) FROM feed WHERE gone = 1 AND at < ?), 0)) WHERE name = 'forgotten'"

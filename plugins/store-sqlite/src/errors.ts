@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { type SvcError, shownPath, svcError } from '@svc/core'
 import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/space'
-import { gone, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
+import { gone, isTrouble, lastingOf, type Moment, Refusal, wordsFor } from './trouble.ts'
 import type { Refused } from './wire.ts'
 
 type Args = readonly (string | number)[]
@@ -20,11 +20,11 @@ const builders: Record<Refused['code'], (args: Args, path: string) => SvcError> 
 /** What the writer refused, as the contract says it. */
 export const refusedError = ({ code, args }: Refused, path: string): SvcError => builders[code](args, path)
 
-/** What a read threw, as the contract says it. */
-export function readError(error: unknown, path: string): unknown {
+/** What work on the file threw, as the contract says it. */
+export function readError(error: unknown, path: string, moment: Moment = 'running'): unknown {
   if (error instanceof Refusal) return refusedError(error.refused, path)
   if (!isTrouble(error)) return error
-  return fileTrouble(path, wordsFor(error, basename(path)), error, lastingOf(error))
+  return fileTrouble(path, wordsFor(error, basename(path), moment), error, lastingOf(error))
 }
 
 export const fileGone = (path: string): SvcError => refusedError(gone().refused, path)

@@ -151,7 +151,7 @@ function act(c: Connection, context: BatchContext, job: Job): Answer {
     case 'open':
       return open(c, context, JSON.parse(job[1]) as Space)
     case 'probe':
-      return [Number(firstOf(c.s.probe))]
+      return [Number(firstOf(c.s.probe)), Number(firstOf(c.s.synced))]
   }
 }
 

@@ -58,9 +58,9 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     },
     async probe(use) {
       enter(use)
-      await probe(link, reader, use.signal)
+      const durable = await probe(link, reader, use.signal)
       await condition.check()
-      return { kind: 'sqlite', durable: true }
+      return { kind: 'sqlite', durable }
     },
     async [Symbol.asyncDispose]() {
       if (closed) return
@@ -94,10 +94,15 @@ function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake 
   return { tails, condition, reader, watches, link }
 }
 
-async function probe(link: Link, reader: Reader, signal: AbortSignal): Promise<void> {
-  const [written] = await link.send(['probe'], signal)
+/** SQLite's `synchronous = FULL`: the commit waits for the disk. */
+const FULL = 2
+
+/** Whether this very write, as every one with data, waited for the disk. */
+async function probe(link: Link, reader: Reader, signal: AbortSignal): Promise<boolean> {
+  const [written, synced] = await link.send(['probe'], signal)
   const read = await reader.reading(reads => reads.probed(), signal)
   if (read < written!) throw storeUnavailable('the store does not show what was written', 'start the server again')
+  return synced! >= FULL
 }
 
 /** Needs the writer only when the file does not have all of the space yet. */

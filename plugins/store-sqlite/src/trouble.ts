@@ -14,19 +14,16 @@ export class Refusal extends Error {
 const BUSY = 5
 const LOCKED = 6
 
-/** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name. */
+/** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name, `{then}` what works again once he has. */
 const REASONS: Record<number, readonly [reason: string, mend: string]> = {
   3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
-  [BUSY]: [
-    '{file} stays locked by another program',
-    'end the program that holds it (a backup, a database browser); the next request works then',
-  ],
-  [LOCKED]: ['{file} stays locked', 'end the program that holds it; the next request works then'],
+  [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); {then}'],
+  [LOCKED]: ['{file} stays locked', 'end the program that holds it; {then}'],
   7: ['there is not enough memory for {file}', 'give the server more memory'],
-  8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; the next request works then'],
-  10: ['{file} cannot be read or written', 'look after the disk; the next request works once it answers again'],
+  8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; {then}'],
+  10: ['{file} cannot be read or written', 'look after the disk; {then}'],
   11: ['{file} is damaged', 'end the server and run `svc store restore <backup>`; or move a backup into its place'],
-  13: ['the disk of {file} is full', 'free some space; the next request works then'],
+  13: ['the disk of {file} is full', 'free some space; {then}'],
   14: ['{file} cannot be opened', 'see that its folder exists and is writable, or set store.path to a place that is'],
   23: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
   26: [
@@ -34,6 +31,11 @@ const REASONS: Record<number, readonly [reason: string, mend: string]> = {
     'end the server and run `svc store restore <backup>`; or move a backup into its place, or set store.path to another file',
   ],
 }
+
+/** When trouble is met: a server that could not start serves no request that would work later. */
+export type Moment = 'start' | 'running'
+
+const THEN: Record<Moment, string> = { start: 'then start svc again', running: 'the next request works then' }
 
 /** The primary code of an error of SQLite, 0 of any other. */
 function primaryCode(error: unknown): number {
@@ -44,9 +46,9 @@ function primaryCode(error: unknown): number {
 export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
 /** Says in words what went wrong with the file, without its path: the reason, then the mend. */
-export function wordsFor(error: unknown, file: string): readonly [reason: string, mend: string] {
+export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, mend: string] {
   const [reason, mend] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
-  return [reason.replace('{file}', file), mend]
+  return [reason.replace('{file}', file), mend.replace('{then}', THEN[moment])]
 }
 
 /** Whether an error comes from SQLite or the file system rather than from our own code. */
@@ -65,7 +67,7 @@ const SYSTEM: Record<string, readonly [string, string]> = {
   EEXIST: REASONS[14]!,
   EIO: REASONS[10]!,
 }
-const OTHER = ['{file} failed in a way that is not known', 'the log has the details; the next request tries again'] as const
+const OTHER = ['{file} failed in a way that is not known', 'the log has the details; {then}'] as const
 
 /** What is wrong with a file for as long as nobody mends it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
 export function lastingOf(error: unknown): string {

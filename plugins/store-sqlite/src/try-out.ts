@@ -15,7 +15,7 @@ export async function tryOut(path: string, busyMs: number, signal: AbortSignal):
       db.exec("BEGIN IMMEDIATE; UPDATE counters SET value = value + 1 WHERE name = 'probe'; COMMIT")
       return
     } catch (error) {
-      if (!isBusy(error) || Date.now() >= until) throw readError(error, path)
+      if (!isBusy(error) || Date.now() >= until) throw readError(error, path, 'start')
     }
     await setTimeout(RETRY_MS, undefined, { signal })
   }

@@ -26,6 +26,7 @@ async function startErrorOf(path: string): Promise<SvcError> {
   const error = failed.problems[0]!
   expect(error).to.include({ code: 'SETUP_FAILED', plugin: '@svc/plugin-store-sqlite' })
   expect(error.where).to.match(/svc\.db$/)
+  expect(error.mend, 'nobody serves it').to.not.match(/next request/)
   return error
 }
 
@@ -99,7 +100,7 @@ describe('a start with a store in trouble', () => {
     using locker = await lock(path, 'alone')
     const error = await startErrorOf(path)
     expect(error.message).to.equal('its setup failed: svc.db stays locked by another program')
-    expect(error.mend).to.match(/end the program that holds it/)
+    expect(error.mend).to.match(/end the program that holds it.*; then start svc again$/)
     await locker.free()
     await using _ = await testHost([PLUGIN], { config: { store: { path } } })
   })

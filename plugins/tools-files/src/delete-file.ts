@@ -3,13 +3,14 @@ import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { realOf, type Folder, inWords, missing, openFolderIn, openToChange, refuseRun, type Roots } from '@svc/roots'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { notEmpty, tooMany } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
-import { answer, counted, inOneLine, pathOf } from './words.ts'
+import { counted, pathOf } from './words.ts'
 
 /** Makes `delete_file`: a file, a link or a folder within the roots; with all that is in it only when asked, and at most `most` things. */
 export function createDeleteFile(roots: Roots, most: number): Tool {
-  return {
+  return toolOf<{ readonly path: string; readonly recursive?: boolean }>({
     description: `Deletes a file, a link (never what it leads to) or an empty folder; with recursive: true a folder and all that is in it. ${roots.words}`,
     category: 'files',
     effects: ['write'],
@@ -22,14 +23,12 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
       required: ['path'],
       additionalProperties: false,
     },
-    result: answer({
+    result: objectOf({
       path: { type: 'string' },
       type: { enum: ['file', 'directory', 'link', 'other'] },
       deleted: { type: 'integer', description: 'how many things are gone' },
     }),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { path, recursive = false } = args as unknown as { readonly path: string; readonly recursive?: boolean }
+    async call({ path, recursive = false }, { signal }) {
       const target = await roots.target(path)
       if (target.steps.length > 0) throw missing(target.shown)
       refuseRoots(roots, realOf(target), target.shown)
@@ -39,10 +38,10 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
         const { type, deleted } = await remove({ folder, name: target.name, shown: target.shown }, recursive ? most : 1, signal)
         await folder.handle.sync()
         const words = `Deleted ${target.shown}${deleted > 1 ? `: ${counted(deleted, 'thing')}` : ''}.`
-        return inOneLine(words, { path: target.shown, type, deleted })
+        return answerOf(words, { path: target.shown, type, deleted })
       })
     },
-  }
+  })
 }
 
 interface Entry {

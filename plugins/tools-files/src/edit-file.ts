@@ -16,9 +16,10 @@ import {
   refuseRun,
   type Roots,
 } from '@svc/roots'
-import { type Edited, editText } from './edit.ts'
-import { changedMeanwhile, isBinary, isNotUtf8, sameText, tooLarge } from './errors.ts'
-import { answer, counted, inOneLine, pathOf } from './words.ts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { editBytes, type Edit } from './edit.ts'
+import { changedMeanwhile, halfCharacter, isBinary, isNotUtf8, sameText, tooLarge } from './errors.ts'
+import { counted, pathOf } from './words.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -30,7 +31,7 @@ interface Arguments {
 
 /** Makes `edit_file`: replaces text that is told exactly in a file within the roots, of at most `maxBytes`. */
 export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Replaces a piece of a text file. old_text must be in the file exactly once, blanks and line ends included; with all: true every occurrence is replaced. ${roots.words}`,
     category: 'files',
     effects: ['read', 'write'],
@@ -45,50 +46,47 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
       required: ['path', 'old_text', 'new_text'],
       additionalProperties: false,
     },
-    result: answer({
+    result: objectOf({
       path: { type: 'string' },
       replacements: { type: 'integer' },
       line: { type: 'integer', description: 'the line of the first one' },
       bytes: { type: 'integer', description: 'of the whole file now' },
     }),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { path, old_text, new_text, all = false } = args as unknown as Arguments
+    async call({ path, old_text, new_text, all = false }, { signal }) {
       if (old_text === '' || old_text === new_text) throw sameText(path)
+      if (!old_text.isWellFormed() || !new_text.isWellFormed()) throw halfCharacter(path)
       const place = await roots.find(path)
       refuseRun(place.real, place.shown)
       return alone(place.real, () =>
         inWords(place.shown, signal, async () => {
-          const change = (text: string) => editText(place.shown, text, old_text, new_text, all)
-          const { edited, bytes } = await replace(roots, place, maxBytes, change, signal)
-          const words = `Edited ${place.shown}: ${counted(edited.replacements, 'replacement')}, the first in line ${edited.line}.`
-          return inOneLine(words, { path: place.shown, replacements: edited.replacements, line: edited.line, bytes })
+          const edit = { path: place.shown, oldText: old_text, newText: new_text, all }
+          const { replacements, line, bytes } = await replace(roots, place, edit, maxBytes, signal)
+          const words = `Edited ${place.shown}: ${counted(replacements, 'replacement')}, the first in line ${line}.`
+          return answerOf(words, { path: place.shown, replacements, line, bytes: bytes.length })
         })
       )
     },
-  }
+  })
 }
 
-async function replace(roots: Roots, place: Place, most: number, change: (text: string) => Edited, signal: AbortSignal) {
+async function replace(roots: Roots, place: Place, edit: Edit, most: number, signal: AbortSignal) {
   await using folder = await openToChange(roots, { real: dirname(place.real), shown: place.shown })
   const name = basename(place.real)
   await using opened = await openFileIn(folder, name, place.shown)
   const before = await opened.handle.stat({ bigint: true })
-  const edited = change(await textOf(opened, place.shown, most, signal))
-  const bytes = Buffer.from(edited.text)
-  if (bytes.length > most) throw tooLarge(place.shown, bytes.length, most)
+  const edited = await editBytes(await textOf(opened, place.shown, most, signal), edit, most, signal)
   const check = () => unchanged(folder, name, before, place.shown)
-  await putFile(folder, name, { bytes, instead: opened.stats, check }, signal)
-  return { edited, bytes: bytes.length }
+  await putFile(folder, name, { bytes: edited.bytes, instead: opened.stats, check }, signal)
+  return edited
 }
 
-/** The text of a file; a byte order mark stays in it. */
-async function textOf(opened: Opened, shown: string, most: number, signal: AbortSignal): Promise<string> {
+/** The text of a file, as bytes; a byte order mark stays in it. */
+async function textOf(opened: Opened, shown: string, most: number, signal: AbortSignal): Promise<Buffer> {
   const bytes = await readWhole(opened, most, signal)
   if (!bytes) throw tooLarge(shown, (await opened.handle.stat()).size, most)
   if (bytes.includes(0)) throw isBinary(shown, bytes.length)
   if (!isUtf8(bytes)) throw isNotUtf8(shown)
-  return bytes.toString()
+  return bytes
 }
 
 /** Somebody else may have written the file while the edit was made: theirs must not be lost. */

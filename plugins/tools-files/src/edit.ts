@@ -1,55 +1,77 @@
-import { manyMatches, noMatch } from './errors.ts'
+import { type Breath, createBreath } from '@svc/roots'
+import { manyMatches, noMatch, tooLarge } from './errors.ts'
+import { nearby } from './nearby.ts'
+
+/** What to put where; both texts hold whole characters only. */
+export interface Edit {
+  /** The file, as it is told. */
+  readonly path: string
+  readonly oldText: string
+  readonly newText: string
+  /** Every time it is there, not the only time. */
+  readonly all: boolean
+}
 
 /** What an edit did. */
 export interface Edited {
-  readonly text: string
+  readonly bytes: Buffer
   readonly replacements: number
   /** The line of the first replacement. */
   readonly line: number
 }
 
-const NEAR = 3
-const SHOWN = 160
+const LINES = 10
 
-/** Replaces a piece of text that must be there once, or every time with `all`. Throws EDIT_NO_MATCH, EDIT_MANY_MATCHES. */
-export function editText(path: string, text: string, oldText: string, newText: string, all: boolean): Edited {
-  const places = placesOf(text, oldText)
-  if (places.length === 0) throw noMatch(path, nearby(text, oldText))
-  if (places.length > 1 && !all) throw manyMatches(path, places.length, linesAt(text, places))
-  const pieces = text.split(oldText)
-  return { text: pieces.join(newText), replacements: places.length, line: lineAt(text, places[0]!) }
+/**
+ * Replaces a piece of text in the bytes of a file in UTF-8. Nothing is built that has more than `most` bytes, and others work in between. Throws EDIT_NO_MATCH,
+ * EDIT_MANY_MATCHES, FILE_TOO_LARGE.
+ */
+export async function editBytes(bytes: Buffer, edit: Edit, most: number, signal: AbortSignal): Promise<Edited> {
+  const { path, oldText, all } = edit
+  const breath = createBreath(signal)
+  const pieces = { text: bytes.toString('latin1'), old: Buffer.from(oldText).toString('latin1'), by: Buffer.from(edit.newText) }
+  const { count, lines } = await countPlaces(pieces, breath)
+  if (count === 0) throw noMatch(path, await nearby(bytes, oldText, breath))
+  if (count > 1 && !all) throw manyMatches(path, count, wordsOf(lines, count))
+  const size = bytes.length + count * (pieces.by.length - pieces.old.length)
+  if (size > most) throw tooLarge(path, size, most)
+  return { bytes: await replaced(bytes, pieces, size, breath), replacements: count, line: lines[0]! }
 }
 
-function placesOf(text: string, part: string): number[] {
-  const places: number[] = []
-  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at)
-  return places
+/** A file and what is sought in it as one character for each byte, by which places are found fast; and what takes the place. */
+interface Pieces {
+  readonly text: string
+  readonly old: string
+  readonly by: Buffer
 }
 
-const lineAt = (text: string, at: number): number => {
-  let line = 1
-  for (let next = text.indexOf('\n'); next !== -1 && next < at; next = text.indexOf('\n', next + 1)) line++
-  return line
+/** How often it is there, and in which lines the first ones are. */
+async function countPlaces({ text, old }: Pieces, breath: Breath): Promise<{ count: number; lines: number[] }> {
+  const lines: number[] = []
+  let [count, line, seen] = [0, 1, 0]
+  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + old.length)) {
+    if (breath.isDue()) await breath.take()
+    if (++count > LINES) continue
+    for (; seen < at; seen++) if (text.charCodeAt(seen) === NEWLINE) line++
+    lines.push(line)
+  }
+  return { count, lines }
 }
 
-function linesAt(text: string, places: readonly number[]): string {
-  const first = places.slice(0, 10).map(at => lineAt(text, at))
-  return `${first.length === 1 ? 'line' : 'lines'} ${first.join(', ')}${places.length > first.length ? ', …' : ''}`
+const NEWLINE = 10
+
+async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, breath: Breath): Promise<Buffer> {
+  const room = Buffer.allocUnsafe(size)
+  let [from, to] = [0, 0]
+  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, from)) {
+    if (breath.isDue()) await breath.take()
+    to += bytes.copy(room, to, from, at)
+    to += by.copy(room, to)
+    from = at + old.length
+  }
+  bytes.copy(room, to, from)
+  return room
 }
 
-/** Where the text nearly is: what differs in blanks only, or else the lines that begin it. */
-function nearby(text: string, oldText: string): string {
-  const wanted = oldText.split('\n').map(plain).filter(Boolean)
-  if (wanted.length === 0) return ''
-  const lines = text.split('\n')
-  const ends = text.includes('\r\n') && !oldText.includes('\r\n') ? ' Lines of this file end with \\r\\n.' : ''
-  const found: string[] = []
-  for (let at = 0; at < lines.length && found.length < NEAR; at++)
-    if (isNear(plain(lines[at]!), wanted[0]!)) found.push(`${at + 1}: ${cut(lines[at]!)}`)
-  return found.length === 0 ? ends : `${ends} Near it, by line number:\n${found.join('\n')}`
-}
-
-const plain = (line: string) => line.replace(/\s+/g, ' ').trim()
-const cut = (line: string) => (line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line)
-const isNear = (line: string, wanted: string) =>
-  line === wanted || (wanted.length > 3 && line.includes(wanted)) || line.toLowerCase() === wanted.toLowerCase()
+const wordsOf = (lines: readonly number[], count: number) =>
+  `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`

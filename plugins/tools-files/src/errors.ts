@@ -19,6 +19,12 @@ export const manyMatches = (path: string, count: number, lines: string): SvcErro
   )
 export const sameText = (path: string): SvcError =>
   pathError('EDIT_NO_CHANGE', path, 'would stay as it is: old_text and new_text are the same')
+export const halfCharacter = (path: string): SvcError =>
+  pathError(
+    'TEXT_INVALID',
+    path,
+    'cannot be edited so: old_text or new_text holds half of a character (a surrogate without its other half)'
+  )
 export const tooMany = (path: string, most: number): SvcError =>
   pathError('PATH_TOO_MANY', path, `holds more than ${most} things: delete what is in it part by part`)
 export const notEmpty = (path: string): SvcError =>

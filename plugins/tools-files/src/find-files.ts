@@ -1,6 +1,7 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/roots'
-import { answer, pathOf } from './words.ts'
+import { objectOf, toolOf } from '@svc/tool-parts'
+import { pathOf } from './words.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -16,7 +17,7 @@ interface Found {
 
 /** Makes `find_files`: by a glob pattern within the roots; at most `most` answers, after looking at `entries` things at most. */
 export function createFindFiles(roots: Roots, most: number, entries: number): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Finds files by a pattern of their path: * for a part of a name, ** for any folders, ?, [a-z], {a,b}. A pattern without a slash is about the name, in whatever folder. What .gitignore and .ignore leave out is left out. ${roots.words}`,
     category: 'files',
     effects: ['read'],
@@ -31,21 +32,19 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
       required: ['pattern'],
       additionalProperties: false,
     },
-    result: answer(
+    result: objectOf(
       {
         path: { type: 'string' },
         found: {
           type: 'array',
-          items: answer({ path: { type: 'string' }, type: { enum: ['file', 'directory', 'link', 'other'] } }),
+          items: objectOf({ path: { type: 'string' }, type: { enum: ['file', 'directory', 'link', 'other'] } }),
         },
         truncated: { type: 'boolean' },
         note: { type: 'string' },
       },
       ['note']
     ),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { pattern, path = '.', type = 'file', ignored = false } = args as unknown as Arguments
+    async call({ pattern, path = '.', type = 'file', ignored = false }, { signal }) {
       const matches = await compileGlob(pattern)
       const starts = roots.isAll(path)
         ? await Promise.all(roots.labels.map(label => roots.find(label)))
@@ -60,7 +59,7 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
         })
       return told(path, found, most, tally)
     },
-  }
+  })
 }
 
 async function collect(visits: AsyncIterable<Visit>, fits: (one: Visit) => boolean, found: Found[], most: number): Promise<void> {

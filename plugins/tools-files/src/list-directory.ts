@@ -3,6 +3,7 @@ import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { inWords, openFolder, type Roots } from '@svc/roots'
+import { toolOf } from '@svc/tool-parts'
 
 interface Entry {
   readonly name: string
@@ -13,7 +14,7 @@ interface Entry {
 
 /** Makes `list_directory`: the entries of a directory within the roots, at most `maxEntries` a call. */
 export function createListDirectory(roots: Roots, maxEntries: number): Tool {
-  return {
+  return toolOf<{ readonly path?: string }>({
     description: `Lists the entries of a directory with their types and sizes. ${roots.words}`,
     category: 'files',
     effects: ['read'],
@@ -44,9 +45,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
       required: ['path', 'entries', 'truncated'],
       additionalProperties: false,
     },
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { path = '.' } = args as { readonly path?: string }
+    async call({ path = '.' }, { signal }) {
       if (roots.isAll(path))
         return told(
           '.',
@@ -58,7 +57,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
       const { found, more } = await inWords(place.shown, signal, () => readEntries(folder.at('.'), maxEntries, signal))
       return told(place.shown, found, more)
     },
-  }
+  })
 }
 
 async function readEntries(folder: string, most: number, signal: AbortSignal): Promise<{ found: Entry[]; more: boolean }> {

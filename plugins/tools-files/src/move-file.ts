@@ -15,9 +15,10 @@ import {
   type Roots,
   type Target,
 } from '@svc/roots'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { elsewhere, intoItself } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
-import { answer, inOneLine, pathOf } from './words.ts'
+import { pathOf } from './words.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -28,7 +29,7 @@ interface Arguments {
 
 /** Makes `move_file`: gives a file, folder or link within the roots another name or place. */
 export function createMoveFile(roots: Roots): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Moves or renames a file or folder; missing folders on the way are made. A link is moved itself. Replaces a file only with overwrite: true, a folder never. ${roots.words}`,
     category: 'files',
     effects: ['write'],
@@ -42,15 +43,13 @@ export function createMoveFile(roots: Roots): Tool {
       required: ['from', 'to'],
       additionalProperties: false,
     },
-    result: answer({
+    result: objectOf({
       from: { type: 'string' },
       to: { type: 'string' },
       type: { enum: ['file', 'directory', 'link'] },
       replaced: { type: 'boolean' },
     }),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { from, to, overwrite = false } = args as unknown as Arguments
+    async call({ from, to, overwrite = false }, { signal }) {
       const [source, target] = [await roots.target(from), await roots.target(to)]
       check(roots, source, target)
       return inWords(source.shown, signal, async () => {
@@ -60,10 +59,10 @@ export function createMoveFile(roots: Roots): Tool {
         signal.throwIfAborted()
         const replaced = await move({ ...source, folder: here }, { ...target, folder: there }, type, overwrite)
         const words = `Moved ${source.shown} to ${target.shown}${replaced ? ', in the place of the file that was there' : ''}.`
-        return inOneLine(words, { from: source.shown, to: target.shown, type, replaced })
+        return answerOf(words, { from: source.shown, to: target.shown, type, replaced })
       })
     },
-  }
+  })
 }
 
 function check(roots: Roots, source: Target, target: Target): void {

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { inWords, openPlace, type Roots } from '@svc/roots'
+import { toolOf } from '@svc/tool-parts'
 import { isBinary } from './errors.ts'
 import { type LineWindow, readLines, wholeCharacters } from './line-window.ts'
 
@@ -15,7 +16,7 @@ interface Arguments {
 
 /** Makes `read_file`: text from a file within the roots, at most `maxBytes` a call. */
 export function createReadFile(roots: Roots, maxBytes: number): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Reads a text file, whole or some of its lines. ${roots.words}`,
     category: 'files',
     effects: ['read'],
@@ -48,9 +49,7 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
       required: ['path', 'content', 'size', 'first_line', 'lines', 'truncated'],
       additionalProperties: false,
     },
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { path, offset: first = 1, limit: lines = LINES } = args as unknown as Arguments
+    async call({ path, offset: first = 1, limit: lines = LINES }, { signal }) {
       const place = await roots.find(path)
       await using opened = await openPlace(roots, place, 'file')
       const { size } = opened.stats
@@ -62,7 +61,7 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
       look(window.bytes)
       return told(place.shown, size, first, window)
     },
-  }
+  })
 }
 
 const decoder = new TextDecoder()

@@ -16,8 +16,9 @@ import {
   type Roots,
   type Target,
 } from '@svc/roots'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { tooLarge } from './errors.ts'
-import { answer, counted, inOneLine, pathOf } from './words.ts'
+import { counted, pathOf } from './words.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -28,7 +29,7 @@ interface Arguments {
 
 /** Makes `write_file`: a text file within the roots, of at most `maxBytes`. */
 export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Writes a text file; missing folders on the way are made. Takes the place of an existing file only with overwrite: true. ${roots.words}`,
     category: 'files',
     effects: ['write'],
@@ -42,10 +43,8 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): T
       required: ['path', 'content'],
       additionalProperties: false,
     },
-    result: answer({ path: { type: 'string' }, bytes: { type: 'integer' }, created: { type: 'boolean' } }),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { path, content, overwrite = false } = args as unknown as Arguments
+    result: objectOf({ path: { type: 'string' }, bytes: { type: 'integer' }, created: { type: 'boolean' } }),
+    async call({ path, content, overwrite = false }, { signal }) {
       const bytes = Buffer.from(content)
       if (bytes.length > maxBytes) throw tooLarge(path, bytes.length, maxBytes)
       const target = await whereTo(roots, path)
@@ -58,11 +57,11 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: Alone): T
             throw (error as { code?: unknown }).code === 'EEXIST' ? alreadyThere(target.shown) : error
           })
           const words = `${instead ? 'Replaced' : 'Created'} ${target.shown}: ${counted(bytes.length, 'byte')}.`
-          return inOneLine(words, { path: target.shown, bytes: bytes.length, created: !instead })
+          return answerOf(words, { path: target.shown, bytes: bytes.length, created: !instead })
         })
       )
     },
-  }
+  })
 }
 
 const alreadyThere = (shown: string) => exists(shown, 'set overwrite to true to replace it, or use edit_file')

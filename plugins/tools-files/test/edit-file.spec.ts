@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { editBytes } from '../src/edit.ts'
 import { fields, openFiles, refusal, sample, text } from './support/files.ts'
 
 describe('edit_file', () => {
@@ -66,6 +67,55 @@ describe('edit_file', () => {
     expect((await refusal(files.edit({ path: 'latin', old_text: 'A', new_text: 'A' }))).message).to.match(/are the same/)
   })
 
+  it('refuses an edit that would make too large a file before it builds it', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.txt'), 'a'.repeat(4_190_000))
+    await writeFile(files.at('root', 'lines.txt'), 'line\n'.repeat(3000))
+    const before = process.resourceUsage().maxRSS
+    const bytes = { 'a.txt': 4_190_000 * 120, 'lines.txt': 3000 * 170_001 }
+    for (const [path, old_text, new_text] of [
+      ['a.txt', 'a', 'b'.repeat(120)],
+      ['lines.txt', 'line', 'b'.repeat(170_000)],
+    ] as const) {
+      const { message } = await refusal(files.edit({ path, old_text, new_text, all: true }))
+      expect(message).to.include(`would have ${bytes[path]} bytes`)
+    }
+    // kilobytes
+    expect(process.resourceUsage().maxRSS - before).to.be.below(200_000)
+    expect((await stat(files.at('root', 'a.txt'))).size).to.equal(4_190_000)
+  })
+
+  it('lets others work while it replaces millions of places, or looks for what is near', async () => {
+    const { signal } = new AbortController()
+    const edit = { path: 'a', oldText: 'a', newText: 'b', all: true }
+    const bytes = Buffer.alloc(4_000_000, 'a')
+    const { value, turns } = await turnsDuring(editBytes(bytes, edit, 4_194_304, signal))
+    expect(value.bytes.equals(Buffer.alloc(4_000_000, 'b'))).to.equal(true)
+    expect(turns).to.be.above(2)
+    const empty = await turnsDuring(
+      refusal(editBytes(Buffer.alloc(4_000_000, '\n'), { ...edit, oldText: 'x' }, 4_194_304, signal))
+    )
+    expect(empty.turns).to.be.above(2)
+  })
+
+  it('stops amid a long edit when nobody wants it any more', async () => {
+    const controller = new AbortController()
+    const edit = { path: 'a', oldText: 'a', newText: 'b', all: true }
+    setImmediate(() => controller.abort(new Error('enough')))
+    const { message } = await refusal(editBytes(Buffer.alloc(4_000_000, 'a'), edit, 4_194_304, controller.signal))
+    expect(message).to.equal('enough')
+  })
+
+  it('never cuts a character in two', async () => {
+    await using files = await openFiles()
+    await writeFile(files.at('root', 'a.txt'), 'a 😀 b')
+    const half = '😀'.slice(0, 1)
+    expect((await refusal(files.edit({ path: 'a.txt', old_text: half, new_text: '' }))).code).to.equal('TEXT_INVALID')
+    expect((await refusal(files.edit({ path: 'a.txt', old_text: 'a', new_text: half }))).code).to.equal('TEXT_INVALID')
+    await files.edit({ path: 'a.txt', old_text: '😀', new_text: 'ö' })
+    expect(await text(files.at('root', 'a.txt'))).to.equal('a ö b')
+  })
+
   it('keeps a byte order mark and line ends', async () => {
     await using files = await openFiles()
     await writeFile(files.at('root', 'a.txt'), '\ufeffone\r\ntwo\r\n')
@@ -80,3 +130,16 @@ describe('edit_file', () => {
     expect(await text(files.at('beside', 'secret.txt'))).to.equal('the secret')
   })
 })
+
+/** What comes of a work, and how often others had their turn meanwhile. */
+async function turnsDuring<T>(work: Promise<T>): Promise<{ value: T; turns: number }> {
+  let [turns, going] = [0, true]
+  const next = () => {
+    turns++
+    if (going) setImmediate(next)
+  }
+  setImmediate(next)
+  const value = await work
+  going = false
+  return { value, turns }
+}

@@ -1,6 +1,7 @@
+import { objectOf } from '@svc/tool-parts'
 import { wholeText } from './texts.ts'
 import type { Repository } from './repository.ts'
-import { COUNT, FLAG, listOf, shape, TEXT } from './shapes.ts'
+import { COUNT, FLAG, listOf, TEXT } from './shapes.ts'
 
 /** How much of a file a difference touches. */
 export interface Change {
@@ -12,7 +13,7 @@ export interface Change {
 }
 
 /** JSON Schema of a change as it is told. */
-export const CHANGES = listOf(shape({ path: TEXT, old_path: TEXT, added: COUNT, deleted: COUNT, binary: FLAG }, ['old_path']))
+export const CHANGES = listOf(objectOf({ path: TEXT, old_path: TEXT, added: COUNT, deleted: COUNT, binary: FLAG }, ['old_path']))
 
 /** Flags of every command that shows a difference: no program of the repository is run, and it looks the same everywhere. */
 const SHOWN = ['--no-ext-diff', '--no-textconv', '--no-color', '--ignore-submodules=dirty', '--submodule=short', '-M']

@@ -1,9 +1,12 @@
+import type { SvcError } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import type { Alone } from '@svc/roots'
-import { gitFailed, hasFilters, nothingToCommit } from './errors.ts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { gitFailed, hasFilters, noMessage, nothingToCommit } from './errors.ts'
 import type { Ground } from './open.ts'
 import { openRepository, type Repository } from './repository.ts'
-import { answer, COUNT, parameters, paths, shape, TEXT } from './shapes.ts'
+import { COUNT, parameters, paths, TEXT } from './shapes.ts'
+import { hasStaged, stage } from './stage.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -14,8 +17,9 @@ interface Arguments {
 }
 
 /** Makes `git_commit`. Hooks and filters of the repository run only where the configuration trusts it; commits are not signed. */
-export function createGitCommit({ roots, config }: Ground, alone: Alone): Tool {
-  return {
+export function createGitCommit(ground: Ground, alone: Alone): Tool {
+  const { roots, config } = ground
+  return toolOf<Arguments>({
     description: `Commits to a git repository: what is staged; or with paths these files as they are now, new and deleted ones too; or with all every change of files that git knows. ${roots.words}`,
     category: 'git',
     effects: config.trust_repositories ? ['write', 'execute'] : ['write'],
@@ -27,17 +31,16 @@ export function createGitCommit({ roots, config }: Ground, alone: Alone): Tool {
       },
       ['message']
     ),
-    result: shape({
+    result: objectOf({
       repository: TEXT,
       commit: TEXT,
       branch: { type: ['string', 'null'], description: 'null where no branch is checked out' },
       subject: TEXT,
       files: { ...COUNT, description: 'how many it changes' },
     }),
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const wanted = args as unknown as Arguments
-      await using repository = await openRepository(roots, wanted.repository ?? '.', config, signal, config.trust_repositories)
+    async call(wanted, use) {
+      if (wanted.message.trim() === '') throw noMessage()
+      await using repository = await openRepository(ground, wanted.repository ?? '.', use, config.trust_repositories)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()
       // Two commits at once would find each other's lock.
       return await alone(repository.key, async () => {
@@ -45,25 +48,36 @@ export function createGitCommit({ roots, config }: Ground, alone: Alone): Tool {
         return told(repository)
       })
     },
-  }
+  })
 }
 
 async function commit(repository: Repository, { message, paths: given = [], all = false }: Arguments, trusted: boolean) {
   const only = await repository.paths(given)
-  if (only.length > 0) await repository.run(['add', '--all', '--', ...only])
+  if (only.length > 0 || all) await stage(repository, only, only.length > 0)
+  if (!(await hasStaged(repository, only))) throw await nothingIn(repository, only)
   const options = [
     '--quiet',
     '--file=-',
     '--cleanup=whitespace',
     '--no-status',
+    // Where it finds nothing to commit it would say why, and look into the repositories within this one.
+    '--allow-empty',
     ...(trusted ? [] : ['--no-verify', '--no-gpg-sign']),
   ]
-  const which = only.length > 0 ? ['--only', '--', ...only] : all ? ['--all', '--'] : ['--']
-  const { code, stdout, stderr } = await repository.run(['commit', ...options, ...which], { input: message, anyCode: true })
-  if (code === 0) return
-  if (/nothing (added )?to commit|no changes added/.test(stdout.toString() + stderr)) throw nothingToCommit()
-  throw code === 1 && stderr.trim() === '' ? nothingToCommit() : gitFailed(stderr)
+  // All is staged where the whole folder is named; git stumbles over a folder in the place of a file when it is asked for parts.
+  const which = only.length > 0 && !only.includes('.') ? ['--only', '--', ...only] : ['--']
+  const { code, stderr } = await repository.run(['commit', ...options, ...which], { input: message, anyCode: true })
+  if (code !== 0) throw gitFailed(stderr)
 }
+
+async function nothingIn(repository: Repository, only: readonly string[]): Promise<SvcError> {
+  if (only.length === 0) return nothingToCommit()
+  const known = await repository.run(['ls-files', '--cached', '--error-unmatch', '--', ...only], { anyCode: true, most: MOST })
+  return known.code === 1 ? gitFailed(known.stderr) : nothingToCommit()
+}
+
+/** Bytes of a list that nobody reads. */
+const MOST = 16_777_216
 
 async function told(repository: Repository) {
   const hash = await repository.commit('HEAD')
@@ -87,5 +101,5 @@ async function told(repository: Repository) {
     subject: subject.stdout.toString().trim(),
     files: changed.stdout.toString().split('\0').length - 1,
   }
-  return answer([`Committed ${hash.slice(0, 12)} to ${facts.branch ?? 'no branch'}: ${facts.subject}`], facts)
+  return answerOf([`Committed ${hash.slice(0, 12)} to ${facts.branch ?? 'no branch'}: ${facts.subject}`], facts)
 }

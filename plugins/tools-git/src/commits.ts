@@ -1,4 +1,5 @@
-import { listOf, shape, TEXT } from './shapes.ts'
+import { objectOf } from '@svc/tool-parts'
+import { listOf, TEXT } from './shapes.ts'
 
 /** A commit, as it is told. */
 export interface Commit {
@@ -22,7 +23,7 @@ export const COMMIT = {
   subject: TEXT,
   body: TEXT,
 } as const
-export const COMMITS = { type: 'array', items: shape(COMMIT), description: 'the newest first' } as const
+export const COMMITS = { type: 'array', items: objectOf(COMMIT), description: 'the newest first' } as const
 
 /** Fields with a zero between: no field can hold one. */
 export const FORMAT = '--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%b%x00'

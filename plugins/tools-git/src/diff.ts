@@ -1,8 +1,9 @@
 import type { Tool } from '@svc/core/contracts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
 import { type Ground, inRepository } from './open.ts'
 import type { Repository } from './repository.ts'
-import { answer, FLAG, parameters, paths, ref, shape, TEXT } from './shapes.ts'
+import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -16,7 +17,7 @@ interface Arguments {
 
 /** Makes `git_diff`: what has changed, in the files, in what is staged, or between commits. */
 export function createGitDiff(ground: Ground): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Shows what has changed in a git repository as a patch: the files against what is staged; with staged what is staged against the last commit; with from the files (or to) against a commit. ${ground.roots.words}`,
     category: 'git',
     effects: ['read'],
@@ -27,15 +28,14 @@ export function createGitDiff(ground: Ground): Tool {
       paths: paths('only these files or folders'),
       context: { type: 'integer', minimum: 0, maximum: 50, description: 'lines around each change; default 3' },
     }),
-    result: shape({ repository: TEXT, files: CHANGES, patch: TEXT, truncated: FLAG }),
-    async call(args, { signal }) {
-      const wanted = args as Arguments
-      return inRepository(ground, wanted.repository, signal, async repository => {
+    result: objectOf({ repository: TEXT, files: CHANGES, patch: TEXT, truncated: FLAG }),
+    async call(wanted, use) {
+      return inRepository(ground, wanted.repository, use, async repository => {
         const rest = [...(await sidesOf(repository, wanted)), '--', ...(await repository.paths(wanted.paths ?? []))]
         const limits = { context: wanted.context ?? 3, most: ground.config.max_entries }
         const difference = await differenceOf(repository, ['diff'], rest, limits)
         const { files, patch, truncated, more } = difference
-        return answer([patch || 'Nothing differs.', ...notesOf(difference)], {
+        return answerOf([patch || 'Nothing differs.', ...notesOf(difference)], {
           repository: repository.shown,
           files: tellChanges(repository, files),
           patch,
@@ -43,7 +43,7 @@ export function createGitDiff(ground: Ground): Tool {
         })
       })
     },
-  }
+  })
 }
 
 /** What is compared: hashes, so that no word of a caller is an option or a range. */

@@ -25,6 +25,7 @@ const SAFE: readonly Setting[] = [
   ['safe.bareRepository', 'explicit'],
   // A repository within this one has settings of its own.
   ['submodule.recurse', 'false'],
+  ['diff.ignoreSubmodules', 'dirty'],
   ['diff.submodule', 'short'],
   ['status.submoduleSummary', 'false'],
   // What is read by program looks the same everywhere.

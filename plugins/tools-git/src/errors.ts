@@ -29,6 +29,9 @@ export const nothingToCommit = (): SvcError =>
     'GIT_NOTHING',
     'there is nothing to commit: name the changed files in paths, or set all to true; git_status shows them'
   )
+export const noMessage = (): SvcError => svcError('GIT_NO_MESSAGE', 'the message is empty')
+export const tooManyChanges = (): SvcError =>
+  svcError('GIT_TOO_MANY', 'there are more changed files than one commit stages here: name some of them in paths')
 
 interface Word {
   readonly says: RegExp
@@ -57,8 +60,11 @@ const WORDS: readonly Word[] = [
     words: 'git does not know who commits',
     mend: 'set tools.git.author, or git config --global user.name and user.email',
   },
-  { says: /empty commit message/, code: 'GIT_NO_MESSAGE', words: 'the message is empty' },
-  { says: /did not match any file/, code: 'PATH_MISSING', words: 'one of the paths is neither a file nor known to git' },
+  {
+    says: /did not match any file/,
+    code: 'PATH_MISSING',
+    words: 'one of the paths is neither a file nor known to git, or is ignored',
+  },
   { says: /partial commit during a/, code: 'GIT_MERGING', words: 'a merge is under way: commit it without paths' },
   {
     says: /unmerged|unresolved conflict/i,
@@ -76,6 +82,11 @@ export function gitFailed(stderr: string): SvcError {
   const known = WORDS.find(one => one.says.test(stderr))
   if (known) return svcError(known.code, known.words, known.mend === undefined ? {} : { mend: known.mend })
   const line = stderr.split('\n').find(one => /^(fatal|error):/.test(one)) ?? stderr.split('\n')[0] ?? ''
-  const words = line.replace(/^(fatal|error):\s*/, '').replaceAll(/(^|[\s'"=:(])\/[^\s'"]*/g, '$1…')
+  const words = withoutPaths(line.replace(/^(fatal|error):\s*/, ''))
   return svcError('GIT_FAILED', `git refused: ${words.slice(0, SHOWN) || 'it did not say why'}`)
 }
+
+/** Where a path from the root of the machine begins. Folders may hold blanks, quotes and colons: no more of the line is told, but for a reason at its end. */
+const PATH = /(?<![\p{L}\p{N}\p{M}_.\-/])\/.*$/u
+const REASON = /['"`](?:: [A-Z][a-z ]+)?$/
+const withoutPaths = (words: string) => words.replace(PATH, path => `…${REASON.exec(path)?.[0] ?? ''}`)

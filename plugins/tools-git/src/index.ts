@@ -1,3 +1,4 @@
+import { createSeats } from '@svc/bounded-work'
 import { definePlugin, systemUse } from '@svc/core'
 import { Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/roots'
@@ -14,7 +15,8 @@ export default definePlugin({
   optional: { workplace: Workplace },
   async setup(scope, { workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
-    const ground = { roots: await openRoots(folders, 'tools.git.roots'), config: scope.config }
+    const seats = scope.use(createSeats({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
+    const ground = { roots: await openRoots(folders, 'tools.git.roots'), config: scope.config, seats }
     scope.add(Tools, 'git_status', createGitStatus(ground))
     scope.add(Tools, 'git_diff', createGitDiff(ground))
     scope.add(Tools, 'git_log', createGitLog(ground))

@@ -1,7 +1,8 @@
 import type { Tool } from '@svc/core/contracts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { type Commit, COMMITS, FORMAT, parseCommits } from './commits.ts'
 import { type Ground, inRepository } from './open.ts'
-import { answer, FLAG, parameters, paths, ref, shape, TEXT } from './shapes.ts'
+import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */
 interface Arguments {
@@ -17,7 +18,7 @@ const MOST = 4_194_304
 
 /** Makes `git_log`: the commits that led to one. */
 export function createGitLog(ground: Ground): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Lists the commits of a git repository, the newest first. ${ground.roots.words}`,
     category: 'git',
     effects: ['read'],
@@ -27,13 +28,12 @@ export function createGitLog(ground: Ground): Tool {
       limit: { type: 'integer', minimum: 1, maximum: 200, description: `how many at most; default ${LIMIT}` },
       skip: { type: 'integer', minimum: 0, maximum: 1_000_000, description: 'how many to pass over; default 0' },
     }),
-    result: shape({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
-    async call(args, { signal }) {
-      const { repository: path, from, paths: only = [], limit = LIMIT, skip = 0 } = args as Arguments
-      return inRepository(ground, path, signal, async repository => {
+    result: objectOf({ repository: TEXT, commits: COMMITS, truncated: FLAG }),
+    async call({ repository: path, from, paths: only = [], limit = LIMIT, skip = 0 }, use) {
+      return inRepository(ground, path, use, async repository => {
         const start = from === undefined ? await repository.head() : await repository.commit(from)
         if (start === undefined)
-          return answer(['There is no commit yet.'], { repository: repository.shown, commits: [], truncated: false })
+          return answerOf(['There is no commit yet.'], { repository: repository.shown, commits: [], truncated: false })
         // One more than asked for tells whether there are more.
         const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', `--max-count=${limit + 1}`, `--skip=${skip}`]
         const { stdout, truncated } = await repository.run(['log', ...options, start, '--', ...(await repository.paths(only))], {
@@ -44,14 +44,14 @@ export function createGitLog(ground: Ground): Tool {
         const more = truncated || all.length > limit
         const note = more ? [`[There are more: go on with skip ${skip + commits.length}.]`] : []
         const lines = commits.length === 0 ? ['No commit fits.'] : commits.map(lineOf)
-        return answer([...lines, ...note], {
+        return answerOf([...lines, ...note], {
           repository: repository.shown,
           commits: commits.map(commit => ({ ...commit })),
           truncated: more,
         })
       })
     },
-  }
+  })
 }
 
 const lineOf = ({ commit, date, author, subject }: Commit) => `${commit.slice(0, 12)} ${date.slice(0, 10)} ${author}: ${subject}`

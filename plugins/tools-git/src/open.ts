@@ -1,3 +1,5 @@
+import type { Seats } from '@svc/bounded-work'
+import type { Use } from '@svc/core'
 import type { Roots } from '@svc/roots'
 import { openRepository, type Repository } from './repository.ts'
 import type { GitConfig } from './settings.ts'
@@ -6,16 +8,18 @@ import type { GitConfig } from './settings.ts'
 export interface Ground {
   readonly roots: Roots
   readonly config: GitConfig
+  /** For the processes of git that run at the same time. */
+  readonly seats: Seats
 }
 
 /** Does something in the repository that a call names, and closes it again. */
 export async function inRepository<T>(
-  { roots, config }: Ground,
+  ground: Ground,
   path: string | undefined,
-  signal: AbortSignal,
+  use: Use,
   work: (repository: Repository) => Promise<T>
 ): Promise<T> {
-  signal.throwIfAborted()
-  await using repository = await openRepository(roots, path ?? '.', config, signal)
+  use.signal.throwIfAborted()
+  await using repository = await openRepository(ground, path ?? '.', use)
   return await work(repository)
 }

@@ -1,16 +1,16 @@
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
-import { codeOf } from '@svc/core'
+import { codeOf, type Use } from '@svc/core'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/roots'
 import { environment, type Setting, withoutFilter } from './environment.ts'
 import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
+import type { Ground } from './open.ts'
 import { type GitAnswer, runGit } from './run-git.ts'
-import type { GitConfig } from './settings.ts'
 
 /** What a command may say besides its arguments. */
 interface Options {
   readonly most?: number
-  readonly input?: string
+  readonly input?: string | Buffer
   /** Takes whatever it answers: git tells by its exit code, too. */
   readonly anyCode?: boolean
 }
@@ -36,10 +36,9 @@ export interface Repository extends AsyncDisposable {
 
 /** Opens the repository that a folder lies in. Throws GIT_NO_REPOSITORY, GIT_OUTSIDE, GIT_UNSAFE, GIT_BARE, PATH_OUTSIDE, …. */
 export async function openRepository(
-  roots: Roots,
+  { roots, config, seats }: Ground,
   path: string,
-  config: GitConfig,
-  signal: AbortSignal,
+  use: Use,
   trusted = false
 ): Promise<Repository> {
   const own: Setting[] = config.author
@@ -54,7 +53,8 @@ export async function openRepository(
     async (args: readonly string[], options: Options = {}) => {
       const { most = config.max_bytes, input, anyCode } = options
       const env = environment(ceilings, settings, trusted)
-      const limits = { signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
+      const limits = { signal: use.signal, most, timeoutMs: config.timeout_ms, ...(input === undefined ? {} : { input }) }
+      using _seat = await seats.take(use)
       const answer = await runGit(['--no-pager', ...args], { cwd: cwdOf(folder), env, ...limits })
       if (answer.code !== 0 && !answer.truncated && !anyCode) throw gitFailed(answer.stderr)
       return answer

@@ -11,7 +11,7 @@ export interface GitRun {
   /** The most bytes of its answer; what comes after them is left out, and git is ended. */
   readonly most: number
   /** What it reads. */
-  readonly input?: string
+  readonly input?: string | Buffer
 }
 
 export interface GitAnswer {

@@ -1,5 +1,3 @@
-import type { Json, ToolResult } from '@svc/core/contracts'
-
 const path = { type: 'string', minLength: 1, maxLength: 4096 } as const
 
 /** JSON Schema of arguments that the tools share. */
@@ -15,21 +13,7 @@ export const parameters = <P extends object>(properties: P, required: readonly s
   additionalProperties: false,
 })
 
-/** JSON Schema of an object whose members are all there but those in `optional`. */
-export const shape = <P extends object>(properties: P, optional: readonly string[] = []) => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties).filter(name => !optional.includes(name)),
-  additionalProperties: false,
-})
-
 export const TEXT = { type: 'string' } as const
 export const COUNT = { type: 'integer' } as const
 export const FLAG = { type: 'boolean' } as const
 export const listOf = <I extends object>(items: I) => ({ type: 'array', items }) as const
-
-/** An answer: text for the model, and the same as data. */
-export const answer = (lines: readonly string[], structured: { readonly [key: string]: Json | undefined }): ToolResult => ({
-  content: [{ type: 'text', text: lines.join('\n') }],
-  structured,
-})

@@ -1,15 +1,16 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
 import { COMMIT, FORMAT, parseCommits, shownCommit } from './commits.ts'
 import { isBinary, noFile } from './errors.ts'
 import { type Ground, inRepository } from './open.ts'
 import type { Repository } from './repository.ts'
-import { answer, COUNT, FLAG, parameters, ref, shape, TEXT } from './shapes.ts'
+import { COUNT, FLAG, parameters, ref, TEXT } from './shapes.ts'
 import { wholeText } from './texts.ts'
 
 /** Makes `git_show`: a commit with its changes, or a file as it was at a commit. */
 export function createGitShow(ground: Ground): Tool {
-  return {
+  return toolOf<Record<'repository' | 'commit' | 'file', string | undefined>>({
     description: `Shows a commit of a git repository: its message and its changes as a patch; with file the content of that file at the commit. ${ground.roots.words}`,
     category: 'git',
     effects: ['read'],
@@ -17,7 +18,7 @@ export function createGitShow(ground: Ground): Tool {
       commit: ref('a branch, a tag, a hash, HEAD~1; default HEAD'),
       file: { type: 'string', minLength: 1, maxLength: 4096, description: 'the file whose content is wanted' },
     }),
-    result: shape(
+    result: objectOf(
       {
         repository: TEXT,
         ...COMMIT,
@@ -30,9 +31,8 @@ export function createGitShow(ground: Ground): Tool {
       },
       ['files', 'patch', 'file', 'content', 'size']
     ),
-    async call(args, { signal }) {
-      const { repository: path, commit = 'HEAD', file } = args as Record<'repository' | 'commit' | 'file', string | undefined>
-      return inRepository(ground, path, signal, async repository => {
+    async call({ repository: path, commit = 'HEAD', file }, use) {
+      return inRepository(ground, path, use, async repository => {
         const hash = await repository.commit(commit)
         const options = ['-z', FORMAT, '--no-mailmap', '--no-show-signature', '--max-count=1']
         const { stdout } = await repository.run(['log', ...options, hash, '--'])
@@ -47,7 +47,7 @@ export function createGitShow(ground: Ground): Tool {
           limits
         )
         const { files, patch, truncated, more } = difference
-        return answer([...shownCommit(found!), patch, ...notesOf(difference)], {
+        return answerOf([...shownCommit(found!), patch, ...notesOf(difference)], {
           ...facts,
           files: tellChanges(repository, files),
           patch,
@@ -55,7 +55,7 @@ export function createGitShow(ground: Ground): Tool {
         })
       })
     },
-  }
+  })
 }
 
 async function showFile(
@@ -73,5 +73,5 @@ async function showFile(
   if (stdout.includes(0)) throw isBinary(file)
   const content = wholeText(stdout, truncated)
   const note = truncated ? [`[Cut: the file has ${size} bytes, these are the first ${Buffer.byteLength(content)}.]`] : []
-  return answer([content, ...note], { ...facts, file: repository.tell(path!), content, size, truncated })
+  return answerOf([content, ...note], { ...facts, file: repository.tell(path!), content, size, truncated })
 }

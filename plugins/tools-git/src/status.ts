@@ -1,21 +1,22 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
+import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { type Ground, inRepository } from './open.ts'
 import { type FileState, parseStatus, type Status } from './parse-status.ts'
 import type { Repository } from './repository.ts'
-import { answer, COUNT, FLAG, listOf, parameters, shape, TEXT } from './shapes.ts'
+import { COUNT, FLAG, listOf, parameters, TEXT } from './shapes.ts'
 
 const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }
 
 /** Makes `git_status`: the branch, and the files that differ from its last commit. */
 export function createGitStatus(ground: Ground): Tool {
-  return {
+  return toolOf<{ readonly repository?: string; readonly untracked?: boolean }>({
     description: `Shows the branch of a git repository and its changed files: staged, not staged, not tracked, in conflict. ${ground.roots.words}`,
     category: 'git',
     effects: ['read'],
     parameters: parameters({
       untracked: { type: 'boolean', description: 'whether to list files that git does not know; default true' },
     }),
-    result: shape(
+    result: objectOf(
       {
         repository: TEXT,
         branch: { type: ['string', 'null'], description: 'null where no branch is checked out' },
@@ -24,14 +25,13 @@ export function createGitStatus(ground: Ground): Tool {
         ahead: COUNT,
         behind: COUNT,
         clean: FLAG,
-        files: listOf(shape({ path: TEXT, staged: WORD, unstaged: WORD, old_path: TEXT }, ['staged', 'unstaged', 'old_path'])),
+        files: listOf(objectOf({ path: TEXT, staged: WORD, unstaged: WORD, old_path: TEXT }, ['staged', 'unstaged', 'old_path'])),
         truncated: FLAG,
       },
       ['upstream', 'ahead', 'behind']
     ),
-    async call(args, { signal }) {
-      const { repository: path, untracked = true } = args as { readonly repository?: string; readonly untracked?: boolean }
-      return inRepository(ground, path, signal, async repository => {
+    async call({ repository: path, untracked = true }, use) {
+      return inRepository(ground, path, use, async repository => {
         const { stdout, truncated } = await repository.run(
           [
             'status',
@@ -46,7 +46,7 @@ export function createGitStatus(ground: Ground): Tool {
         return told(repository, parseStatus(stdout.toString()), truncated, ground.config.max_entries)
       })
     },
-  }
+  })
 }
 
 /** Bytes of git's own answer: paths may be long, and most of them are not shown. */
@@ -64,7 +64,7 @@ function told(repository: Repository, status: Status, cut: boolean, most: number
     : files.length === 0
       ? ['Nothing has changed.']
       : []
-  return answer([`${head}${distance}.`, ...lines, ...note], {
+  return answerOf([`${head}${distance}.`, ...lines, ...note], {
     repository: repository.shown,
     branch,
     commit,

@@ -114,22 +114,70 @@ withGit('a hostile repository', () => {
     expect(await readAll(files)).to.equal('')
   })
 
-  it('runs nothing of a repository within it', async () => {
-    await using files = await sample()
+  /** A repository in the folder `inner` whose filter leaves a mark; the one around it knows it, and asks for all that can be told of it. */
+  async function nested(files: Files): Promise<void> {
     const program = await marker(files)
     await files.git('init', '--quiet', 'inner')
     await files.write('inner/a.txt', 'a')
     await files.git('-C', 'inner', 'add', '.')
     await files.git('-C', 'inner', 'commit', '--quiet', '-m', 'inner')
     await files.git('-c', 'advice.addEmbeddedRepo=false', 'add', 'inner')
+    await files.write('.gitmodules', '[submodule "inner"]\n\tpath = inner\n\turl = ./inner\n\tignore = none\n')
+    await files.git('add', '.gitmodules')
     await files.git('commit', '--quiet', '-m', 'with inner')
-    await files.write('inner/.gitattributes', '* filter=other\n')
-    await files.write('inner/a.txt', 'b')
+    await files.git('config', 'submodule.inner.ignore', 'none')
+    await files.git('config', 'diff.ignoreSubmodules', 'none')
+    await files.write('inner/.git/info/attributes', '* filter=other\n')
     await appendFile(
       files.at('root', 'inner', '.git', 'config'),
       `[filter "other"]\n\tclean = ${program}\n[core]\n\tfsmonitor = ${program}\n`
     )
+    // The same size and another time: git would look into the file.
+    await files.write('inner/a.txt', 'b')
+  }
+
+  it('runs nothing of a repository within it', async () => {
+    await using files = await sample()
+    await nested(files)
     expect(await readAll(files)).to.equal('')
+    await files.git('status')
+    expect(await marks(files)).to.include('program')
+  })
+
+  const COMMITS: Record<string, object> = {
+    'what is staged': {},
+    'all files': { all: true },
+    'a file': { paths: ['a.txt'] },
+    'the inner repository': { paths: ['inner'] },
+    'the whole folder': { paths: ['.'] },
+    'what lies in the inner repository': { paths: ['inner/a.txt'] },
+  }
+  for (const [name, args] of Object.entries(COMMITS))
+    it(`runs nothing of a repository within it by a commit of ${name}, be there something to commit or nothing`, async () => {
+      await using files = await sample()
+      await nested(files)
+      for (const message of ['first', 'second']) await files.commit({ message, ...args }).catch(() => {})
+      await files.write('a.txt', 'other')
+      await files.git('add', 'a.txt', '.gitmodules')
+      for (const message of ['third', 'fourth']) await files.commit({ message, ...args }).catch(() => {})
+      expect(await marks(files)).to.equal('')
+    })
+
+  it('commits where a repository within it stands, and none that it does not know', async () => {
+    await using files = await sample()
+    await nested(files)
+    await files.git('-C', 'inner', '-c', 'core.fsmonitor=false', 'commit', '--quiet', '--allow-empty', '-m', 'more')
+    await rm(files.at('beside', 'mark'), { force: true })
+    await files.git('init', '--quiet', 'other')
+    await files.write('other/a.txt', 'a')
+    await files.git('-C', 'other', 'add', '.')
+    await files.git('-C', 'other', 'commit', '--quiet', '-m', 'other')
+    expect(await files.commit({ message: 'inner', paths: ['inner'] })).to.include({ files: 1 })
+    expect(await files.git('rev-parse', 'HEAD:inner')).to.equal(await files.git('-C', 'inner', 'rev-parse', 'HEAD'))
+    expect(await refusal(files.commit({ message: 'other', paths: ['other'] }))).to.include({ code: 'PATH_MISSING' })
+    await files.commit({ message: 'rest', paths: ['.'] })
+    expect(await files.git('ls-files', 'other')).to.equal('')
+    expect(await marks(files)).to.equal('')
   })
 
   const LEADS: Record<string, (files: Files) => Promise<unknown>> = {

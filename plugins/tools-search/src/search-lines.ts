@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises'
+import { createBreath } from '@svc/roots'
 import type { Query } from './query.ts'
 
 /** A line that fits, and those around it. */
@@ -31,18 +31,15 @@ export interface Search {
 const SEARCHED = 5000
 /** Characters of a line that are shown. */
 const SHOWN = 400
-const SLICE_MS = 4
 
 /** Searches the lines of a text, and lets others work in between. True when there are more lines than `most`, or the time is up. */
 export async function searchLines(path: string, text: string, search: Search): Promise<boolean> {
   const lines = text.split('\n')
-  let since = performance.now()
+  const breath = createBreath(search.signal)
   for (let at = 0; at < lines.length; at++) {
-    if (performance.now() - since > SLICE_MS) {
-      await setImmediate()
-      search.signal.throwIfAborted()
+    if (breath.isDue()) {
+      await breath.take()
       if (search.isLate()) return true
-      since = performance.now()
     }
     const isCut = search.query.isRegex && lines[at]!.length > SEARCHED
     if (isCut) search.lines.cut++

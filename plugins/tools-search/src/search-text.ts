@@ -1,5 +1,6 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { compileGlob, type Roots } from '@svc/roots'
+import { toolOf } from '@svc/tool-parts'
 import { compileQuery } from './query.ts'
 import { type FileSearch, noTally, searchPlace, type Tally } from './search-files.ts'
 import type { Match } from './search-lines.ts'
@@ -19,15 +20,13 @@ interface Arguments {
 
 /** Makes `search_text`: finds lines in the text files of the roots. */
 export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
-  return {
+  return toolOf<Arguments>({
     description: `Searches the lines of text files, in a folder and all below it or in one file. What .gitignore and .ignore leave out, binary and very large files are passed over. ${roots.words}`,
     category: 'search',
     effects: ['read'],
     parameters: PARAMETERS,
     result: RESULT,
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const wanted = args as unknown as Arguments
+    async call(wanted, { signal }) {
       const search = await prepare(wanted, limits, signal)
       const path = wanted.path ?? '.'
       if (roots.isAll(path))
@@ -36,7 +35,7 @@ export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
       signal.throwIfAborted()
       return told(path, search)
     },
-  }
+  })
 }
 
 async function prepare(wanted: Arguments, limits: SearchConfig, signal: AbortSignal): Promise<FileSearch> {

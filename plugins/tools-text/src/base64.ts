@@ -1,6 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
 import { base64Binary, base64Invalid, notWellFormed } from './errors.ts'
-import { objectOf, textOf, textTool } from './text-tool.ts'
+import { textOf, textTool } from './text-tool.ts'
 
 /** Makes `encode_base64`. */
 export function createEncodeBase64(): Tool {

@@ -1,5 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
-import { objectOf, textTool, type Work } from './text-tool.ts'
+import { objectOf } from '@svc/tool-parts'
+import { textTool, type Work } from './text-tool.ts'
 
 /** Makes `calculate`: arithmetic. */
 export function createCalculate(work: Work): Tool {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Tool } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
 import { notWellFormed } from './errors.ts'
-import { objectOf, textOf, textTool } from './text-tool.ts'
+import { textOf, textTool } from './text-tool.ts'
 
 const ALGORITHMS = ['sha256', 'sha384', 'sha512', 'sha3-256', 'sha3-512', 'sha1', 'md5'] as const
 

@@ -1,5 +1,6 @@
 import type { Json, Tool } from '@svc/core/contracts'
-import { objectOf, textOf, textTool, type Work } from './text-tool.ts'
+import { objectOf } from '@svc/tool-parts'
+import { textOf, textTool, type Work } from './text-tool.ts'
 
 interface Arguments {
   readonly template: string

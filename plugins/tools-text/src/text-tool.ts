@@ -1,6 +1,7 @@
 import type { BoundedWork } from '@svc/bounded-work'
 import type { JsonSchema, Use } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
+import { answerOf, toolOf } from '@svc/tool-parts'
 import type { TextWork } from './work.ts'
 
 /** Where the tools have their work done. */
@@ -12,14 +13,6 @@ const LONGEST = 1_000_000
 /** The schema of a text that a call takes. */
 export const textOf = (description: string) => ({ type: 'string', maxLength: LONGEST, description })
 
-/** Properties of an object schema, all of them required but those named in `optional`. */
-export const objectOf = (properties: Readonly<Record<string, object>>, optional: readonly string[] = []): JsonSchema => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties).filter(name => !optional.includes(name)),
-  additionalProperties: false,
-})
-
 interface Described<A> {
   readonly description: string
   readonly parameters: JsonSchema
@@ -29,15 +22,13 @@ interface Described<A> {
 }
 
 /** A tool that turns text into text and does nothing to the world. */
-export function textTool<A>({ work, ...described }: Described<A>): Tool {
-  return {
+export const textTool = <A extends object>({ work, ...described }: Described<A>): Tool =>
+  toolOf<A>({
     ...described,
     category: 'text',
     effects: [],
     async call(args, use) {
-      use.signal.throwIfAborted()
-      const { data, text } = await work(args as A, use)
-      return { content: [{ type: 'text', text }], structured: data }
+      const { data, text } = await work(args, use)
+      return answerOf(text, data)
     },
-  }
-}
+  })

@@ -90,8 +90,14 @@ describe('match_regex', () => {
   })
 
   it('refuses matches that nobody could read', async () => {
-    const { code } = await refusal(call('match_regex', { pattern: '(?=(x*))', text: 'x'.repeat(10_000), max_matches: 1000 }))
-    expect(code).to.equal('RESULT_TOO_LARGE')
+    for (const [pattern, characters] of [
+      ['(?=(x*))', 10_000],
+      [`${'()'.repeat(4900)}x`, 1000],
+      [`(?<${'n'.repeat(2000)}>)x`, 1000],
+    ] as const) {
+      const { code } = await refusal(call('match_regex', { pattern, text: 'x'.repeat(characters), max_matches: 1000 }))
+      expect(code).to.equal('RESULT_TOO_LARGE')
+    }
   })
 
   it('does not hold others up while one explodes', async () => {

@@ -1,4 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
+import { toolOf } from '@svc/tool-parts'
 import { zoneMissing } from './errors.ts'
 import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
 import { type Instant, instantOf, readTime, utcOf } from './wall-time.ts'
@@ -20,7 +21,7 @@ interface Arguments {
 
 /** Makes `convert_time`. */
 export function createConvertTime(): Tool {
-  return {
+  return toolOf<Arguments>({
     description: 'Converts a date and time from one time zone to another, daylight saving time included.',
     category: 'time',
     effects: ['read'],
@@ -45,9 +46,7 @@ export function createConvertTime(): Tool {
       required: ['from', 'to'],
       additionalProperties: false,
     },
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { time, from_zone, to_zone } = args as unknown as Arguments
+    async call({ time, from_zone, to_zone }) {
       const to = zoneOf(to_zone)
       const named = from_zone === undefined ? undefined : zoneOf(from_zone)
       const { at, oddity } = meant(time, named)
@@ -56,7 +55,7 @@ export function createConvertTime(): Tool {
       const text = `${lineOf(from)} is ${lineOf(shown)}.${note ? ` ${note}` : ''}`
       return { content: [{ type: 'text', text }], structured: { from: { ...from }, to: { ...shown }, ...(note ? { note } : {}) } }
     },
-  }
+  })
 }
 
 /** An offset in the text says more than the zone beside it. */

@@ -1,10 +1,11 @@
 import type { Tool } from '@svc/core/contracts'
+import { toolOf } from '@svc/tool-parts'
 import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
 import { localZone, zoneOf } from './zone.ts'
 
 /** Makes `current_time`; `now` is the clock it reads. */
 export function createCurrentTime(now: () => number = Date.now): Tool {
-  return {
+  return toolOf<{ readonly time_zone?: string }>({
     description: 'Tells the current date, time and weekday, in a time zone of your choice.',
     category: 'time',
     effects: ['read'],
@@ -21,12 +22,10 @@ export function createCurrentTime(now: () => number = Date.now): Tool {
       additionalProperties: false,
     },
     result: SHOWN_TIME,
-    async call(args, { signal }) {
-      signal.throwIfAborted()
-      const { time_zone } = args as { readonly time_zone?: string }
+    async call({ time_zone }) {
       const zone = time_zone === undefined ? localZone() : zoneOf(time_zone)
       const shown = showTime(now(), zone)
       return { content: [{ type: 'text', text: lineOf(shown) }], structured: { ...shown } }
     },
-  }
+  })
 }

@@ -1,12 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { svcError } from '@svc/core'
 
-export const keyMissing = (place: string) =>
-  svcError('CONFIG_INVALID', `tools.web.search: ${place} holds no key`, {
-    where: 'tools.web.search',
-    mend: 'set it, or take tools.web.search out of the configuration',
-  })
-
 export const searchIncomplete = (key: string) =>
   svcError('CONFIG_INVALID', `tools.web.search.${key} is missing for this type, or is no URL`, {
     where: `tools.web.search.${key}`,

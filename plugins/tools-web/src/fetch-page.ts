@@ -2,6 +2,7 @@ import type { BoundedWork } from '@svc/bounded-work'
 import { codeOf, type Use } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/guarded-fetch'
+import { toolOf } from '@svc/tool-parts'
 import { pageBinary, pageStatus, pageTooHard } from './errors.ts'
 import { formOf, looksBinary } from './form.ts'
 import { PAGE, PARAMETERS, type PageArguments } from './page-schema.ts'
@@ -14,19 +15,20 @@ const CHARACTERS = 20_000
 /** What starting a process may take on a busy machine. */
 const SLACK_MS = 5_000
 
+/** Milliseconds that a page may wait to be turned into Markdown, behind others. */
+export const WAIT_MS = 10_000
+
 /** Makes `fetch_page`: a page of the web as Markdown, some characters at a time. */
 export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, config: WebConfig): Tool {
-  return {
+  return toolOf<PageArguments>({
     description:
       'Fetches a page of the web by its URL and answers it as Markdown (text and JSON as they are). Long pages come in parts: read on with `start`.',
     category: 'web',
     effects: ['network'],
     parameters: PARAMETERS,
     result: PAGE,
-    timeoutMs: config.timeout_ms + config.convert_timeout_ms + SLACK_MS,
-    async call(args, use) {
-      use.signal.throwIfAborted()
-      const { url, start = 0, max_characters: most = CHARACTERS, format = 'markdown' } = args as unknown as PageArguments
+    timeoutMs: config.timeout_ms + config.convert_timeout_ms + WAIT_MS + SLACK_MS,
+    async call({ url, start = 0, max_characters: most = CHARACTERS, format = 'markdown' }, use) {
       const got = await download(web, url, use)
       const page = await converted(work, { ...got, source: format === 'source' }, use)
       const { content, ...window } = windowOf(page.text, start, most, got.cut ? config.max_bytes : undefined)
@@ -39,7 +41,7 @@ export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, c
       }
       return { content: [{ type: 'text', text: shown(told) }], structured: told }
     },
-  }
+  })
 }
 
 interface Told {

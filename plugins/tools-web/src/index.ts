@@ -2,8 +2,8 @@ import { createBoundedWork, workFile } from '@svc/bounded-work'
 import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { createGuardedFetch } from '@svc/guarded-fetch'
-import { createFetchPage } from './fetch-page.ts'
-import { readKey } from './key.ts'
+import { readKeyOf } from '@svc/upstream/key'
+import { createFetchPage, WAIT_MS } from './fetch-page.ts'
 import { endpointOf } from './search-endpoint.ts'
 import { createSearchWeb } from './search-web.ts'
 import { fetchOptions, webConfig } from './settings.ts'
@@ -17,11 +17,12 @@ export default definePlugin({
     const web = scope.use(createGuardedFetch(fetchOptions(config)))
     const file = workFile('./work', import.meta.url)
     const work = scope.use(
-      createBoundedWork<WebWork>({ file, timeMs: config.convert_timeout_ms, memoryMb: config.convert_memory_mb })
+      createBoundedWork<WebWork>({ file, timeMs: config.convert_timeout_ms, memoryMb: config.convert_memory_mb, waitMs: WAIT_MS })
     )
     scope.add(Tools, 'fetch_page', createFetchPage(web, work, config))
     if (!config.search) return
-    const endpoint = endpointOf(config.search, await readKey(config.search))
+    const key = await readKeyOf(config.search, { where: 'tools.web.search', code: 'CONFIG_INVALID', required: false })
+    const endpoint = endpointOf(config.search, key)
     // the operator's own endpoint may be anywhere
     const search = scope.use(createGuardedFetch({ ...fetchOptions(config), allow: [endpoint.host], ports: undefined }))
     scope.add(Tools, 'search_web', createSearchWeb(search, endpoint, config))

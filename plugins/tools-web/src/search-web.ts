@@ -1,6 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/guarded-fetch'
+import { toolOf } from '@svc/tool-parts'
 import { searchStatus, searchUnreachable, searchUnreadable } from './errors.ts'
 import type { Endpoint } from './search-endpoint.ts'
 import type { WebConfig } from './settings.ts'
@@ -17,7 +18,7 @@ type Hit = {
 
 /** Makes `search_web`: asks the endpoint of the configuration. */
 export function createSearchWeb(web: GuardedFetch, endpoint: Endpoint, config: WebConfig): Tool {
-  return {
+  return toolOf<{ readonly query: string; readonly count?: number }>({
     description: 'Searches the web and answers titles, addresses and summaries; fetch_page reads what is found.',
     category: 'web',
     effects: ['network'],
@@ -32,14 +33,12 @@ export function createSearchWeb(web: GuardedFetch, endpoint: Endpoint, config: W
     },
     result: RESULT,
     timeoutMs: config.timeout_ms,
-    async call(args, use) {
-      use.signal.throwIfAborted()
-      const { query, count = COUNT } = args as unknown as { readonly query: string; readonly count?: number }
+    async call({ query, count = COUNT }, use) {
       const results = hitsOf(await ask(web, endpoint, query.toWellFormed(), count, use), endpoint).slice(0, count)
       const text = results.map(({ title, url, snippet }, at) => `${at + 1}. ${title}\n   ${url}\n   ${snippet}`).join('\n')
       return { content: [{ type: 'text', text: text || '[Nothing was found.]' }], structured: { query, results } }
     },
-  }
+  })
 }
 
 const RESULT = {

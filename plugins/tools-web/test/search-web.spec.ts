@@ -101,8 +101,9 @@ describe('search_web', () => {
 
   it('fails the start where the key or the address is missing, with the mend', async () => {
     for (const [search, words] of [
-      [{ type: 'brave', api_key_env: 'SVC_TEST_NO_SUCH_KEY' }, /SVC_TEST_NO_SUCH_KEY holds no key/],
-      [{ type: 'brave', api_key_file: '/no/such/file' }, /file of api_key_file holds no key/],
+      [{ type: 'brave', api_key_env: 'SVC_TEST_NO_SUCH_KEY' }, /SVC_TEST_NO_SUCH_KEY is not set/],
+      [{ type: 'brave', api_key_file: '/no/such/file' }, /api_key_file cannot be read/],
+      [{ type: 'brave', api_key_file: '/dev/null' }, /api_key_file is no ordinary file/],
       [{ type: 'searxng' }, /search\.url is missing/],
       [{ type: 'json', url: 'ftp://a.example' }, /search\.url is missing/],
       [{ type: 'google' }, /type/],

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { createGuardedFetch, type GuardedFetchOptions, type GuardedRequest, readBody } from '@svc/guarded-fetch'
 import { expect } from 'chai'
 
@@ -20,8 +20,11 @@ export async function upstream(answer: Answer, tls?: { cert: string; key: string
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
+  // also those that never came as far as HTTP, such as one whose handshake failed
+  const sockets = new Set<Socket>()
+  server.on('connection', socket => sockets.add(socket.once('close', () => sockets.delete(socket))))
   const close = async () => {
-    server.closeAllConnections()
+    for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
   }
   return { server, asked, port, url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, [Symbol.asyncDispose]: close }

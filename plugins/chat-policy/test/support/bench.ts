@@ -1,5 +1,4 @@
 import type { ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
 import { createBreakers } from '../../src/breakers.ts'
 import { createCandidates } from '../../src/candidates.ts'
 import { createOutcomes } from '../../src/outcomes.ts'
@@ -31,25 +30,22 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
   const providers = { has: (name: string) => !hand.gone.has(name) }
   const candidates = createCandidates({ breakers, turns, providers, random })
   const policy = createPolicy({ config: settings, breakers, candidates, outcomes, counts, random })
-  const use = (requestId: string) => testUse({ requestId })
   return {
     hand,
     breakers,
     turns,
     /** A model is about to be asked. */
-    call: (parts: CallParts = {}) => policy.called(callOf(parts), use(parts.turn ?? 't')),
+    call: (parts: CallParts = {}) => policy.called(callOf(parts)),
     /** A call has failed: what follows, as chat would ask and then tell. */
     async fail(failure: ModelFailure, parts: CallParts = {}) {
       const call = callOf(parts)
-      const about = use(parts.turn ?? 't')
-      const answer = await policy.failed({ ...call, failure, message: 'it failed' }, about)
-      await outcomes.done(doneOf(call, { failure }), about)
+      const answer = await policy.failed({ ...call, failure, message: 'it failed' })
+      await outcomes.done(doneOf(call, { failure }))
       return answer
     },
     /** A call has ended as chat tells it. */
-    end: (end: Partial<ModelDone>, parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), end), use(parts.turn ?? 't')),
-    answer: (parts: CallParts = {}) =>
-      outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 }), use(parts.turn ?? 't')),
+    end: (end: Partial<ModelDone>, parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), end)),
+    answer: (parts: CallParts = {}) => outcomes.done(doneOf(callOf(parts), { events: ANSWER, firstMs: 1 })),
     state: (ref: ModelRef) => breakers.states().find(([one]) => one.provider === ref.provider && one.model === ref.model)?.[1],
     /** What the metrics tell, as `name{labels} value`. */
     told: () =>
@@ -73,7 +69,15 @@ export interface CallParts {
   readonly round?: number
 }
 
-function callOf({ at = A, fallback = [], source = 'profile', tried = [], attempt = 1, round = 1 }: CallParts): ModelCall {
+function callOf({
+  turn = 't',
+  at = A,
+  fallback = [],
+  source = 'profile',
+  tried = [],
+  attempt = 1,
+  round = 1,
+}: CallParts): ModelCall {
   const selected: Selected = {
     ...at,
     source: { provider: source, model: source },
@@ -81,7 +85,7 @@ function callOf({ at = A, fallback = [], source = 'profile', tried = [], attempt
     mode: 'build',
     fallback,
   }
-  return { selected, request: { model: at.model, messages: [] }, round, attempt, tried }
+  return { turn, selected, request: { model: at.model, messages: [] }, round, attempt, tried }
 }
 
 const doneOf = (call: ModelCall, end: Partial<ModelDone>): ModelDone => ({

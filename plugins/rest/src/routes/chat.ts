@@ -55,7 +55,7 @@ const chatReply = object({
 const stream = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call, ask and tool_result in the order in which they happen, and error just before an end with status failed. Comments are heartbeats.',
+      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. First start, last end; between them token, tool_call, ask and tool_result in the order in which they happen, and error just before an end with status failed. The conversation of a start without conversation_id in the request is there once something is kept in it: where the turn fails or is left before any output, its id is unknown (404). Comments are heartbeats.',
     schema: CHAT_EVENT,
     contentType: 'text/event-stream',
   },

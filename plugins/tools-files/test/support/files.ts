@@ -78,10 +78,12 @@ export function swapping(files: Awaited<ReturnType<typeof openFiles>>, name: str
       // A tool may have made the folder anew.
       await symlink(files.at('beside'), path).catch(clear)
       await clear()
-      await rename(files.at('root', 'put-aside'), path).catch(async () => {
-        await clear()
-        await rename(files.at('root', 'put-aside'), path)
-      })
+      const back = () =>
+        rename(files.at('root', 'put-aside'), path).then(
+          () => true,
+          () => false
+        )
+      while (!(await back())) await clear()
     }
   })()
   swap.catch(() => {})

@@ -85,3 +85,6 @@ export const refusal = (work: Promise<unknown>): Promise<{ code?: string; messag
     () => expect.fail('it was not refused'),
     (error: Error) => error
   )
+
+/** Where a program lies. */
+export const which = async (program: string) => (await promisify(execFile)('sh', ['-c', `command -v ${program}`])).stdout.trim()

@@ -23,8 +23,8 @@ export function matchRegex({ pattern, text, flags, most }: Input) {
     if (matches.length === most) return { matches, count: most, more: true }
     for (; seen < found.index; seen++) if (text[seen] === '\n') line++
     matches.push(shown(found, line))
-    size += found.reduce((sum, group) => sum + (group?.length ?? 0), 0)
-    notTooLong(size, 'ask for fewer matches with "max_matches"')
+    size += sizeOf(found)
+    notTooLong(size, 'ask for fewer matches with "max_matches", or with fewer groups')
   }
   return { matches, count: matches.length, more: false }
 }
@@ -38,6 +38,13 @@ function compiled(pattern: string, flags: string): RegExp {
     })
   }
 }
+
+/** What a group takes in the answer even where it took no part: as many matches as there may be, with as many groups, would be millions. */
+const GROUP = 5
+
+/** About the characters of a match in the answer. */
+const sizeOf = (found: RegExpExecArray) =>
+  [...found, ...Object.entries(found.groups ?? {}).flat()].reduce((sum, one) => sum + (one?.length ?? 0) + GROUP, 0)
 
 function shown(found: RegExpExecArray, line: number): Found {
   const [match, ...groups] = found.map(group => group ?? null)

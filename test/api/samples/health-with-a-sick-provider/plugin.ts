@@ -1,4 +1,4 @@
-import { definePlugin } from '@svc/core'
+import { definePlugin, svcError } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
 
 export default definePlugin({
@@ -11,7 +11,7 @@ export default definePlugin({
         yield await Promise.reject<never>(new Error('never asked'))
       },
       async probe() {
-        throw new Error('cannot be reached')
+        throw svcError('MODEL_FAILED', 'cannot be reached', { details: { kind: 'network', retryable: true } })
       },
     }),
 })

@@ -1,0 +1,81 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { makePlace, type Place } from './support/svc.ts'
+
+const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
+
+/** The end to write to of a real pipe that nobody reads any more. */
+function brokenPipe({ folder }: Place): { readonly end: number } & Disposable {
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  const end = openSync(pipe, constants.O_WRONLY)
+  closeSync(reader)
+  return { end, [Symbol.dispose]: () => closeSync(end) }
+}
+
+function start({ folder, home }: Place, args: readonly string[], stdout: number) {
+  const env = { PATH: process.env.PATH, SVC_HOME: home }
+  return spawn(process.execPath, ['--conditions=svc-source', BIN, ...args], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', stdout, 'pipe'],
+  })
+}
+
+describe('svc before a pipe that nobody reads any more', () => {
+  for (const args of [
+    ['--help'],
+    ['doctor', '--help'],
+    ['serve', '--help'],
+    ['doctor'],
+    ['config', 'show', '--json'],
+    ['tools', 'list'],
+  ])
+    it(`ends quietly with 0: svc ${args.join(' ')}`, async () => {
+      await using place = await makePlace()
+      using pipe = brokenPipe(place)
+      const child = start(place, args, pipe.end)
+      const [err, [code, signal]] = await Promise.all([text(child.stderr!), once(child, 'exit')])
+      expect({ err, code, signal }).to.deep.equal({ err: '', code: 0, signal: null })
+    })
+
+  it('says what is wrong with the command line and ends with 2 all the same', async () => {
+    await using place = await makePlace()
+    using pipe = brokenPipe(place)
+    const child = start(place, ['nonsense'], pipe.end)
+    const [err, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')])
+    expect(err).to.match(/^COMMAND_LINE_INVALID/)
+    expect(code).to.equal(2)
+  })
+
+  it('serves on: svc serve, which tells each request on it', async () => {
+    await using place = await makePlace()
+    using pipe = brokenPipe(place)
+    const child = start(place, ['serve', '--port', '0', '--json'], pipe.end)
+    try {
+      child.stderr!.resume()
+      const url = await urlOf(place, child)
+      for (let n = 0; n < 3; n++) expect((await fetch(`${url}/health`)).status).to.equal(200)
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      expect(await ended).to.deep.equal([0, null])
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+})
+
+/** Where the server of a home listens, once it does. */
+async function urlOf(place: Place, server: ChildProcess): Promise<string> {
+  while (server.exitCode === null) {
+    const { code, out } = await place.svc(['status', '--json'])
+    if (code === 0) return (JSON.parse(out) as { url: string }).url
+  }
+  throw new Error(`the server ended with ${server.exitCode}`)
+}

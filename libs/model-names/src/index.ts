@@ -1,0 +1,1 @@
+export { createModelNames, type ModelNames } from './model-names.ts'

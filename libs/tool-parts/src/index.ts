@@ -1,0 +1,2 @@
+export { objectOf } from './object-of.ts'
+export { answerOf, toolOf, type TypedTool } from './tool-of.ts'

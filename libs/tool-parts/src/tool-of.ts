@@ -1,0 +1,25 @@
+import type { Use } from '@svc/core'
+import type { Tool, ToolResult } from '@svc/core/contracts'
+
+/** A tool whose `call` names the type of its arguments. */
+export interface TypedTool<A> extends Omit<Tool, 'call'> {
+  call(args: A, use: Use): Promise<ToolResult>
+}
+
+/**
+ * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, use) { … } })`. The type says what `parameters`
+ * let through, by which the caller has checked them. A call that nobody wants any more does not begin.
+ */
+export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
+  ...tool,
+  async call(args, use) {
+    use.signal.throwIfAborted()
+    return tool.call(args as unknown as A, use)
+  },
+})
+
+/** An answer: text for the model, by lines, and the same as data. */
+export const answerOf = (text: string | readonly string[], structured?: ToolResult['structured']): ToolResult => ({
+  content: [{ type: 'text', text: typeof text === 'string' ? text : text.join('\n') }],
+  ...(structured === undefined ? {} : { structured }),
+})

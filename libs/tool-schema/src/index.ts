@@ -1,0 +1,1 @@
+export { type ToolSchema, toolSchema } from './tool-schema.ts'

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { definePlugin, type PluginRef, svcError } from '@svc/core'
+import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, Tools, type TurnDone } from '@svc/core/contracts'
+import { item, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
+
+/** Keeps what chat tells. */
+function listening() {
+  const done: ModelDone[] = []
+  const turns: TurnDone[] = []
+  const use = definePlugin({
+    setup(scope) {
+      scope.tap(Chat.hooks.modelDone, one => void done.push(one))
+      scope.tap(Chat.hooks.end, one => void turns.push(one))
+    },
+  })
+  return { done, turns, plugin: { name: 'listening', use } satisfies PluginRef }
+}
+
+/** A provider whose events come when the test's generator has them. */
+const flowing = (chat: () => AsyncIterable<ModelEvent>) => scripted([], [{ id: 'm' }], { chat })
+const text = (words: string): ModelEvent => ({ type: 'text', text: words })
+const FINISH: ModelEvent = { type: 'finish', reason: 'stop' }
+const failing = (failure: ModelFailure) => svcError('MODEL_FAILED', 'it broke', { details: { ...failure } })
+
+describe('the limits of a turn', () => {
+  it('are no fault of a model whose answer is flowing: nobody else is refused for them', async () => {
+    const policy = new URL('../../chat-policy/', import.meta.url)
+    await using house = await chatHouse({ give: [policy], config: { chat: { timeout_ms: 1_000 } } })
+    const long = `/pace 100\n${'word '.repeat(200)}`
+    const ends = await Promise.all(Array.from({ length: 6 }, () => house.stream(long)))
+    expect(ends.map(events => events.at(-1)))
+      .to.have.lengthOf(6)
+      .and.satisfy((all: { status: string }[]) => all.every(end => end.status === 'failed'))
+    expect(textOf(await house.stream('hello'))).to.equal('You said: hello')
+  })
+
+  it('are the fault of a model that was silent for most of it', async () => {
+    const { done, plugin } = listening()
+    const never = () => new Promise<never>(() => undefined)
+    const deaf = flowing(() => ({ [Symbol.asyncIterator]: () => ({ next: never, return: never }) }))
+    await using house = await chatHouse({ give: [plugin, item(Providers, 'deaf', deaf)], config: { chat: { timeout_ms: 100 } } })
+    await codeThrown(house.stream({ message: 'hi', provider: 'deaf' }))
+    expect(done[0]?.failure).to.deep.include({ kind: 'timeout' }).and.not.have.property('requestOnly')
+  })
+
+  it('do not take the time of a slow reader for silence of the model', async () => {
+    const paced = flowing(async function* () {
+      for (const word of ['one ', 'two ', 'three']) {
+        await sleep(60)
+        yield text(word)
+      }
+      yield FINISH
+    })
+    const give = [item(Providers, 'paced', paced)]
+    await using house = await chatHouse({ give, config: { chat: { token_timeout_ms: 400 } } })
+    let [said, status] = ['', '']
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'paced' }, testUse())) {
+      if (event.type === 'token') said += event.content
+      if (event.type === 'token') await sleep(800)
+      if (event.type === 'end') status = event.status
+    }
+    expect([said, status]).to.deep.equal(['one two three', 'completed'])
+  })
+
+  it('hold nothing against a model whose reader has let it wait', async () => {
+    const { done, plugin } = listening()
+    const left = flowing(async function* () {
+      yield text('one')
+      throw failing({ kind: 'network', retryable: true })
+    })
+    await using house = await chatHouse({ give: [plugin, item(Providers, 'left', left)] })
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'left' }, testUse()))
+      if (event.type === 'token') await sleep(1_300)
+    await house.stream({ message: 'hi', provider: 'left' })
+    expect(done.map(one => one.failure)).to.deep.equal([
+      { kind: 'network', retryable: true, requestOnly: true },
+      { kind: 'network', retryable: true },
+    ])
+  })
+
+  it('end an answer that never ends, and keep what there was of it', async () => {
+    const { done, turns, plugin } = listening()
+    const endless = flowing(async function* () {
+      for (;;) yield text('0123456789')
+    })
+    await using house = await chatHouse({
+      give: [plugin, item(Providers, 'endless', endless)],
+      config: { chat: { answer_limit: 95 } },
+    })
+    const events = await house.stream({ message: 'hi', provider: 'endless' })
+    const error = events.find(event => event.type === 'error')?.error
+    expect(error).to.deep.include({
+      code: 'MODEL_FAILED',
+      message: 'the answer of provider "endless" has more than 95 characters',
+    })
+    expect(textOf(events)).to.have.lengthOf(90)
+    expect(turns[0]?.kept.at(-1)).to.deep.include({ parts: [text('0123456789'.repeat(9))] })
+    expect(done[0]?.failure).to.include({ kind: 'bad_request', retryable: false })
+  })
+
+  it('count reasoning, tool calls and opaque data too', async () => {
+    const long = 'x'.repeat(60)
+    const parts: ModelEvent[][] = [
+      [
+        { type: 'reasoning', text: long },
+        { type: 'reasoning', text: long },
+      ],
+      [...calls(['t', { a: long }]).slice(0, 1), ...calls(['t', { a: long }])],
+      [{ ...FINISH, providerData: long.repeat(2) } as ModelEvent],
+    ]
+    for (const said of parts) {
+      const give = [item(Providers, 'a', scripted([said])), item(Tools, 't', tool({}))]
+      await using house = await chatHouse({ give, config: { chat: { answer_limit: 100 } } })
+      const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'a' }, testUse()))
+      expect(message).to.equal('the answer of provider "a" has more than 100 characters')
+    }
+  })
+
+  it('let so many tools run at a time, and tell their results in the order of the calls', async () => {
+    let [now, most] = [0, 0]
+    const slow = tool({
+      parameters: { type: 'object' },
+      async call({ n }) {
+        most = Math.max(most, ++now)
+        await sleep(5)
+        now--
+        return { content: [{ type: 'text', text: JSON.stringify(n) }] }
+      },
+    })
+    const wanted = Array.from({ length: 30 }, (_, n): [string, object] => ['slow', { n }])
+    for (const [config, limit] of [
+      [{}, 8],
+      [{ chat: { max_parallel_tools: 3 } }, 3],
+    ] as const) {
+      ;[now, most] = [0, 0]
+      await using house = await chatHouse({
+        give: [item(Providers, 'a', scripted([calls(...wanted), says('so')])), item(Tools, 'slow', slow)],
+        config,
+      })
+      const events = await house.stream({ message: 'hi', provider: 'a' })
+      const results = events.flatMap(event => (event.type === 'tool_result' ? [event.result] : []))
+      expect(results).to.deep.equal(wanted.map((_, n) => String(n)))
+      expect(most).to.equal(limit)
+    }
+  })
+})
+
+describe('a try of a model', () => {
+  it('that said that it had finished, and failed, says nothing for the next', async () => {
+    let tries = 0
+    const twice = flowing(async function* () {
+      tries++
+      if (tries === 2) return yield text('half')
+      yield FINISH
+      throw failing({ kind: 'network', retryable: true })
+    })
+    const again = definePlugin({
+      setup: scope => void scope.tap(Chat.hooks.modelFailed, () => (tries < 2 ? { waitMs: 0 } : undefined)),
+    })
+    await using house = await chatHouse({ give: [{ name: 'again', use: again }, item(Providers, 'twice', twice)] })
+    const { message } = await codeThrown(house.chat.reply({ message: 'hi', provider: 'twice' }, testUse()))
+    expect(message).to.equal('provider "twice" ended its answer without a finish')
+  })
+
+  it('is told with its turn, whatever id the client has given its requests', async () => {
+    const { done, turns, plugin } = listening()
+    const a = scripted([calls(['t']), says('one'), says('two')])
+    await using house = await chatHouse({ give: [plugin, item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    const use = testUse({ requestId: 'always-the-same' })
+    for (const message of ['one', 'two']) await house.chat.reply({ message, provider: 'a' }, use)
+    const [first, second] = turns.map(one => one.turn)
+    expect(done.map(one => one.turn)).to.deep.equal([first, first, second])
+    expect(first).to.not.equal(second)
+  })
+})

@@ -1,0 +1,131 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Use, within } from '@svc/core'
+import type { Json, PeerMessage, Peers } from '@svc/core/contracts'
+import { conversationBusy } from './errors.ts'
+import { isMade } from './record.ts'
+import type { Turns } from './turns.ts'
+
+const ASK = 'conversations.ask'
+const MAKING = 'conversations.making'
+const MADE = 'conversations.made'
+/** Between two rounds of questions: so many unknown ids a second as may come, the other workers hear no more often. */
+const PAUSE_MS = 20
+
+interface Question {
+  readonly question: string
+  readonly id: string
+  readonly principal: { readonly id: string; readonly scopes: readonly string[] }
+}
+/** Which of these conversations the worker `holder` is making. */
+interface Answer {
+  readonly questions: readonly string[]
+  readonly holder: string
+}
+interface Waiting {
+  readonly id: string
+  /** The worker that makes it. */
+  holder: string | undefined
+  readonly made: PromiseWithResolvers<void>
+}
+
+interface MakersParts {
+  readonly turns: Pick<Turns, 'made'>
+  readonly peers: Peers | undefined
+  /** Names this worker. */
+  readonly holder: string
+  readonly lasting: Use
+}
+
+// what is told under these topics is what this file tells, in this process or in one of its like
+const told = <T>(message: Json) => message as unknown as T
+
+/**
+ * Waits for conversations that other workers are just making. Nobody but that worker knows of one, so whoever finds no record asks: a conversation in the making
+ * costs nothing by that, an unknown id a round of questions, which it shares with all that come meanwhile.
+ */
+export class Makers {
+  readonly #parts: MakersParts
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #awaited = new Set<string>()
+  #questions: Question[] = []
+  #next: Promise<void> | undefined
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: MakersParts) {
+    this.#parts = parts
+  }
+
+  /** Waits until no other worker makes this conversation for this principal. False where it could not be asked. Throws CONVERSATION_BUSY, UNAVAILABLE. */
+  async wait(id: string, waitMs: number, use: Use): Promise<boolean> {
+    const { peers } = this.#parts
+    if (!peers || !isMade(id)) return false
+    const question = crypto.randomUUID()
+    const waiting: Waiting = { id, holder: undefined, made: Promise.withResolvers() }
+    this.#waiting.set(question, waiting)
+    try {
+      const { id: name, scopes } = use.principal
+      await this.#ask(peers, { question, id, principal: { id: name, scopes } }).catch(error => {
+        if (waiting.holder === undefined) throw error
+      })
+      const late = () => conversationBusy(id, waitMs)
+      if (waiting.holder !== undefined) await within(waitMs, () => waiting.made.promise, { signal: use.signal, late })
+      return true
+    } finally {
+      this.#waiting.delete(question)
+    }
+  }
+
+  /** For a tap of `Peers.hooks.told`. */
+  readonly told = async ({ topic, message }: PeerMessage, use: Use): Promise<void> => {
+    if (topic === ASK) await this.#answer(told<readonly Question[]>(message), use)
+    if (topic === MAKING) this.#note(told<Answer>(message))
+    if (topic === MADE) this.#free(one => one.id === message)
+  }
+
+  /** For a tap of `Peers.hooks.gone`: what that worker was making is not made. */
+  readonly gone = async ({ holder }: { readonly holder: string }): Promise<void> => this.#free(one => one.holder === holder)
+
+  #ask(peers: Peers, question: Question): Promise<void> {
+    this.#questions.push(question)
+    this.#next ??= this.#last.then(() => {
+      const questions = this.#questions.splice(0)
+      this.#next = undefined
+      this.#last = pause(PAUSE_MS, undefined, { ref: false })
+      return peers.tell(ASK, questions as unknown as Json, this.#parts.lasting)
+    })
+    return this.#next
+  }
+
+  /** A telling has no answer, so this worker tells what it makes before it has taken the questions, and later that it is made. */
+  async #answer(questions: readonly Question[], use: Use): Promise<void> {
+    const { peers, turns, holder } = this.#parts
+    const mine = questions.filter(({ id, principal }) => {
+      const made = turns.made(id, { ...use, principal })
+      if (made) this.#promise(id, made)
+      return made !== undefined
+    })
+    if (mine.length > 0) await peers?.tell(MAKING, { questions: mine.map(one => one.question), holder }, use)
+  }
+
+  /** Whoever does not take the news in time waits no longer than it may. */
+  #promise(id: string, made: Promise<void>) {
+    if (this.#awaited.has(id)) return
+    this.#awaited.add(id)
+    const tell = () => {
+      this.#awaited.delete(id)
+      return this.#parts.peers?.tell(MADE, id, this.#parts.lasting)
+    }
+    made.then(tell).catch(() => {})
+  }
+
+  #note({ questions, holder }: Answer) {
+    for (const question of questions) {
+      const waiting = this.#waiting.get(question)
+      if (waiting) waiting.holder = holder
+    }
+  }
+
+  #free(isOver: (one: Waiting) => boolean) {
+    for (const one of this.#waiting.values()) if (isOver(one)) one.made.resolve()
+  }
+}

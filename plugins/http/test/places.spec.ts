@@ -1,0 +1,97 @@
+import { systemUse } from '@svc/core'
+import { Peers } from '@svc/core/contracts'
+import { type item, service } from '@svc/core/testing'
+import { expect } from 'chai'
+import { Places } from '../src/places.ts'
+import { call, open, serve } from './support/client.ts'
+import { who } from './support/who.ts'
+
+const lasting = systemUse(new AbortController().signal)
+
+/** Places that peers count, and what they were asked. */
+function counted(limit: number) {
+  const asked: string[] = []
+  let free = limit
+  const peers = {
+    enter: async (name: string) => (asked.push(`enter ${name}`), free > 0 && free-- > 0),
+    leave: async (name: string) => void (asked.push(`leave ${name}`), free++),
+  }
+  return { places: new Places({ prefix: 'p/', limit, peers, lasting }), asked, free: () => free }
+}
+
+describe('places', () => {
+  it('are asked for one by one where there are few, and given back at once', async () => {
+    const { places, asked, free } = counted(2)
+    expect(await Promise.all([places.take('a'), places.take('a'), places.take('a')])).to.deep.equal([true, true, false])
+    places.give('a')
+    places.give('a')
+    expect(free()).to.equal(2)
+    expect(asked.length).to.equal(5)
+  })
+
+  it('are kept for the next one where there are many, and left when others want them', async () => {
+    const { places, asked, free } = counted(32)
+    const taken = await Promise.all([places.take('a'), places.take('a'), places.take('a')])
+    expect(taken).to.deep.equal([true, true, true])
+    for (const _ of taken) places.give('a')
+    expect(free(), 'two are kept').to.equal(30)
+    asked.length = 0
+    expect([places.take('a'), places.take('a')], 'no promise').to.deep.equal([true, true])
+    places.give('a')
+    expect(asked).to.deep.equal([])
+    await places.yield('other/a')
+    expect(free()).to.equal(30)
+    await places.yield('p/a')
+    expect(free()).to.equal(31)
+    places.give('a')
+    await places.yield('p/a')
+    expect(free()).to.equal(32)
+  })
+
+  it('are counted alone where nobody answers', async () => {
+    const broken = async () => Promise.reject(new Error('gone'))
+    const places = new Places({ prefix: 'p/', limit: 2, peers: { enter: broken, leave: broken }, lasting })
+    expect(await Promise.all([places.take('a'), places.take('a'), places.take('a'), places.take('b')])).to.deep.equal([
+      true,
+      true,
+      false,
+      true,
+    ])
+    places.give('a')
+    expect(await places.take('a')).to.equal(true)
+  })
+
+  it('leave nothing behind of callers without end', async () => {
+    const { places, free } = counted(64)
+    for (let at = 0; at < 3000; at++) {
+      expect(await places.take(`${at}`)).to.equal(true)
+      places.give(`${at}`)
+      await places.yield(`p/${at}`)
+    }
+    expect(free()).to.equal(64)
+  })
+
+  it('are left again by a request whose client has gone while it waited for them', async () => {
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<boolean>()
+    const left = Promise.withResolvers<string>()
+    const peers: Peers = {
+      tell: async () => {},
+      figures: async () => [],
+      enter: () => (asked.resolve(), answer.promise),
+      leave: async name => left.resolve(name),
+    }
+    const lines: string[] = []
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    const gift = service(Peers, peers) as ReturnType<typeof item>
+    await using one = await serve({ who }, { max_requests_per_principal: 1 }, log, [gift])
+    const socket = await open(one.url)
+    socket.write('GET /who HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await asked.promise
+    socket.destroy()
+    while (!lines.join('').includes('"gone":true')) await new Promise(resolve => setImmediate(resolve))
+    answer.resolve(true)
+    expect(await left.promise).to.equal('http.requests/address/127.0.0.1')
+    expect((await call(`${one.url}/who`)).status).to.equal(200)
+  })
+})

@@ -1,0 +1,25 @@
+// A process of its own on the file: after each answer it leaves a mark that whoever watches its system calls can see.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemUse } from '@svc/core'
+import { createSqliteStore } from '../../src/store.ts'
+import { SPACE } from '../support.ts'
+
+const folder = process.argv[2]!
+const use = systemUse(new AbortController().signal)
+const store = createSqliteStore({ path: join(folder, 'svc.db') })
+const put = (key: string) => store.batch([{ op: 'put', collection: 'notes', key, value: key }], {}, use)
+const acquire = (name: string) => store.acquire(name, { holder: 'h', ttlMs: 60_000, waitMs: 0 }, use)
+const mark = (name: string) => mkdirSync(join(folder, name))
+
+await store.open(SPACE, use)
+mark('opened')
+await put('a')
+mark('put')
+await Promise.all(Array.from({ length: 50 }, (_, at) => put(`k${at}`)))
+mark('fifty')
+await acquire('one')
+mark('first-lease')
+await acquire('two')
+mark('next-lease')
+await store[Symbol.asyncDispose]()

@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { post, startService } from '../support/service.ts'
+
+// npm run soak:clone: what a person does who has just cloned the repository (its last commit), with nothing but the Node and npm of PATH: `npm start`, a chat,
+// a second start that must install nothing, and one after the lock has changed, which must. Needs the registry; any fault is printed and is exit code 1.
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** A development package that the changed lock makes one of the server. */
+const MOVED = 'expect-type'
+const folder = await mkdtemp(join(tmpdir(), 'svc-clone-'))
+const clone = join(folder, 'svc')
+const home = join(folder, 'home')
+const faults: string[] = []
+
+/** What a person has: nothing of the npm or the packages that run this script. */
+function personsEnv(): Record<string, string> {
+  const own = Object.entries(process.env).filter(([name]) => !/^(npm_|SVC_|NODE_)/.test(name))
+  const path = (process.env.PATH ?? '').split(delimiter).filter(part => !/node_modules|node-gyp-bin/.test(part))
+  return { ...(Object.fromEntries(own) as Record<string, string>), PATH: path.join(delimiter) }
+}
+
+/** Starts, chats and ends; says whether it installed anything. */
+async function start(what: string, installs: boolean) {
+  const began = performance.now()
+  const service = await startService({ command: ['npm', 'start', '--'], cwd: clone, home, env: personsEnv() })
+  const seconds = ((performance.now() - began) / 1000).toFixed(1)
+  const { status, body } = await post(`${service.url}/api/v1/chat`, { message: 'hello' })
+  const code = await service.stop()
+  const installed = /installing/.test(service.output())
+  if (installed !== installs) faults.push(`${what}: it ${installed ? 'installed' : 'did not install'}\n${service.output()}`)
+  if (status !== 200 || typeof body.response !== 'string')
+    faults.push(`${what}: the chat answered ${status} ${JSON.stringify(body)}`)
+  if (code !== 0) faults.push(`${what}: it ended with ${code}`)
+  process.stdout.write(
+    `${what}: ready after ${seconds} s, ${installed ? 'installed' : 'nothing installed'}, chat ${status}, ended with ${code}\n`
+  )
+}
+
+interface Manifest {
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+}
+
+/** As `npm install --save-prod` would: the manifest and the lock agree again. */
+async function moveToServer() {
+  const edit = async <T>(name: string, change: (json: T) => void) => {
+    const json = JSON.parse(await readFile(join(clone, name), 'utf8')) as T
+    change(json)
+    await writeFile(join(clone, name), `${JSON.stringify(json, null, 2)}\n`)
+  }
+  const move = (manifest: Manifest) => {
+    manifest.dependencies = { ...manifest.dependencies, [MOVED]: manifest.devDependencies![MOVED]! }
+    delete manifest.devDependencies![MOVED]
+  }
+  await edit<Manifest>('package.json', move)
+  await edit<{ packages: Record<string, Manifest & { dev?: true }> }>('package-lock.json', ({ packages }) => {
+    move(packages['']!)
+    delete packages[`node_modules/${MOVED}`]!.dev
+  })
+}
+
+try {
+  execFileSync('git', ['clone', '--quiet', ROOT, clone])
+  const node = execFileSync('node', ['--version'], { env: personsEnv(), cwd: clone, encoding: 'utf8' }).trim()
+  process.stdout.write(`cloned; the Node of PATH is ${node}\n`)
+  await start('first start', true)
+  if (existsSync(join(clone, 'node_modules', MOVED))) faults.push(`the first start installed ${MOVED}, which no server needs`)
+  await start('second start', false)
+  await moveToServer()
+  await start('start with a changed lock', true)
+  if (!existsSync(join(clone, 'node_modules', MOVED))) faults.push(`the changed lock did not bring ${MOVED}`)
+  await start('start after that', false)
+} catch (error) {
+  faults.push(String(error))
+}
+for (const fault of faults) process.stdout.write(`FAULT ${fault}\n`)
+await rm(folder, { recursive: true, force: true })
+process.exitCode = faults.length === 0 ? 0 : 1
