@@ -6,9 +6,8 @@ import { defineConfig } from '@svc/cli'
 export default defineConfig({
   // Add a plugin by its package or path, take one out with enabled: false:
   // plugins: ['./plugins/my-plugin', { use: '@svc/plugin-tools-files', enabled: false }],
-  // A provider is on when its key is set.
+  // A provider is on when its key is set, and answers before `local`, which is always there; of several the first here.
   providers: {
-    local: {},
     ...(env.OPENAI_API_KEY ? { openai: {} } : {}),
     ...(env.ANTHROPIC_API_KEY ? { anthropic: {} } : {}),
     ...(env.GEMINI_API_KEY || env.GOOGLE_API_KEY ? { google: {} } : {}),

@@ -39,7 +39,7 @@ aborts them. A tool that **asks** runs only when a person has said yes: \`svc ch
 
 \`\`\`sh
 svc tools list                                  # what there is, and from whom
-svc tools show read_file                        # one of them, as below
+svc tools show read_file                        # one of them (effects and schema with --local)
 svc tools call read_file path=README.md         # runs it, on the command line: no model, no mode
 \`\`\`
 \`search_web\` is there only where \`tools.web.search\` names an endpoint. A tool of your own: [plugins.md](plugins.md#a-tool). One that asks: [examples/careful-tool](../examples/careful-tool).

@@ -1,5 +1,7 @@
-import { STATUS_CODES } from 'node:http'
 import { svcError } from '@svc/core'
+
+// an import of node:http reads all its names, and that loads undici: a tenth of a start
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 export const searchIncomplete = (key: string) =>
   svcError('CONFIG_INVALID', `tools.web.search.${key} is missing for this type, or is no URL`, {
