@@ -160,10 +160,10 @@ describe('the house', () => {
   })
 
   for (const [folder, most] of [
-    ['core/src', 1720],
+    ['core/src', 1800],
     ['core/config', 900],
     ['core/processes', 950],
-    ['core/supervisor', 930],
+    ['core/supervisor', 960],
     ['core/isolation', 580],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {

@@ -74,17 +74,6 @@ export const portOurs = (host: string, port: number, pid: number, plugin: string
     mend: `it runs already: \`svc reload\` makes it take up a changed configuration; stop it (kill ${pid}) to start anew, or serve beside it with --port`,
   })
 
-/** Each worker would have conversations, tokens and counts of its own. */
-export const memoryNotShared = (kind: string, workers: number): SvcError =>
-  svcError(
-    'MEMORY_NOT_SHARED',
-    `${workers} workers cannot share a store of the kind "${kind}": each would have conversations of its own`,
-    {
-      details: { kind, workers },
-      mend: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
-    }
-  )
-
 export const commandBroken = (command: string, plugin: string, cause: unknown): SvcError =>
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,

@@ -1,7 +1,7 @@
-import { definePlugin, Host, type Use, within } from '@svc/core'
-import { type Figures, Peers, type PeerMessage, Store } from '@svc/core/contracts'
+import { definePlugin, Host, type SlotView, type Use, within } from '@svc/core'
+import { type Figures, type Json, type PeerAnswer, PeerAnswers, Peers, type PeerMessage, Store } from '@svc/core/contracts'
 import type { PeerLine } from '@svc/core/processes'
-import { memoryNotShared } from './errors.ts'
+import { memoryNotShared, peerSilent } from './worker-errors.ts'
 
 /** Before the http plugin listens: who serves has taken all news. */
 const BEFORE_SERVING = 900
@@ -13,9 +13,10 @@ const PROBE_MS = 5_000
 /** The service `Peers` of a worker of `svc serve`, over its line to the supervisor. */
 export const workersPlugin = (line: PeerLine, serverId: string, workers: number) =>
   definePlugin({
+    requires: { answers: PeerAnswers },
     optional: { store: Store },
     provides: Peers,
-    setup(scope, { store }) {
+    setup(scope, { answers, store }) {
       const { hooks, log } = scope
       const release = (holder: string, use: Use) =>
         store
@@ -27,6 +28,7 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
           figures: use => hooks.figures({}, use),
           inherit: (figures, use) => hooks.inherit(figures as Figures, use),
           wanted: (name, use) => hooks.wanted({ name }, use),
+          answer: (topic, message, use) => answerOf(answers, topic).answer(message as Json, use),
           async gone(pid, use) {
             const holder = `${serverId}/${pid}/`
             await release(holder, use)
@@ -48,9 +50,17 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
         figures: async use => (await line.figures(use)) as readonly Figures[],
         enter: (name, limit, use) => line.enter(name, limit, use),
         leave: (name, use) => line.vacate(name, use),
+        self: () => line.self(),
+        ask: (worker, topic, message, use) => line.ask(worker, topic, message, use) as AsyncIterable<Json>,
       }
     },
   })
+
+function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
+  const answer = answers.get(topic)
+  if (!answer) throw peerSilent(topic)
+  return answer
+}
 
 /** Throws MEMORY_NOT_SHARED. A store that is in trouble just now says nothing of this, and its health check says that. */
 async function checkShared(store: Store, workers: number, use: Use): Promise<void> {

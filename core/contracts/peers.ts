@@ -1,4 +1,4 @@
-import { defineService, type Series, type Use, type Waterfall } from '@svc/core'
+import { defineService, defineSlot, type Series, type Use, type Waterfall } from '@svc/core'
 import type { Json } from './store.ts'
 
 /** Something that one worker tells all, under a topic of the plugin's own (its name, or `name.what`). */
@@ -46,9 +46,22 @@ export interface Peers {
   enter(name: string, limit: number, use: Use): Promise<boolean>
   /** Leaves one place of this name; what was called before counts before. */
   leave(name: string, use: Use): Promise<void>
+  /** This worker's name, by which others ask it: unique among all that ever were of this server. */
+  self(use: Use): Promise<string>
+  /**
+   * Asks one worker, this one too: what its item `topic` of the slot `PeerAnswers` answers, as a stream. Throws PEER_GONE where that worker has ended, or ends
+   * before its answer does, and PEER_SILENT where it answers to no such topic.
+   */
+  ask(worker: string, topic: string, message: Json, use: Use): AsyncIterable<Json>
 }
 export const Peers = defineService<Peers, PeersHooks>('peers', {
   api: 1,
-  methods: { tell: 'call', figures: 'call', enter: 'call', leave: 'call' },
+  methods: { tell: 'call', figures: 'call', enter: 'call', leave: 'call', self: 'call', ask: 'stream' },
   hooks: { told: 'series', figures: 'waterfall', inherit: 'series', gone: 'series', wanted: 'series' },
 })
+
+/** What a worker answers when another asks it, by topic (the plugin's name, or `name.what`): for what exists in one worker only. The principal is the asker's. */
+export interface PeerAnswer {
+  answer(message: Json, use: Use): AsyncIterable<Json>
+}
+export const PeerAnswers = defineSlot<PeerAnswer>('peer_answers', { api: 1, methods: { answer: 'stream' } })

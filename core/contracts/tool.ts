@@ -12,6 +12,7 @@ export type ContentPart =
   | { readonly type: 'resource_link'; readonly uri: string; readonly name: string; readonly mimeType?: string }
   | { readonly type: 'resource'; readonly resource: { readonly [key: string]: Json | undefined } }
 
+/** What came of a tool call. */
 export interface ToolResult {
   readonly content: readonly ContentPart[]
   /** The same as data, where the tool has a result schema. */
@@ -21,10 +22,44 @@ export interface ToolResult {
 }
 
 /**
+ * Something that a tool asks of its caller before it can go on, in the words of the tool protocol (MCP): an answer of the person (`elicitation/create`), of the
+ * caller's model (`sampling/createMessage`), or its folders (`roots/list`).
+ */
+export interface InputRequest {
+  readonly method: 'elicitation/create' | 'sampling/createMessage' | 'roots/list'
+  readonly params?: { readonly [name: string]: Json | undefined }
+}
+
+/** What a caller can be asked for, and what it answered when it was asked. */
+export interface ToolDialog {
+  /** What it can be asked for. */
+  readonly can: readonly InputRequest['method'][]
+  /** Its answers, by the keys of the requests; the results of the protocol's methods, unchecked. Absent at the first call. */
+  readonly answers?: { readonly [key: string]: Json | undefined }
+  /** What the tool gave with its requests, back word for word. The caller may have changed it: a tool that trusts it has signed it. */
+  readonly state?: string
+}
+
+/** What a tool tells while it works. `input` and `result` are its last word. */
+export type ToolStep =
+  | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
+  | {
+      readonly type: 'log'
+      readonly level: 'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'
+      readonly data: Json
+      readonly logger?: string
+    }
+  /** It cannot go on without this: the caller may call it again, with the same arguments, the answers and the state. */
+  | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
+  | { readonly type: 'result'; readonly result: ToolResult }
+
+/**
  * Something a model or a caller may have done. All members but `call` are data. `call` throws for what went wrong: the message reaches the model, and so does
  * the `mend` of an error of svc, so they are written for it.
  */
 export interface Tool {
+  /** Its name for people; default: the name. */
+  readonly title?: string
   readonly description: string
   /** One of `files search web code shell git text time mcp`, or one of the plugin's own. */
   readonly category: string
@@ -38,7 +73,9 @@ export interface Tool {
   /** True when a person is to be asked before each call: where nobody can be asked, the call is denied. */
   readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, use: Use): Promise<ToolResult>
+  /** The same step by step, for callers that can take progress and be asked. Who has it does in `call` what goes without them. */
+  run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep>
 }
 
 /** Tools by the name a model calls them by. */
-export const Tools = defineSlot<Tool>('tools', { api: 1, methods: { call: 'call' } })
+export const Tools = defineSlot<Tool>('tools', { api: 1, methods: { call: 'call', run: 'stream' } })

@@ -1,6 +1,5 @@
 import {
   asSvcError,
-  closeFailed,
   contractMismatch,
   formatError,
   hostCloseFailed,
@@ -12,8 +11,10 @@ import {
   type SvcError,
   svcError,
 } from './errors.ts'
+import { createEvents, Events } from './events.ts'
 import { createGiven, type GivenParts } from './given.ts'
 import { createHooks, type Hooks } from './hooks.ts'
+import { leftovers } from './leftovers.ts'
 import { createLog, type Log } from './log.ts'
 import { differenceOf } from './order.ts'
 import { type HostOptions, type Plan, planHost } from './plan.ts'
@@ -93,6 +94,7 @@ class House implements RunningHost {
     for (const { where, mend, message } of plan.notes) this.log.warn({ where, mend }, message)
     this.#hooks = createHooks(this.log, () => plan.kernel.host.tap_timeout_ms)
     this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
+    this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
   }
 
   async setUp(seat: PlannedSeat, order: number): Promise<void> {
@@ -238,12 +240,4 @@ function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
   if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
   const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
   return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
-}
-
-function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
-  const items = [...slots].flatMap(([slot, { view }]) =>
-    view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))
-  )
-  const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
-  return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
 }

@@ -33,6 +33,7 @@ export {
   type Use,
   type Waterfall,
 } from './token.ts'
+export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
 export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'

@@ -7,6 +7,7 @@ import { type Found, findPlugin } from './load.ts'
 import type { LogOptions } from './log.ts'
 import { type Order, orderPlugins } from './order.ts'
 import type { Plugin } from './plugin.ts'
+import { Events } from './events.ts'
 import { failedReport, Host, type PluginReport } from './report.ts'
 import type { Crossing } from './scope.ts'
 import { within } from './within.ts'
@@ -107,7 +108,7 @@ function orderRest(
   kept: readonly Loaded[],
   out: readonly PluginReport[] = []
 ): Order<Loaded> & { readonly out: readonly PluginReport[] } {
-  const { order, problems } = orderPlugins(kept, [Host])
+  const { order, problems } = orderPlugins(kept, [Host, Events])
   const faults = new Map(problems.map(problem => [problem.plugin, problem]))
   const dropped = kept.find(one => one.found.optional && faults.has(one.name))
   if (!dropped) return { order, problems, out }

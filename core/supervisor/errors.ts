@@ -38,3 +38,10 @@ export const notTaken = (pid: number, topic: string, ms: number) =>
   })
 
 export const leaving = () => svcError('LEAVING', 'this worker ends: another one takes over what is to be counted')
+
+export const peerGone = (worker: string, cause?: unknown) =>
+  svcError('PEER_GONE', `worker ${worker} has ended`, {
+    details: { worker, retryable: true },
+    mend: 'what it held is gone with it; ask the one that has taken it over',
+    cause,
+  })

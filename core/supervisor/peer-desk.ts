@@ -1,12 +1,13 @@
 import { codeOf } from '../src/errors.ts'
-import { systemUse } from '../src/token.ts'
+import { systemUse, type Use } from '../src/token.ts'
 import type { Channel } from '../processes/channel.ts'
-import { notTaken } from './errors.ts'
+import { notTaken, peerGone } from './errors.ts'
 import { type Ended, PeerDesk, PeerEnd, type PeerFigures, type PeerNews, type Snapshot } from './peer-words.ts'
 import { Places } from './places.ts'
 
 /** A worker at the desk. */
 interface Seat {
+  readonly id: string
   readonly pid: number
   readonly channel: Channel
   readonly end: PeerEnd
@@ -32,10 +33,12 @@ export class Desk {
   readonly #places = new Places<Seat>((seat, name) => inTime(seat.end.wanted(name, useOf(seat)), WANT_MS).catch(() => {}))
   #estates: Estate[] = []
   #ids = 0
+  #names = 0
 
   /** Gives a worker its place; returns what is called when it has ended. */
   seat(pid: number, channel: Channel, isHeir: () => boolean): () => void {
-    const seat: Seat = { pid, channel, end: channel.reach('peer', PeerEnd), isHeir, joined: false, last: undefined }
+    const id = `w${++this.#names}`
+    const seat: Seat = { id, pid, channel, end: channel.reach('peer', PeerEnd), isHeir, joined: false, last: undefined }
     this.#seats.add(seat)
     channel.offer('peers', PeerDesk, {
       join: async () => this.#join(seat),
@@ -44,6 +47,8 @@ export class Desk {
       gather: snapshot => this.#gather(seat, snapshot),
       enter: (name, limit) => this.#enter(seat, name, limit),
       vacate: async name => this.#places.leave(seat, name),
+      self: async () => id,
+      ask: (worker, topic, message, use) => this.#ask(worker, topic, message, use),
     })
     return () => this.#leave(seat)
   }
@@ -56,6 +61,16 @@ export class Desk {
   async #tell(from: Seat, news: PeerNews, requestId: string): Promise<void> {
     const others = [...this.#seats].filter(seat => seat !== from)
     await Promise.all(others.map(seat => tellOne(seat, news, requestId)))
+  }
+
+  async *#ask(worker: string, topic: string, message: unknown, use: Use): AsyncGenerator<unknown, void> {
+    const seat = [...this.#seats].find(({ id }) => id === worker)
+    if (!seat) throw peerGone(worker)
+    try {
+      yield* seat.end.answer(topic, message, use)
+    } catch (error) {
+      throw seat.channel.signal.aborted ? peerGone(worker, error) : error
+    }
   }
 
   async #enter(seat: Seat, name: string, limit: number): Promise<boolean> {

@@ -10,6 +10,7 @@ export interface PeerHandlers {
   inherit(figures: PeerFigures, use: Use): Promise<void>
   gone(pid: number, use: Use): Promise<void>
   wanted(name: string, use: Use): Promise<void>
+  answer(topic: string, message: unknown, use: Use): AsyncIterable<unknown>
 }
 
 /** A worker's line to its peers. */
@@ -23,6 +24,10 @@ export interface PeerLine {
   /** Takes one of `limit` places that all workers share. */
   enter(name: string, limit: number, use: Use): Promise<boolean>
   vacate(name: string, use: Use): Promise<void>
+  /** The name by which others ask this worker. */
+  self(): Promise<string>
+  /** What another worker answers to a topic. Throws PEER_GONE. */
+  ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown>
   /** Hands in the last figures: this worker serves no more. */
   leave(): Promise<void>
 }
@@ -57,6 +62,7 @@ class Line implements PeerLine {
       figures: () => this.#snapshot(),
       inherit: ended => this.#inherit(ended),
       wanted: async (name, use) => this.#handlers?.wanted(name, use),
+      answer: (topic, message, use) => this.#answer(topic, message, use),
     })
     channel.signal.addEventListener('abort', () => clearInterval(this.#timer), { once: true })
   }
@@ -86,6 +92,14 @@ class Line implements PeerLine {
     return this.#desk.vacate(name, use)
   }
 
+  self(): Promise<string> {
+    return this.#desk.self(this.#use)
+  }
+
+  ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown> {
+    return this.#desk.ask(worker, topic, message, use)
+  }
+
   async leave(): Promise<void> {
     clearInterval(this.#timer)
     this.#left = true
@@ -100,6 +114,12 @@ class Line implements PeerLine {
     this.#early.add(done)
     await done
     this.#early.delete(done)
+  }
+
+  /** One that ends still answers: for what it has begun. */
+  async *#answer(topic: string, message: unknown, use: Use): AsyncGenerator<unknown, void> {
+    await this.#joined.promise
+    yield* this.#handlers!.answer(topic, message, use)
   }
 
   async #push(): Promise<Snapshot> {

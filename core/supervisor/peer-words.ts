@@ -36,10 +36,23 @@ export interface PeerDesk {
   /** Takes one of `limit` places that all workers share; it is free again when this worker vacates it, or ends. */
   enter(name: string, limit: number, use: Use): Promise<boolean>
   vacate(name: string, use: Use): Promise<void>
+  /** The name by which others ask the caller. */
+  self(use: Use): Promise<string>
+  /** What a worker answers to a topic. Throws PEER_GONE. */
+  ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown>
 }
 export const PeerDesk = defineService<PeerDesk>('peer_desk', {
   api: 1,
-  methods: { join: 'call', tell: 'call', push: 'call', gather: 'call', enter: 'call', vacate: 'call' },
+  methods: {
+    join: 'call',
+    tell: 'call',
+    push: 'call',
+    gather: 'call',
+    enter: 'call',
+    vacate: 'call',
+    self: 'call',
+    ask: 'stream',
+  },
 })
 
 /** What a worker does for its supervisor and its peers. */
@@ -51,8 +64,10 @@ export interface PeerEnd {
   gone(pid: number, use: Use): Promise<void>
   /** Vacates the places of this name that it only keeps; what it has vacated before comes before the answer. */
   wanted(name: string, use: Use): Promise<void>
+  /** What it answers to a topic, for a peer. */
+  answer(topic: string, message: unknown, use: Use): AsyncIterable<unknown>
 }
 export const PeerEnd = defineService<PeerEnd>('peer_end', {
   api: 1,
-  methods: { told: 'call', figures: 'call', inherit: 'call', gone: 'call', wanted: 'call' },
+  methods: { told: 'call', figures: 'call', inherit: 'call', gone: 'call', wanted: 'call', answer: 'stream' },
 })

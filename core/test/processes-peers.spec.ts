@@ -14,13 +14,22 @@ function enter(desk: Desk, pid: number) {
   const far = openChannel(there, { name: 'supervisor' })
   const leave = desk.seat(pid, channel, () => true)
   const line: PeerLine = createPeerLine(far)
-  const seen = { told: [] as unknown[], gone: [] as number[], count: 0 }
+  const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
     told: async ({ message }) => void seen.told.push(message),
     figures: async () => ({ count: seen.count }),
     inherit: async figures => void (seen.count += Number(figures.count)),
     gone: async left => void seen.gone.push(left),
     wanted: async () => {},
+    async *answer(topic, message, { principal, signal }) {
+      if (topic === 'echo') yield { pid, message, by: principal.id }
+      if (topic !== 'endless') return
+      try {
+        for (let at = 0; !signal.aborted; at++) yield await new Promise(resolve => setImmediate(resolve, at))
+      } finally {
+        seen.ended.push(topic)
+      }
+    },
   }
   return {
     line,
@@ -138,5 +147,39 @@ describe('workers among each other', () => {
     expect(all.filter(one => one.ended)).to.have.length(1)
     a.die()
     expect(sum(await c.line.figures(use()))).to.equal(11)
+  })
+
+  it('ask one of them by its name, with the principal of the question', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    expect(await a.line.self()).to.not.equal(await b.line.self())
+    const ann = { ...use(), principal: { id: 'ann', scopes: [] } }
+    const answers = await Array.fromAsync(a.line.ask(await b.line.self(), 'echo', { hello: 1 }, ann))
+    expect(answers).to.deep.equal([{ pid: 2, message: { hello: 1 }, by: 'ann' }])
+    expect(await Array.fromAsync(a.line.ask(await a.line.self(), 'echo', 2, ann))).to.deep.equal([
+      { pid: 1, message: 2, by: 'ann' },
+    ])
+  })
+
+  it('end an answer that nobody reads any more', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    for await (const item of a.line.ask(await b.line.self(), 'endless', null, use())) if (item === 3) break
+    expect(b.seen.ended).to.deep.equal(['endless'])
+  })
+
+  it('hear that the one they asked has ended, or never was', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    const name = await b.line.self()
+    const reading = (async () => {
+      for await (const item of a.line.ask(name, 'endless', null, use())) if (item === 3) b.die()
+    })()
+    expect(await reading.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
+    const again = Array.fromAsync(a.line.ask(name, 'echo', null, use()))
+    expect(await again.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
   })
 })

@@ -71,6 +71,8 @@ describe('the check of the providers', () => {
           tell: async () => {},
           enter: async () => true,
           leave: async () => {},
+          self: async () => 'w1',
+          async *ask() {},
           async figures(use) {
             gathered++
             return [await scope.hooks.figures({}, use), ...others]

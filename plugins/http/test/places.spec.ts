@@ -80,6 +80,8 @@ describe('places', () => {
       figures: async () => [],
       enter: () => (asked.resolve(), answer.promise),
       leave: async name => left.resolve(name),
+      self: async () => 'w1',
+      async *ask() {},
     }
     const lines: string[] = []
     const log = { destination: { write: (line: string) => void lines.push(line) } }

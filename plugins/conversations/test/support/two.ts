@@ -23,6 +23,8 @@ export async function two() {
         figures: async () => [],
         enter: async () => true,
         leave: async () => {},
+        self: async () => 'w1',
+        async *ask() {},
       }
     },
   })

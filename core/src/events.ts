@@ -1,0 +1,107 @@
+import { defineService, type Use } from './token.ts'
+
+/** A kind of event: its category, its type, and, by its TypeScript type, what it carries: plain data. `const ToolCalled = defineTopic<ToolCalled>('TOOL', 'tool_called')` */
+export interface Topic<D extends object = object> {
+  readonly category: string
+  readonly type: string
+  readonly '~data'?: D
+}
+
+/** Declares a kind of event. Categories are words in capitals, types `snake_case`. */
+export function defineTopic<D extends object>(category: string, type: string): Topic<D> {
+  return Object.freeze({ category, type })
+}
+
+/** Something that has happened. */
+export interface BusEvent<D extends object = Readonly<Record<string, unknown>>> {
+  readonly category: string
+  readonly type: string
+  readonly data: D
+  /** Unix milliseconds. */
+  readonly timestamp: number
+  /** How many events this reader has missed just before, because it was too slow. */
+  readonly lost: number
+}
+
+/** Which events somebody wants to read: all of those that are named, or all there are. */
+export interface EventFilter {
+  readonly categories?: readonly string[]
+  readonly types?: readonly string[]
+}
+
+/**
+ * The event bus of one host: what has happened, for whoever wants to know. It decides nothing, and nobody waits for it: a reader that is slow, hangs or throws
+ * loses events and holds up nobody. Events of other workers do not come here.
+ */
+export interface Events {
+  publish<D extends object>(topic: Topic<D>, data: D, use: Use): Promise<void>
+  /** What happens from the first `next` on, until the signal. Of a reader that is 1000 behind the oldest are dropped and counted (`lost`). */
+  subscribe(filter: EventFilter, use: Use): AsyncIterable<BusEvent>
+}
+export const Events = defineService<Events>('events', { api: 1, methods: { publish: 'call', subscribe: 'stream' } })
+
+/** So many events wait for a reader. */
+const WAITING = 1_000
+
+class Reader {
+  readonly #filter: EventFilter
+  #waiting: BusEvent[] = []
+  #lost = 0
+  #wake: (() => void) | undefined
+
+  constructor(filter: EventFilter) {
+    this.#filter = filter
+  }
+
+  take(event: BusEvent) {
+    const { categories, types } = this.#filter
+    if (categories?.includes(event.category) === false || types?.includes(event.type) === false) return
+    if (this.#waiting.push(event) > WAITING) {
+      this.#waiting.shift()
+      this.#lost += 1
+    }
+    this.#wake?.()
+  }
+
+  async *read(signal: AbortSignal): AsyncGenerator<BusEvent, void> {
+    const wake = () => this.#wake?.()
+    signal.addEventListener('abort', wake, { once: true })
+    try {
+      while (!signal.aborted) {
+        const event = this.#waiting.shift()
+        if (event) yield this.#told(event)
+        else await new Promise<void>(resolve => (this.#wake = resolve))
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  #told(event: BusEvent): BusEvent {
+    const lost = this.#lost
+    this.#lost = 0
+    return lost === 0 ? event : { ...event, lost }
+  }
+}
+
+/** Makes the event bus of a host. */
+export function createEvents(): Events {
+  const readers = new Set<Reader>()
+  return {
+    async publish({ category, type }, data) {
+      if (readers.size === 0) return
+      const told = Object.freeze({ ...data }) as Readonly<Record<string, unknown>>
+      const event: BusEvent = Object.freeze({ category, type, data: told, timestamp: Date.now(), lost: 0 })
+      for (const reader of readers) reader.take(event)
+    },
+    async *subscribe(filter, { signal }) {
+      const reader = new Reader(filter)
+      readers.add(reader)
+      try {
+        yield* reader.read(signal)
+      } finally {
+        readers.delete(reader)
+      }
+    },
+  }
+}
