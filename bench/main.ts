@@ -14,6 +14,10 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   help: async () => (await import('./src/help.ts')).help,
   providers: async () => (await import('./src/providers.ts')).providers,
   gates: async () => (await import('./src/gates.ts')).gates,
+  sandbox: async () => (await import('./src/sandbox.ts')).sandbox,
+  mcp: async () => (await import('./src/mcp.ts')).mcp,
+  client: async () => (await import('./src/mcp-client.ts')).client,
+  bridge: async () => (await import('./src/mcp-bridge.ts')).bridge,
   memory: async () => (await import('./src/memory.ts')).memory,
 }
 

@@ -10,10 +10,15 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly 'svc-source'?: string }>>
 }
 
-/** What a process or a thread is started with, or a command line reads, besides what the package exports. */
-const STARTED: Readonly<Record<string, readonly string[]>> = {
-  '@svc/cli': ['src/main.ts', 'src/work.ts', 'src/commands.ts'],
+/** What is read beside the package's exports, in processes that have read those too. */
+const BESIDE: Readonly<Record<string, readonly string[]>> = {
+  '@svc/cli': ['src/main.ts', 'src/commands.ts'],
   '@svc/core': ['isolation/isolate-child.ts'],
+}
+/** What a process or a thread of its own is started with: one file, whatever else holds the same. */
+const STARTED: Readonly<Record<string, readonly string[]>> = {
+  '@svc/cli': ['src/work.ts'],
+  '@svc/plugin-sandbox-quickjs': ['src/thread/worker.ts'],
   '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],
   '@svc/plugin-tools-text': ['src/work.ts'],
   '@svc/plugin-tools-web': ['src/work.ts'],
@@ -26,20 +31,23 @@ async function bundle(folder: string) {
   const exported = Object.values(exports).flatMap(one => (typeof one === 'object' && one['svc-source']) || [])
   const isCore = name === '@svc/core'
   const base = join(folder, isCore ? '.' : 'src')
-  const files = [...exported, ...(STARTED[name] ?? [])].map(file => join(folder, file))
   const dir = join(folder, 'dist')
   for await (const old of glob('**/*.js', { cwd: dir })) rmSync(join(dir, old))
-  await build({
-    input: Object.fromEntries(files.map(file => [relative(base, file).replace(/\.ts$/, ''), file])),
-    external: id => !id.startsWith('.') && !id.startsWith('/'),
-    platform: 'node',
-    output: {
-      dir,
-      format: 'esm',
-      entryFileNames: '[name].js',
-      // as deep as the others, so that what is found by `import.meta.url` is found from each
-      chunkFileNames: `${isCore ? 'src/' : ''}part-[hash].js`,
-    },
-    logLevel: 'warn',
-  })
+  const entries = [[...exported, ...(BESIDE[name] ?? [])], ...(STARTED[name] ?? []).map(file => [file])]
+  for (const files of entries)
+    await build({
+      input: Object.fromEntries(files.map(file => [relative(base, join(folder, file)).replace(/\.ts$/, ''), join(folder, file)])),
+      external: id => !id.startsWith('.') && !id.startsWith('/'),
+      platform: 'node',
+      output: {
+        dir,
+        format: 'esm',
+        entryFileNames: '[name].js',
+        // as deep as the others, so that what is found by `import.meta.url` is found from each
+        chunkFileNames: `${isCore ? 'src/' : ''}part-[hash].js`,
+        // what several entries share is one file too; of the command line each command shall read its own alone
+        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: [{ name: 'part', minShareCount: 2 }] } }),
+      },
+      logLevel: 'warn',
+    })
 }

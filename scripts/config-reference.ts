@@ -46,9 +46,12 @@ itself and are in force: \`server.workers\` (default 1) and \`server.hang_timeou
 export function rows(path: string, schema: Property): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, property]) => {
     const at = `${path}.${key}`
-    return property.properties ? rows(at, property) : [row(at, property)]
+    return property.properties ? rows(at, property) : [row(at, property), ...entryRows(at, property)]
   })
 }
+
+/** Of a list of objects the keys of each. */
+const entryRows = (path: string, { items }: Property): string[] => (items?.properties ? rows(`${path}[]`, items) : [])
 
 function row(path: string, property: Property): string {
   const fallback = property.default === undefined ? '' : `\`${JSON.stringify(property.default)}\``
@@ -76,7 +79,7 @@ function pluginTable({ name, plugin }: { name: string; plugin: Plugin }): string
   if (!json || !path) return ''
   const own = plugin.instances ? [`| \`${path}.type\` | string | the entry's name | \`${plugin.type}\` for this plugin |`] : []
   // a section may be one value
-  const lines = [...own, ...(json.type === 'object' ? rows(path, json) : [row(path, json)])]
+  const lines = [...own, ...(json.type === 'object' ? rows(path, json) : [row(path, json), ...entryRows(path, json)])]
   return lines.length === 0 ? '' : table(`\`${path}\` (${name})`, lines)
 }
 

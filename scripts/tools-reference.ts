@@ -42,15 +42,20 @@ svc tools list                                  # what there is, and from whom
 svc tools show read_file                        # one of them (effects and schema with --local)
 svc tools call read_file path=README.md         # runs it, on the command line: no model, no mode
 \`\`\`
-\`search_web\` is there only where \`tools.web.search\` names an endpoint. A tool of your own: [plugins.md](plugins.md#a-tool). One that asks: [examples/careful-tool](../examples/careful-tool).
+\`search_web\` is there only where \`tools.web.search\` names an endpoint, \`run_command\` only where \`tools.shell.enabled\` is true (here with \`git\` and \`ls\`). A tool of your own: [plugins.md](plugins.md#a-tool). One that asks: [examples/careful-tool](../examples/careful-tool).
 `
 
-/** So that the tool is there which needs an endpoint; nobody is asked. */
-const CONFIG = { tools: { web: { search: { type: 'searxng', url: 'http://127.0.0.1:9' } } } }
+/** So that the tools are there which need an endpoint or a switch; nobody is asked, nothing is run. */
+const CONFIG = {
+  tools: { web: { search: { type: 'searxng', url: 'http://127.0.0.1:9' } }, shell: { enabled: true, commands: ['git', 'ls'] } },
+}
 
 const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
-const addsTools = (name: string) =>
-  (require(`${name}/package.json`) as { svc: { contributes?: { tools?: unknown } } }).svc.contributes?.tools !== undefined
+/** Tools of its own: those of connected servers have no names that are known here. */
+const addsTools = (name: string) => {
+  const { svc } = require(`${name}/package.json`) as { svc: { contributes?: { tools?: readonly string[] } } }
+  return svc.contributes?.tools?.some(tool => !tool.includes('*')) ?? false
+}
 
 function typeOf(schema: Schema): string {
   const { type, enum: words, anyOf, oneOf, items } = schema
@@ -144,11 +149,19 @@ function pluginText(name: string, plugin: Plugin, tools: readonly (readonly [str
   return `\n## ${name}\n\nWhat it holds to: [README](${folder}/README.md).\n${limits}${tools.map(one => toolText(...one)).join('')}`
 }
 
+/** What tools of the list stand on. */
+const SERVICES = ['@svc/plugin-sandbox-quickjs', '@svc/plugin-sandbox-process']
+
 /** The whole page. */
 export async function toolsReference(): Promise<string> {
   const plugins = (DEFAULTS.plugins as string[]).filter(addsTools)
   const from = [new URL('../cli/', import.meta.url).href]
-  await using host = await startHost({ plugins, config: CONFIG, from, log: { destination: { write() {} } } })
+  await using host = await startHost({
+    plugins: [...plugins, ...SERVICES],
+    config: CONFIG,
+    from,
+    log: { destination: { write() {} } },
+  })
   const tools = host.slot(Tools)
   const asking = tools.entries().flatMap(([name, { asks }]) => (asks ? [`\`${name}\``] : []))
   const who = asking.length === 0 ? 'None of these tools asks by itself.' : `Of these tools ${asking.join(', ')} ask.`

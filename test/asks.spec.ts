@@ -1,9 +1,10 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
-import { newHome, startService } from './support/service.ts'
+import { inNewHome, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const ASKS = fileURLToPath(new URL('./support/asks.ts', import.meta.url))
 const body = { message: '/tool whereabouts {}', interactive: true }
@@ -24,14 +25,14 @@ const resultIn = (events: readonly { event: string; data: unknown }[]) =>
   events.find(one => one.event === 'tool_result')?.data as { success: boolean; result: string; error: string | null }
 
 describe('a question about a tool', () => {
-  let home = ''
-  beforeEach(async () => {
-    home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [ASKS] }))
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+  const it = sideBySideIn<string>(run =>
+    inNewHome(async home => {
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [ASKS] }))
+      await run(home)
+    })
+  )
 
-  it('is answered whichever worker takes the answer', async () => {
+  it('is answered whichever worker takes the answer', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     // connections are dealt out in turn: in one of the two orders each answer reaches the worker that did not ask
@@ -53,7 +54,7 @@ describe('a question about a tool', () => {
     }
   })
 
-  it('is free when its client leaves: the conversation goes on, and the answer comes too late', async () => {
+  it('is free when its client leaves: the conversation goes on, and the answer comes too late', async home => {
     await using service = await startService({ home })
     const client = clientOf(service.url)
     const first = await client.post('/api/v1/chat', { message: 'begin' })

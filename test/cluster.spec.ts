@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -9,7 +9,8 @@ import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { type History, historyFaults } from './support/history.ts'
-import { newHome, type Service, type ServiceOptions, startService } from './support/service.ts'
+import { inNewHome, type Service, type ServiceOptions, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const STUCK = fileURLToPath(new URL('./support/stuck.ts', import.meta.url))
 
@@ -45,15 +46,15 @@ async function metric(url: string, name: string, labels = ''): Promise<number> {
 }
 
 describe('workers of one server', () => {
-  let home = ''
-  beforeEach(async () => {
-    home = await newHome()
-    await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [STUCK] }))
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+  const it = sideBySideIn<string>(run =>
+    inNewHome(async home => {
+      await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [STUCK] }))
+      await run(home)
+    })
+  )
 
-  it('take turns with new connections', async () => {
+  it('take turns with new connections', async home => {
     await using service = await startTwo({ home })
     const served = new Map<string, number>()
     for (let i = 0; i < 64; i++) {
@@ -64,7 +65,7 @@ describe('workers of one server', () => {
     expect(served.size).to.equal(2)
   })
 
-  it('have all taken a switch when it is answered', async () => {
+  it('have all taken a switch when it is answered', async home => {
     await using service = await startTwo({ home })
     const effective = async () => Promise.all(EACH.map(async () => (await get(service.url, '/api/v1/config/effective')).body))
     for (const [profile, mode] of [
@@ -81,7 +82,7 @@ describe('workers of one server', () => {
     for (const seen of await effective()) expect(seen).to.deep.include({ override: { provider: 'local', model: 'local-small' } })
   })
 
-  it('take turns in one conversation', async () => {
+  it('take turns in one conversation', async home => {
     await using service = await startTwo({ home })
     const first = await post(service.url, '/api/v1/chat', { message: 'turn 1' })
     const { conversation_id } = first.body as { conversation_id: string }
@@ -95,7 +96,7 @@ describe('workers of one server', () => {
     expect(historyFaults(history)).to.deep.equal([])
   })
 
-  it('are summed up in /metrics and status, whichever answers', async () => {
+  it('are summed up in /metrics and status, whichever answers', async home => {
     await using service = await startTwo({ home })
     for (let i = 0; i < 10; i++) await get(service.url, '/pid')
     const counts = await Promise.all(EACH.map(() => metric(service.url, 'svc_requests_total', 'route="/pid"')))
@@ -107,7 +108,7 @@ describe('workers of one server', () => {
     expect(await metric(service.url, 'process_cpu_seconds_total')).to.be.above(0)
   })
 
-  it('sum up what each provider was asked, through a death and a reload', async () => {
+  it('sum up what each provider was asked, through a death and a reload', async home => {
     await using service = await startTwo({ home })
     const asked = async () => {
       const { providers } = (await get(service.url, '/api/v1/status')).body as { providers: { local: { requests: number } } }
@@ -131,7 +132,7 @@ describe('workers of one server', () => {
     expect(await seen()).to.deep.equal(EACH.map(() => 13))
   })
 
-  it('lose no count and no request with one that is killed', async () => {
+  it('lose no count and no request with one that is killed', async home => {
     await using service = await startTwo({ home })
     const ready = (times: number) => service.seen(/"event":"worker_ready"/, times)
     let last = 0
@@ -151,7 +152,7 @@ describe('workers of one server', () => {
     }
   })
 
-  it('free a conversation at once when the worker that writes in it is killed', async () => {
+  it('free a conversation at once when the worker that writes in it is killed', async home => {
     await using service = await startTwo({ home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } })
     const first = await post(service.url, '/api/v1/chat', { message: 'one' })
     const { conversation_id } = first.body as { conversation_id: string }
@@ -166,7 +167,7 @@ describe('workers of one server', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('delete a conversation that one of them is just making, whichever is asked', async () => {
+  it('delete a conversation that one of them is just making, whichever is asked', async home => {
     await using service = await startTwo({ home, env: { SVC_CHAT__START_AFTER_MS: '0' } })
     for (const round of EACH) {
       const client = createClient(service.url, { keepAlive: false })
@@ -183,7 +184,7 @@ describe('workers of one server', () => {
     }
   })
 
-  it('are replaced when they hang, and what waits for them is cut off; the others serve on', async () => {
+  it('are replaced when they hang, and what waits for them is cut off; the others serve on', async home => {
     await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '500' } })
     const stuck = createClient(service.url, { keepAlive: false })
     const cut = stuck.get('/stuck').then(
@@ -196,8 +197,7 @@ describe('workers of one server', () => {
     expect(new Set(await Promise.all(EACH.map(async () => (await get(service.url, '/pid')).text))).size).to.equal(2)
   })
 
-  it('end the server with a clear message when they die again and again', async function () {
-    this.timeout(60_000)
+  it('end the server with a clear message when they die again and again', async home => {
     const service = await startService({ home })
     const ended = once(service.child, 'exit')
     await writeFile(join(home, 'deadly'), '')
@@ -206,9 +206,9 @@ describe('workers of one server', () => {
     expect(await ended).to.deep.equal([1, null])
     const delays = [...service.output().matchAll(/"delay_ms":(\d+)/g)].map(([, ms]) => Number(ms))
     expect(delays).to.deep.equal([0, 200, 400, 800])
-  })
+  }).timeout(60_000)
 
-  it('say that they are not ready as soon as the server ends, and end what they began', async () => {
+  it('say that they are not ready as soon as the server ends, and end what they began', async home => {
     await using service = await startTwo({ home })
     const client = createClient(service.url, { keepAlive: false })
     const body = { message: '/pace 30\none two three four five six seven eight nine ten eleven twelve' }

@@ -1,10 +1,11 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from './support/crash-loop.ts'
-import { newHome, startService } from './support/service.ts'
+import { inNewHome, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const ROUNDS = 8
 
@@ -14,14 +15,9 @@ const workerOf = async (home: string): Promise<number> => {
 }
 
 describe('a service that is killed', () => {
-  let home = ''
-  beforeEach(async () => {
-    home = await newHome()
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+  const it = sideBySideIn(inNewHome)
 
-  it(`has every acknowledged turn afterwards, whole and in order, ${ROUNDS} times under load`, async function () {
-    this.timeout(120_000)
+  it(`has every acknowledged turn afterwards, whole and in order, ${ROUNDS} times under load`, async home => {
     const ledger = newLedger()
     for (let seed = 1; seed <= ROUNDS; seed++) {
       const service = await startService({ home, env })
@@ -33,10 +29,35 @@ describe('a service that is killed', () => {
     await using service = await startService({ home, env })
     expect(await auditLedger(service.url, ledger)).to.deep.equal([])
     expect(ledger.acknowledged).to.be.greaterThan(ROUNDS * 10)
+  }).timeout(120_000)
+
+  it('counts no request as running whose worker was killed', async home => {
+    const args = ['--workers', '2']
+    await using service = await startService({ home, args, env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    await service.seen(/"event":"worker_ready"/)
+    const connect = () => createClient(service.url, { keepAlive: false })
+    // connections are dealt out in turn: each worker has one of the streams
+    const open = async () => {
+      const body = { message: '/delay 60000\nlate' }
+      const stream = await connect().stream({ method: 'POST', path: '/api/v1/chat/stream', body })
+      await stream.until('start')
+      return stream
+    }
+    /** The request that asks is among them. */
+    const active = async () => Number(/^svc_requests_active (\d+)$/m.exec((await connect().get('/metrics')).text)?.[1])
+    const streams = [await open(), await open()]
+    expect(await active()).to.equal(3)
+    const ended = streams.map(stream => stream.rest().catch(() => stream))
+    process.kill(await workerOf(home), 'SIGKILL')
+    const broken = await Promise.race(ended)
+    await service.seen(/"event":"worker_ready"/, 2)
+    for (let times = 0; times < 4; times++) expect(await active()).to.equal(2)
+    await streams.find(stream => stream !== broken)!.leave()
+    while ((await active()) !== 1);
+    expect((await connect().get('/api/v1/status')).body).to.include({ requests_active: 1 })
   })
 
-  it('goes on with a new worker when its worker is killed: nothing acknowledged is lost', async function () {
-    this.timeout(60_000)
+  it('goes on with a new worker when its worker is killed: nothing acknowledged is lost', async home => {
     await using service = await startService({ home })
     const ledger = newLedger()
     for (const seed of [1, 2]) {
@@ -50,9 +71,9 @@ describe('a service that is killed', () => {
     expect(await auditLedger(service.url, ledger)).to.deep.equal([])
     const health = await fetch(`${service.url}/health`, { headers: { connection: 'close' } })
     expect(health.status).to.equal(200)
-  })
+  }).timeout(60_000)
 
-  it('frees the conversation of a turn that died with its worker, long before its lease runs out', async () => {
+  it('frees the conversation of a turn that died with its worker, long before its lease runs out', async home => {
     // the lease is half a minute, a turn waits for five seconds
     await using service = await startService({ home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } })
     const client = createClient(service.url, { keepAlive: false })
@@ -71,7 +92,7 @@ describe('a service that is killed', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('frees the conversation of a turn that died with its whole server, long before its lease runs out', async () => {
+  it('frees the conversation of a turn that died with its whole server, long before its lease runs out', async home => {
     const shared = { home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } }
     const killed = await startService(shared)
     const client = createClient(killed.url, { keepAlive: false })
@@ -86,7 +107,7 @@ describe('a service that is killed', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('keeps the profile, override and mode that were switched, but a new server begins anew', async () => {
+  it('keeps the profile, override and mode that were switched, but a new server begins anew', async home => {
     const post = async (url: string, path: string, body: unknown) => {
       const client = createClient(url, { keepAlive: false })
       expect((await client.post(path, body)).status).to.equal(200)

@@ -8,6 +8,7 @@ import { expect } from 'chai'
 import { openFakeOllama } from '../examples/local-model/test/fake-ollama.ts'
 import { createClient } from './support/client.ts'
 import { newHome, type Service, startService } from './support/service.ts'
+import { sideBySide } from './support/side-by-side.ts'
 import { openUpstream } from './support/upstream.ts'
 
 const EXAMPLES = new URL('../examples/', import.meta.url)
@@ -37,8 +38,10 @@ const say = async (service: Service, message: string, more: object = {}) =>
   (await clientOf(service).post('/api/v1/chat', { message, ...more })).body as Reply
 
 describe('the examples', () => {
+  const it = sideBySide()
   it('are all started here', async () => {
     expect((await readdir(EXAMPLES)).sort()).to.deep.equal([
+      'bridge-community-server',
       'careful-tool',
       'custom-tool',
       'embed',
@@ -46,6 +49,7 @@ describe('the examples', () => {
       'hello-plugin',
       'local-model',
       'odd-provider',
+      'sandboxed-tool',
     ])
   })
 
@@ -67,6 +71,30 @@ describe('the examples', () => {
       tools_used: { success: boolean }[]
     }
     expect(tools_used[0], 'its configuration allows ten dice').to.include({ success: false })
+  })
+
+  it('sandboxed-tool makes a table, and finds nothing of the server', async () => {
+    await using service = await serve('sandboxed-tool')
+    const table = await say(service, '/tool make_table {"rows": [{"a": 1}]}')
+    expect(table.tools_used[0]).to.include({ tool: 'make_table', success: true })
+    expect(table.response).to.contain('| a |')
+    const [look] = (await say(service, '/tool look_around {}')).tools_used
+    expect(look).to.include({ tool: 'look_around', success: false })
+    expect(look!.error).to.match(/process is not there in the sandbox/)
+  })
+
+  it('bridge-community-server remembers, and leaves out what is denied', async () => {
+    const home = await newHome()
+    await using service = await serve('bridge-community-server', { MEMORY_FILE: join(home, 'memory.jsonl') })
+    // its process is just starting
+    const tools = async () => JSON.stringify((await clientOf(service).get('/api/v1/tools')).body)
+    while (!(await tools()).includes('memory__search_nodes')) continue
+    expect(await tools()).to.not.include('memory__delete_entities')
+    const entities = [{ name: 'Ada', entityType: 'person', observations: ['counts'] }]
+    await say(service, `/tool memory__create_entities ${JSON.stringify({ entities })}`)
+    expect((await say(service, '/tool memory__search_nodes {"query": "Ada"}')).response).to.include('counts')
+    expect(await readFile(join(home, 'memory.jsonl'), 'utf8')).to.include('Ada')
+    await rm(home, { recursive: true, force: true })
   })
 
   it('embed runs a host inside a program', async () => {

@@ -86,7 +86,7 @@ describe('the house', () => {
   })
 
   it('has contracts without behaviour', () => {
-    const ALLOWED = /^(import\b.*|export \* from.*|export const [A-Z]\w* = define(Service|Slot)\b.*|)$/
+    const ALLOWED = /^(import\b.*|export \* from.*|export const [A-Z]\w* = define(Service|Slot|Topic)\b.*|)$/
     const behaviour = filesBelow('core/contracts', TS).flatMap(file => {
       const code = stripTypeScriptTypes(textOf(file), { mode: 'strip' })
       return statements(blanked(code))
@@ -160,10 +160,10 @@ describe('the house', () => {
   })
 
   for (const [folder, most] of [
-    ['core/src', 1800],
-    ['core/config', 900],
+    ['core/src', 1950],
+    ['core/config', 930],
     ['core/processes', 950],
-    ['core/supervisor', 960],
+    ['core/supervisor', 1000],
     ['core/isolation', 580],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {

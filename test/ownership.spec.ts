@@ -1,10 +1,16 @@
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 
 const KEY = 'the-key-of-the-house'
 const PATH = '/api/v1/conversations'
+const PLUGINS = [new URL('./support/asks.ts', import.meta.url), new URL('./support/witness.ts', import.meta.url)].map(url =>
+  fileURLToPath(url)
+)
 
 interface Answer {
   readonly status: number
@@ -32,6 +38,7 @@ describe('what belongs to a principal', () => {
     anna = await token('--name', 'anna')
     ben = await token('--name', 'ben')
     admin = await token('--name', 'root', '--scope', 'chat,admin')
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: PLUGINS }))
     service = await startService({ home, env: { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' } })
   })
   after(async () => {
@@ -81,6 +88,61 @@ describe('what belongs to a principal', () => {
       for (const who of [anna, admin, key]) expect((await named(who, await begin(anna))).status).to.be.oneOf([200, 204])
     })
   }
+
+  /** Routes with tests of their own below: they name no conversation. */
+  const OTHERS = ['GET /api/v1/conversations', 'POST /api/v1/chat/answer']
+
+  it('is all that the server has of chats and conversations, and whatever else takes the id of one', async () => {
+    const { json } = await ask(key, 'GET', '/openapi.json')
+    const paths = json.paths as Record<string, Record<string, { requestBody?: unknown; parameters?: unknown }>>
+    const served = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody, parameters }]) =>
+        /^\/api\/v1\/(chat|conversations)\b/.test(path) || JSON.stringify([requestBody, parameters]).includes('conversation')
+          ? [`${method.toUpperCase()} ${path}`]
+          : []
+      )
+    )
+    expect(served).to.have.members([...Object.keys(ROUTES), ...OTHERS])
+  })
+
+  it('is a question about a tool as well: nobody else can answer it, nor learn that it is there', async () => {
+    const client = createClient(service.url, { keepAlive: false })
+    const body = { message: '/tool whereabouts {}', interactive: true }
+    const stream = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', headers: anna, body })
+    const events = await stream.until('ask')
+    const idOf = (at: number, name: string) => (events.at(at)!.data as Record<string, unknown>)[name]
+    const asked = { request_id: idOf(0, 'request_id'), call_id: idOf(-1, 'call_id') }
+    const say = (who: Person, question: object) => ask(who, 'POST', '/api/v1/chat/answer', { ...question, allow: true })
+    const unknown = await say(anna, { ...asked, request_id: 'no-such-request' })
+    for (const who of [ben, admin, key]) {
+      const theirs = await say(who, asked)
+      expect([theirs.status, theirs.text]).to.deep.equal([404, unknown.text])
+    }
+    expect((await say(anna, asked)).json).to.deep.equal({ success: true })
+    const result = (await stream.rest()).events.find(one => one.event === 'tool_result')
+    expect(result?.data).to.include({ success: true })
+  })
+
+  it('is known by name in the access log, in the hook of each request and in those of its turn', async () => {
+    const id = 'named-all-along'
+    const headers = { ...anna, 'x-request-id': id }
+    expect((await ask(headers, 'POST', '/api/v1/chat', { message: '/tool current_time {}' })).status).to.equal(200)
+    for (const last of ['http.done', 'chat.end'])
+      await service.seen(new RegExp(`"hook":"${last}","witnessed":"[^"]*","of":"${id}"`))
+    await service.seen(new RegExp(`"request_id":"${id}".*"msg":"request"`))
+    const told = service
+      .output()
+      .split('\n')
+      .filter(line => line.includes(id))
+    const lines = told.map(line => JSON.parse(line) as Record<string, unknown>)
+    const witnessed = lines.filter(line => line.hook !== undefined)
+    expect(new Set(witnessed.map(line => line.hook))).to.deep.equal(
+      new Set(['chat.turn', 'chat.modelDone', 'chat.toolCall', 'chat.end', 'http.done'])
+    )
+    const logged = lines.filter(line => line.msg === 'request')
+    expect(logged.map(line => [line.route, line.principal])).to.deep.equal([['/api/v1/chat', 'token:anna']])
+    expect(new Set(witnessed.map(line => line.witnessed))).to.deep.equal(new Set(['token:anna']))
+  })
 
   it('is alone in the list of its owner; the scope admin and the API key see all', async () => {
     const ids = { anna: await begin(anna), ben: await begin(ben), key: await begin(key) }

@@ -25,26 +25,32 @@ const KINDS: readonly ModelFailureKind[] = [
 const RETRYABLE = new Set<ModelFailureKind>(['rate_limited', 'overloaded', 'network', 'timeout'])
 
 const keyEnv = (type: string) => `KEY_OF_${type.replace('-', '_').toUpperCase()}`
-const modelsOf = (wire: Wire) => ['plain', 'rounds', 'hundred', 'endless', 'silent', 'no-such-model', ...KINDS.map(wire.failing)]
+/** Their streams begin, and fail in the middle where their wire can say so. */
+const BROKEN = ['cut', 'midway']
+const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'no-such-model', ...BROKEN]
+const modelsOf = (wire: Wire) => [...OTHERS, ...KINDS.map(wire.failing)]
 const becomes = async (holds: () => boolean) => {
   while (!holds()) await setImmediate()
 }
 
-/** A real service with an entry for each wire, named as its type, before a fake of its server. */
-async function openScene(types: readonly string[], args: readonly string[] = []) {
+/** A real service with an entry for each wire, named as its type, before a fake of its server; the key of `keyInFile` stands in a file. */
+async function openScene(types: readonly string[], args: readonly string[] = [], keyInFile?: string) {
   const home = await newHome()
   const upstreams = new Map<string, FakeUpstream>()
   for (const type of types) upstreams.set(type, await WIRES[type]!.open())
   const entries = types.map(type => {
     const wire = WIRES[type]!
-    const own = { type, api_key_env: keyEnv(type), models: modelsOf(wire) }
+    const key = type === keyInFile ? { api_key_file: join(home, 'key') } : { api_key_env: keyEnv(type) }
+    const own = { type, ...key, models: modelsOf(wire) }
     return [`my-${type}`, { ...own, ...wire.entry(upstreams.get(type)!.url) }] as const
   })
   // what a provider says goes out at once: retries have tests of their own
   const chat = { policy: { attempts: 1, breaker_failures: 0 } }
   const config = { plugins: [WEATHER], providers: Object.fromEntries(entries), chat }
   await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
-  const env = Object.fromEntries(types.map(type => [keyEnv(type), WIRES[type]!.key]))
+  if (keyInFile !== undefined) await writeFile(join(home, 'key'), `${WIRES[keyInFile]!.key}\n`)
+  const named = types.filter(type => type !== keyInFile)
+  const env = Object.fromEntries(named.map(type => [keyEnv(type), WIRES[type]!.key]))
   const service = await startService({ home, env, args })
   return {
     home,
@@ -214,11 +220,11 @@ describe('the keys of providers', () => {
 
   it('are in no answer, log line, page, figure or command, whatever the upstream says', async () => {
     const types = Object.keys(WIRES)
-    const { home, env, service, upstreamOf, ...scene } = await openScene(types, ['--debug'])
+    const { home, env, service, upstreamOf, ...scene } = await openScene(types, ['--debug'], 'anthropic')
     await using _ = scene
     const told: string[] = []
     for (const type of types)
-      for (const model of [...KINDS.map(WIRES[type]!.failing), 'no-such-model', 'cut', 'midway', 'plain'])
+      for (const model of [...KINDS.map(WIRES[type]!.failing), 'no-such-model', ...BROKEN, 'plain'])
         for (const path of ['chat', 'chat/stream']) {
           const body = JSON.stringify({ message: 'hi', provider: `my-${type}`, model })
           const headers = { 'content-type': 'application/json' }
@@ -235,6 +241,7 @@ describe('the keys of providers', () => {
       expect(upstreamOf(type).received.some(one => JSON.stringify(one.headers).includes(key))).to.equal(true)
       expect(told.filter(one => one.includes(key))).to.deep.equal([])
       expect(all).to.match(new RegExp(`^${type} plain 200`, 'm'))
+      for (const model of BROKEN) expect(all).to.match(new RegExp(`^${type} ${model} 200 .*text/event-stream`, 'm'))
     }
     // the words of upstreams came through, without the key that was in them
     expect(all).to.include('[secret]')

@@ -1,11 +1,12 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { freePort, reachServer, type ReloadResult } from '@svc/core/processes'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { startReloadLoad } from './support/reload-load.ts'
-import { newHome, startService } from './support/service.ts'
+import { inNewHome, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const use = () => systemUse(AbortSignal.timeout(60_000))
 
@@ -20,14 +21,9 @@ const post = (url: string, path: string, body: unknown) => createClient(url, { k
 const states = ({ workers }: ReloadResult) => workers.map(one => `${one.state} ${one.generation}`)
 
 describe('a reload', () => {
-  let home = ''
-  beforeEach(async () => {
-    home = await newHome()
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+  const it = sideBySideIn(inNewHome)
 
-  it('fails no request under load, and lets every stream end by itself', async function () {
-    this.timeout(120_000)
+  it('fails no request under load, and lets every stream end by itself', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     const load = startReloadLoad(service.url)
@@ -40,9 +36,9 @@ describe('a reload', () => {
     expect(load.failures).to.deep.equal([])
     expect(load.done.streams).to.be.above(0)
     expect(service.output()).to.not.match(/"how":"SIG/)
-  })
+  }).timeout(120_000)
 
-  it('serves what the configuration says now, with the state of before', async () => {
+  it('serves what the configuration says now, with the state of before', async home => {
     await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
     await using service = await startService({ home })
     await post(service.url, '/api/v1/profile/switch', { profile: 'other' })
@@ -56,8 +52,7 @@ describe('a reload', () => {
     expect(after.requests_total).to.be.above(before.requests_total)
   })
 
-  it('lets no counter fall, whoever is asked while the old workers end', async function () {
-    this.timeout(60_000)
+  it('lets no counter fall, whoever is asked while the old workers end', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     let over = false
@@ -75,9 +70,9 @@ describe('a reload', () => {
     for (let round = 1; round <= 3; round++) expect((await reload(home)).problems).to.deep.equal([])
     over = true
     expect(Math.max(...(await watching))).to.be.above(10)
-  })
+  }).timeout(60_000)
 
-  it('is no reason to take longer than server.shutdown_timeout to end', async () => {
+  it('is no reason to take longer than server.shutdown_timeout to end', async home => {
     await configure(home, { server: { shutdown_timeout: 1 } })
     await using service = await startService({ home })
     const body = { message: `/pace 300\n${'word '.repeat(300)}` }
@@ -99,7 +94,7 @@ describe('a reload', () => {
     expect((kept as { messages: { status?: string }[] }).messages.at(-1)).to.include({ status: 'cancelled' })
   })
 
-  it('with a faulty configuration leaves the old workers serving and tells all faults', async () => {
+  it('with a faulty configuration leaves the old workers serving and tells all faults', async home => {
     await using service = await startService({ home })
     await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })
     const result = await reload(home)
@@ -112,7 +107,7 @@ describe('a reload', () => {
     expect((await reload(home)).problems).to.deep.equal([])
   })
 
-  it('takes up another number of workers, and another port', async () => {
+  it('takes up another number of workers, and another port', async home => {
     const [first, second] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')]
     await configure(home, { server: { port: first } })
     await using _service = await startService({ home, ownPort: true })
@@ -125,15 +120,14 @@ describe('a reload', () => {
     expect(server.info.port).to.equal(second)
   })
 
-  it('begins at SIGHUP', async () => {
+  it('begins at SIGHUP', async home => {
     await using service = await startService({ home })
     service.child.kill('SIGHUP')
     await service.seen(/"event":"reloaded"/)
     expect((await get(service.url, '/health')).status).to.equal(200)
   })
 
-  it('begins by itself with --watch when configuration, profiles or a linked plugin change', async function () {
-    this.timeout(60_000)
+  it('begins by itself with --watch when configuration, profiles or a linked plugin change', async home => {
     const folder = join(home, 'linked')
     const plugin = (text: string) =>
       writeFile(
@@ -167,7 +161,7 @@ describe('a reload', () => {
     await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, new: {} }\n')
     await service.seen(/"event":"reloaded"/, 3)
     expect((await get(service.url, '/api/v1/config/effective')).body).to.deep.include({ profiles: ['default', 'new'] })
-  })
+  }).timeout(60_000)
 })
 
 const ROUTES = `{ what: 'slot', local: false, name: 'routes', api: 1, methods: { handle: 'call', stream: 'stream' }, changed: { id: 'routes.changed', kind: 'series' } }`

@@ -1,14 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
-import { newHome, post, startService } from './support/service.ts'
+import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
+import { inNewHome, post, type Service, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const MAIN = fileURLToPath(new URL('../cli/src/main.ts', import.meta.url))
 
@@ -31,14 +35,9 @@ const acknowledgedNow = ({ known, sent, acknowledged }: Ledger): Ledger => ({
 })
 
 describe('the store of a running server', () => {
-  let home = ''
-  beforeEach(async () => {
-    home = await newHome()
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+  const it = sideBySideIn(inNewHome)
 
-  it('is backed up under load with every turn acknowledged before, and restored for the next server', async function () {
-    this.timeout(120_000)
+  it('is backed up under load with every turn acknowledged before, and restored for the next server', async home => {
     const file = join(home, 'backup.db')
     const ledger = newLedger()
     let then: Ledger
@@ -61,9 +60,9 @@ describe('the store of a running server', () => {
     await using service = await startService({ home, env })
     expect(await auditLedger(service.url, then)).to.deep.equal([])
     expect(then.acknowledged).to.be.at.least(60)
-  })
+  }).timeout(120_000)
 
-  it('is restored while it runs: the server is back by the answer, with what the backup has and nothing later', async () => {
+  it('is restored while it runs: the server is back by the answer, with what the backup has and nothing later', async home => {
     await using service = await startService({ home, env, args: ['--workers', '2'] })
     const say = async (message: string) => {
       const { body } = await post(`${service.url}/api/v1/chat`, { message })
@@ -83,7 +82,7 @@ describe('the store of a running server', () => {
     expect(await service.stop()).to.equal(0)
   })
 
-  it('has its server back when whoever paused it leaves without a word', async () => {
+  it('has its server back when whoever paused it leaves without a word', async home => {
     await using service = await startService({ home, env })
     const server = await reachServer(home)
     const use = systemUse(new AbortController().signal)
@@ -101,7 +100,7 @@ describe('the store of a running server', () => {
     expect((await fetch(`${service.url}/health`)).status).to.equal(200)
   })
 
-  it('is not written over without --force, and says so as the command line does', async () => {
+  it('is not written over without --force, and says so as the command line does', async home => {
     await using service = await startService({ home })
     await post(`${service.url}/api/v1/chat`, { message: 'hello' })
     expect(await svc(home, 'store', 'backup', 'b.db')).to.include({ code: 0 })
@@ -118,7 +117,7 @@ describe('the store of a running server', () => {
     expect(help.out).to.contain('EXAMPLES').and.contain('svc store restore ./svc-backup.db')
   })
 
-  it('taken away is 503 and shown in /health without any path; back in its place the next request works', async () => {
+  it('taken away is 503 and shown in /health without any path; back in its place the next request works', async home => {
     await using service = await startService({ home })
     const chat = (message: string) => post(`${service.url}/api/v1/chat`, { message })
     expect((await chat('one')).status).to.equal(200)
@@ -135,7 +134,18 @@ describe('the store of a running server', () => {
     expect((await fetch(`${service.url}/health`)).status).to.equal(200)
   })
 
-  it('in trouble fails the start with code, what, where and mend', async () => {
+  it('locked by another program is 503 and shown in /health; the next request works once it lets go', async home => {
+    await using service = await startService({ home, env: { SVC_STORE__BUSY_TIMEOUT_MS: '100' } })
+    const { conversation } = await talk(service, 'one')
+    using other = new DatabaseSync(join(home, 'svc.db'))
+    other.exec('BEGIN IMMEDIATE')
+    await expectTrouble(service, /locked/)
+    expect((await fetch(conversation)).status, 'who reads is held up by nobody').to.equal(200)
+    other.exec('COMMIT')
+    await expectWell(service)
+  })
+
+  it('in trouble fails the start with code, what, where and mend', async home => {
     await startService({ home }).then(service => service.stop())
     await rename(join(home, 'svc.db'), join(home, 'away.db'))
     await rename(join(home, 'profiles.yaml'), join(home, 'svc.db'))
@@ -146,3 +156,56 @@ describe('the store of a running server', () => {
       .and.contain('svc store restore <backup>')
   })
 })
+
+describe('the store of a running server on a small disk', () => {
+  it('is 503 and shown in /health while it is full, has all that was acknowledged, and works once there is room', async function () {
+    const disk = await mkdtemp(join(tmpdir(), 'svc-disk-'))
+    const mounted = join(disk, 'small')
+    if (!smallDisk(mounted)) return this.skip()
+    try {
+      await using service = await startService({ env: { SVC_STORE__PATH: join(mounted, 'svc.db') } })
+      const filler = join(mounted, 'filler')
+      await writeFile(filler, Buffer.alloc(500_000))
+      const acknowledged: string[] = []
+      for (let status = 200; status === 200; ) {
+        const said = await talk(service, 'x'.repeat(20_000))
+        status = said.status
+        if (status === 200) acknowledged.push(said.conversation)
+      }
+      expect(acknowledged).to.have.length.above(0)
+      await expectTrouble(service, /full/, 'x'.repeat(20_000))
+      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+      await rm(filler)
+      await expectWell(service)
+      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+    } finally {
+      removeDisk(mounted)
+      await rm(disk, { recursive: true })
+    }
+  })
+})
+
+/** A first turn, and where its conversation is. */
+async function talk({ url }: Service, message: string) {
+  const { status, body } = await post(`${url}/api/v1/chat`, { message })
+  return { status, body, conversation: `${url}/api/v1/conversations/${String(body.conversation_id)}` }
+}
+
+/** That a chat and `/health` are both 503, the log says why, and neither answer tells a path. */
+async function expectTrouble(service: Service, reason: RegExp, message = 'two'): Promise<void> {
+  const { status, body } = await talk(service, message)
+  expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
+  const health = await fetch(`${service.url}/health`)
+  const told = await health.text()
+  expect([health.status, (JSON.parse(told) as { checks: { database: string } }).checks.database]).to.deep.equal([
+    503,
+    'unhealthy',
+  ])
+  await service.seen(reason)
+  for (const said of [told, JSON.stringify(body)]) expect(said).to.not.contain('svc.db')
+}
+
+async function expectWell(service: Service): Promise<void> {
+  expect((await talk(service, 'three')).status).to.equal(200)
+  expect((await fetch(`${service.url}/health`)).status).to.equal(200)
+}

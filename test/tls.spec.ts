@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
-import { makeCertificate, writeCertificate } from '../plugins/http/test/support/certificate.ts'
 import { startService } from './support/service.ts'
 
 describe('svc serve with TLS', () => {
@@ -23,6 +23,18 @@ describe('svc serve with TLS', () => {
     await writeCertificate(folder, next)
     await service.seen(/a new certificate is in use/)
     expect(await healthOf(service.url, next.cert)).to.equal('healthy')
+  })
+
+  it('takes up a new certificate in each of its workers', async () => {
+    const made = makeCertificate()
+    const { cert, key } = await writeCertificate(folder, made)
+    await using service = await startService({ args: ['--workers', '2', '--ssl-cert', cert, '--ssl-key', key] })
+    await service.seen(/"event":"worker_ready"/)
+    const next = makeCertificate()
+    await writeCertificate(folder, next)
+    await service.seen(/a new certificate is in use/, 2)
+    // connections are dealt out in turn
+    for (let times = 0; times < 4; times++) expect(await healthOf(service.url, next.cert)).to.equal('healthy')
   })
 
   it('ends with what is wrong and the mend where the key is protected', async () => {

@@ -2,31 +2,41 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from './support/command.ts'
-import { newHome, type Service, startService } from './support/service.ts'
+import { inNewHome, newHome, type Service, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
 
 const ENV = { SVC_API_KEY: 'the-key-of-the-house', SVC_SERVER__AUTH__ENABLED: 'true' }
 const TOKEN = /^svc_[A-Za-z0-9_-]{43}\n$/
 
-describe('svc tokens', () => {
-  let home: string
-  beforeEach(async () => {
-    home = await newHome()
-  })
-  afterEach(() => rm(home, { recursive: true, force: true }))
+interface Place {
+  readonly home: string
+  svc(...args: string[]): ReturnType<typeof runSvc>
+  /** The token that `svc tokens create` prints. */
+  create(...args: string[]): Promise<string>
+}
 
-  const svc = (...args: string[]) => runSvc(args, { home })
-  const create = async (...args: string[]) => (await svc('tokens', 'create', ...args)).out.trim()
+describe('svc tokens', () => {
+  const it = sideBySideIn<Place>(run =>
+    inNewHome(async home => {
+      const svc: Place['svc'] = (...args) => runSvc(args, { home })
+      await run({ home, svc, create: async (...args) => (await svc('tokens', 'create', ...args)).out.trim() })
+    })
+  )
   const status = async ({ url }: Service, token: string) =>
     (await fetch(`${url}/api/v1/status`, { headers: { authorization: `Bearer ${token}` } })).status
 
-  it('gives a running server a token that works at once', async () => {
+  it('gives a running server a token that works at once', async ({ home, create }) => {
     await using service = await startService({ home, env: ENV })
     const token = await create('--name', 'anna')
     expect(await status(service, token)).to.equal(200)
     expect(await status(service, `${token.slice(0, -4)}AAAA`)).to.equal(401)
   })
 
-  it('revokes on every server of the home before the command ends, though the token was in use', async () => {
+  it('revokes on every server of the home before the command ends, though the token was in use', async ({
+    home,
+    svc,
+    create,
+  }) => {
     await using one = await startService({ home, env: ENV, args: ['--workers', '2'] })
     await using two = await startService({ home, env: ENV })
     const token = await create('--name', 'anna')
@@ -47,13 +57,13 @@ describe('svc tokens', () => {
     expect(out).to.match(/^revoked tok_[0-9a-f]{12} \(anna\)\n$/)
   })
 
-  it('holds a token to its scopes', async () => {
+  it('holds a token to its scopes', async ({ home, create }) => {
     await using service = await startService({ home, env: ENV })
     const token = await create('--scope', 'chat')
     expect(await status(service, token)).to.equal(403)
   })
 
-  it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async () => {
+  it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async ({ svc }) => {
     const { code, out, err } = await svc('tokens', 'create', '--name', 'anna', '--scope', 'read,chat', '--ttl', '12h')
     expect(code).to.equal(0)
     expect(out).to.match(TOKEN)
@@ -62,7 +72,7 @@ describe('svc tokens', () => {
     expect(JSON.parse(json)).to.have.all.keys('token', 'id', 'name', 'scopes', 'created', 'expires')
   })
 
-  it('lists what was given out, and no token', async () => {
+  it('lists what was given out, and no token', async ({ svc, create }) => {
     const token = await create('--name', 'anna')
     const { out } = await svc('tokens', 'list')
     expect(out).to.contain('anna').and.contain('chat read workflows tools').and.contain('never')
@@ -84,21 +94,21 @@ describe('svc tokens', () => {
     ['no name to revoke', ['revoke'], /one name or id/],
     ['a name that nobody has', ['revoke', 'eve'], /no token "eve"/],
   ] as const)
-    it(`refuses ${what}`, async () => {
+    it(`refuses ${what}`, async ({ svc }) => {
       const { code, out, err } = await svc('tokens', ...args)
       expect(code).to.not.equal(0)
       expect(out).to.equal('')
       expect(err).to.match(words)
     })
 
-  it('does not repeat a token that somebody gives in place of its name', async () => {
+  it('does not repeat a token that somebody gives in place of its name', async ({ svc, create }) => {
     const token = await create()
     const { code, err } = await svc('tokens', 'revoke', token)
     expect(code).to.equal(1)
     expect(err).to.contain('TOKEN_UNKNOWN').and.not.contain(token.slice(4))
   })
 
-  it('refuses to make a token that no server would ever see', async () => {
+  it('refuses to make a token that no server would ever see', async ({ home, svc }) => {
     await writeFile(
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: ['@svc/plugin-store-memory', { use: '@svc/plugin-store-sqlite', enabled: false }] })
@@ -108,7 +118,7 @@ describe('svc tokens', () => {
     expect(err).to.contain('STORE_FORGETS')
   })
 
-  it('leaves nothing of a token in the log', async () => {
+  it('leaves nothing of a token in the log', async ({ home, create }) => {
     await using service = await startService({ home, env: ENV, args: ['--debug'] })
     const token = await create()
     await status(service, token)

@@ -1,11 +1,12 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { type Client, createClient } from './support/client.ts'
 import { replyOf } from './support/events.ts'
 import { type History, historyFaults, saidIn } from './support/history.ts'
-import { newHome, type Service, type ServiceOptions, startService } from './support/service.ts'
+import { inNewHome, type Service, type ServiceOptions, startService } from './support/service.ts'
+import { sideBySideIn, type Within } from './support/side-by-side.ts'
 
 const support = (name: string) => fileURLToPath(new URL(`./support/${name}`, import.meta.url))
 const STREAM = { method: 'POST', path: '/api/v1/chat/stream' }
@@ -22,28 +23,27 @@ const idOf = ({ body }: { body: unknown }) => (body as { conversation_id: string
 const activeOf = async (client: Client) =>
   ((await client.get('/api/v1/status')).body as { requests_active: number }).requests_active
 
+interface Scene {
+  readonly home: string
+  /** A service of this home, and a client of it; both end with the scene. */
+  start(options?: ServiceOptions): Promise<{ readonly service: Service; readonly client: Client }>
+}
+
+const inScene: Within<Scene> = run =>
+  inNewHome(async home => {
+    await using ends = new AsyncDisposableStack()
+    const start: Scene['start'] = async (options = {}) => {
+      const service = ends.use(await startService({ home, ...options }))
+      return { service, client: ends.adopt(createClient(service.url), one => one.close()) }
+    }
+    await run({ home, start })
+  })
+
 describe('turns of one conversation', () => {
-  let home = ''
-  const services: Service[] = []
-  const clients: Client[] = []
-  const start = async (options: ServiceOptions = {}) => {
-    const service = await startService({ home, ...options })
-    services.push(service)
-    const client = createClient(service.url)
-    clients.push(client)
-    return { service, client }
-  }
-  beforeEach(async () => {
-    home = await newHome()
-  })
-  afterEach(async () => {
-    for (const client of clients.splice(0)) client.close()
-    await Promise.all(services.splice(0).map(service => service.stop()))
-    await rm(home, { recursive: true, force: true })
-  })
+  const it = sideBySideIn(inScene)
   const begin = async (client: Client) => idOf(await client.post('/api/v1/chat', { message: 'begin' }))
 
-  it('run one after the other in the order in which they were asked', async () => {
+  it('run one after the other in the order in which they were asked', async ({ home, start }) => {
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('hold.ts')] }))
     const { client } = await start()
     const conversation_id = await begin(client)
@@ -66,7 +66,7 @@ describe('turns of one conversation', () => {
     )
   })
 
-  it('are all there and whole when forty are posted at once to two servers that share a home', async () => {
+  it('are all there and whole when forty are posted at once to two servers that share a home', async ({ start }) => {
     const both = await Promise.all([start(), start()])
     const id = await begin(both[0]!.client)
     const said = both.flatMap(({ client }, server) =>
@@ -83,7 +83,9 @@ describe('turns of one conversation', () => {
     }
   })
 
-  it('end with a client that leaves its stream: the model call is aborted, the partial reply is kept as cancelled', async () => {
+  it('end with a client that leaves its stream: the model call is aborted, the partial reply is kept as cancelled', async ({
+    start,
+  }) => {
     const { client } = await start()
     const conversation_id = await begin(client)
     const left = await client.stream({ ...STREAM, body: { message: `/pace 100\n${'word '.repeat(1000)}`, conversation_id } })
@@ -98,7 +100,7 @@ describe('turns of one conversation', () => {
     expect(messages[3]!.content.length).to.be.lessThan(4000)
   })
 
-  it('end with a client that leaves before the reply: nothing was said, so nothing is kept', async () => {
+  it('end with a client that leaves before the reply: nothing was said, so nothing is kept', async ({ start }) => {
     const { client } = await start({ env: { SVC_CHAT__START_AFTER_MS: '0' } })
     const conversation_id = await begin(client)
     const left = await client.stream({ ...STREAM, body: { message: '/delay 600000\nnever', conversation_id } })
@@ -108,7 +110,7 @@ describe('turns of one conversation', () => {
     expect(saidIn(await historyOf(client, conversation_id))).to.deep.equal(['begin', 'next'])
   })
 
-  it('abort the tools that run when the client leaves', async () => {
+  it('abort the tools that run when the client leaves', async ({ home, start }) => {
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('ponder.ts')] }))
     const { client } = await start()
     const conversation_id = await begin(client)
@@ -121,7 +123,10 @@ describe('turns of one conversation', () => {
     expect((await client.post('/api/v1/chat', { message: 'next', conversation_id })).status).to.equal(200)
   })
 
-  it('wait with their model for a reader that stops reading, hold a bounded buffer, and end when it leaves', async () => {
+  it('wait with their model for a reader that stops reading, hold a bounded buffer, and end when it leaves', async ({
+    home,
+    start,
+  }) => {
     await writeFile(
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 } })
@@ -143,7 +148,7 @@ describe('turns of one conversation', () => {
     await until(flood, ({ open }) => open === 0)
   })
 
-  it('cut off a reader that takes nothing for server.stall_timeout_ms', async () => {
+  it('cut off a reader that takes nothing for server.stall_timeout_ms', async ({ home, start }) => {
     await writeFile(
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 }, server: { stall_timeout_ms: 100 } })
@@ -159,28 +164,23 @@ describe('turns of one conversation', () => {
 })
 
 describe('turns on a conversation that another of four workers is just making', () => {
-  let home = ''
-  let service: Service
-  const clients: Client[] = []
   /** A client with one connection, and so with one worker. */
-  const connect = async () => {
-    const client = createClient(service.url)
-    clients.push(client)
-    return { client, pid: Number((await client.get('/pid')).text) }
-  }
-  beforeEach(async () => {
-    home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('stuck.ts'), support('hold.ts')] }))
-    service = await startService({ home, args: ['--workers', '4'], env: { SVC_CHAT__START_AFTER_MS: '0' } })
-    await service.seen(/"event":"worker_ready"/, 3)
-  })
-  afterEach(async () => {
-    for (const client of clients.splice(0)) client.close()
-    await service.stop()
-    await rm(home, { recursive: true, force: true })
-  })
+  type Connect = () => Promise<{ readonly client: Client; readonly pid: number }>
+  const alone = (title: string, run: (connect: Connect) => Promise<void>) =>
+    it(title, () =>
+      inNewHome(async home => {
+        await using ends = new AsyncDisposableStack()
+        await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('stuck.ts'), support('hold.ts')] }))
+        const service = ends.use(await startService({ home, args: ['--workers', '4'], env: { SVC_CHAT__START_AFTER_MS: '0' } }))
+        await service.seen(/"event":"worker_ready"/, 3)
+        await run(async () => {
+          const client = ends.adopt(createClient(service.url), one => one.close())
+          return { client, pid: Number((await client.get('/pid')).text) }
+        })
+      })
+    )
   /** A first turn in one worker, whose id is told already, and turns on it that wait in others. */
-  const making = async (message: string) => {
+  const making = async (connect: Connect, message: string) => {
     const maker = await connect()
     const stream = await maker.client.stream({ ...STREAM, body: { message } })
     const [start] = await stream.until('start')
@@ -205,8 +205,8 @@ describe('turns on a conversation that another of four workers is just making', 
     return { maker, stream, statuses, conversation_id, client, waiting: others.length }
   }
 
-  it('wait for it, and go on', async () => {
-    const { maker, stream, statuses, conversation_id, client, waiting } = await making('/tool hold {}')
+  alone('wait for it, and go on', async connect => {
+    const { maker, stream, statuses, conversation_id, client, waiting } = await making(connect, '/tool hold {}')
     for (let pid = 0; pid !== maker.pid; ) {
       const one = await connect()
       pid = one.pid
@@ -221,14 +221,14 @@ describe('turns on a conversation that another of four workers is just making', 
     expect(next.toSorted()).to.deep.equal(Array.from({ length: waiting }, (_, at) => `next ${at}`))
   })
 
-  it('are 404 where it left nothing', async () => {
-    const { stream, statuses, waiting } = await making('/delay 600000\nnever')
+  alone('are 404 where it left nothing', async connect => {
+    const { stream, statuses, waiting } = await making(connect, '/delay 600000\nnever')
     await stream.leave()
     expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 404))
   })
 
-  it('are 404 where its worker is killed', async () => {
-    const { maker, stream, statuses, waiting } = await making('/delay 600000\nnever')
+  alone('are 404 where its worker is killed', async connect => {
+    const { maker, stream, statuses, waiting } = await making(connect, '/delay 600000\nnever')
     stream.rest().catch(() => {})
     process.kill(maker.pid, 'SIGKILL')
     expect(await statuses).to.deep.equal(Array.from({ length: waiting }, () => 404))

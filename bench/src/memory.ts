@@ -7,6 +7,7 @@ import { freePort, type Program, residentOf } from './processes.ts'
 import type { Figure } from './report.ts'
 import { interleave, ratioOf } from './rounds.ts'
 import { type Server, start } from './server.ts'
+import { type Point, slopeNote } from './slope.ts'
 import { IN_MEMORY, peer, scratch, SMALL_HEAP, svcServe } from './svc.ts'
 
 const STARTS = 5
@@ -14,6 +15,8 @@ const STARTS = 5
 const SETTLE_MS = 4_000
 const CHATS = 1_000
 const MANY = 200_000
+/** Resident memory is read so often on the way, for its slope. */
+const LOOKS = 5
 /** Until then V8 still touches pages of its young generation for the first time: resident memory grows although the heap does not. */
 const WARM = 400_000
 const STREAMS = 1_000
@@ -69,13 +72,15 @@ async function growth(svc: readonly string[]): Promise<Figure> {
   const port = await freePort()
   const program = svcServe(svc, port, folder.path, { ...IN_MEMORY, store: { max_records: 1_000 } })
   await using server = await start({ ...program, env: { ...program.env, NODE_OPTIONS: SMALL_HEAP } }, port)
-  const until = async (total: number, answered = 0): Promise<number> => {
+  let answered = 0
+  const until = async (total: number): Promise<Point> => {
     while (answered < total) answered += (await run(chatLoad(port, 64, 1_000))).answers
     await wait(SETTLE_MS)
-    return residentOf(server.pids.at(-1)!)
+    return [answered, residentOf(server.pids.at(-1)!)]
   }
-  const anchorValue = await until(WARM)
-  const value = await until(WARM + MANY, WARM)
+  const points = [await until(WARM)]
+  for (let look = 1; look <= LOOKS; look++) points.push(await until(WARM + (MANY * look) / LOOKS))
+  const [anchorValue, value] = [points[0]![1], points.at(-1)![1]]
   const what = `memory after ${MANY.toLocaleString('en')} more chats`
   return {
     bench: 'memory',
@@ -87,6 +92,7 @@ async function growth(svc: readonly string[]): Promise<Figure> {
     ratio: value / anchorValue,
     better: 'less',
     must: 1.1,
+    note: slopeNote(points, 100_000, 'requests'),
   }
 }
 
@@ -116,5 +122,13 @@ async function leaving(svc: readonly string[]): Promise<Figure> {
     ratio: value / anchorValue,
     better: 'less',
     must: 1.1,
+    note: slopeNote(
+      [
+        [STREAMS, anchorValue],
+        [2 * STREAMS, value],
+      ],
+      STREAMS,
+      'aborted streams'
+    ),
   }
 }

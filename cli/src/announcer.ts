@@ -1,14 +1,17 @@
 import { isAbsolute, join, relative, sep } from 'node:path'
-import { styleText } from 'node:util'
 import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
 import { milliseconds, table } from './text.ts'
 import type { WorkerReport } from './work.ts'
+
+// An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
+const { styleText } = process.getBuiltinModule('node:util')
 
 /** Tells whoever started `svc serve` what happens: sentences on the standard error stream, or JSON lines on the standard output. */
 export interface Announcer {
   readonly ready: (report: WorkerReport, home: string) => void
   readonly event: (event: SupervisorEvent<WorkerReport>) => void
-  readonly draining: () => void
+  /** What it gives says that all has ended. */
+  readonly draining: () => () => void
   readonly reloading: (why: string) => void
   readonly reloaded: (result: ReloadResult) => void
   readonly failed: (error: unknown) => Promise<void>
@@ -26,7 +29,11 @@ function textAnnouncer(stream: NodeJS.WriteStream): Announcer {
       const text = eventText(event)
       if (text) say(`svc: ${text}`)
     },
-    draining: () => say('svc: draining; once more ends it at once'),
+    draining() {
+      say('svc: draining; once more ends it at once')
+      const began = performance.now()
+      return () => say(`svc: ended after ${milliseconds(performance.now() - began)}`)
+    },
     reloading: why => say(`svc: reloading (${why})`),
     reloaded: result => void reloadedText(result).then(text => say(`svc: ${text}`)),
     failed: async error => say(await errorText(error)),
@@ -39,7 +46,11 @@ function jsonAnnouncer(): Announcer {
   return {
     ready: (report, home) => say('ready', readyFacts(report, home)),
     event: event => void eventFacts(event).then(facts => say(`worker_${event.event}`, facts)),
-    draining: () => say('draining', {}),
+    draining() {
+      say('draining', {})
+      const began = performance.now()
+      return () => say('ended', { after_ms: Math.round(performance.now() - began) })
+    },
     reloading: why => say('reloading', { why }),
     reloaded: result => say(result.problems.length === 0 ? 'reloaded' : 'reload_failed', reloadedFacts(result)),
     async failed(error) {
@@ -63,6 +74,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
       return { pid: event.worker.pid, limit_ms: event.limitMs }
     case 'replacing':
       return { delay_ms: event.delayMs }
+    case 'looping':
+      return { level: 'error', deaths: event.deaths, how: event.how, next_ms: event.delayMs }
   }
 }
 
@@ -120,6 +133,8 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
       return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
     case 'hung':
       return `worker ${event.worker.pid} hangs: no sign of life for ${milliseconds(event.limitMs)}; it is killed`
+    case 'looping':
+      return `error: ${event.deaths} workers in a row died soon after they were brought up, the last one with ${event.how}; others serve on, and it is tried again`
     case 'replacing':
       return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
   }
@@ -139,7 +154,7 @@ export async function reloadedText({ problems, workers, url, drainLimitMs }: Rel
   const old =
     draining.length === 0
       ? ''
-      : `; ${draining.length} old (${draining.join(', ')}) end what they began, within ${milliseconds(drainLimitMs)}`
+      : `; ${draining.length} old (${draining.join(', ')}) end what they began; what takes longer than ${milliseconds(drainLimitMs)} (chat.queue_timeout_ms and timeout_ms together, or tool_timeout_ms) is cut off`
   return `reloaded: ${ready.length === 1 ? 'a new worker serves' : `${ready.length} new workers serve`} ${url} (${ready.join(', ')})${old}`
 }
 

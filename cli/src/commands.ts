@@ -4,6 +4,7 @@ import { ConfigCheck } from './commands/config-check.ts'
 import { ConfigShow } from './commands/config-show.ts'
 import { contributed } from './commands/contributed.ts'
 import { Doctor } from './commands/doctor.ts'
+import { McpServe } from './commands/mcp-serve.ts'
 import { Plugins } from './commands/plugins.ts'
 import { ProvidersList } from './commands/providers-list.ts'
 import { ProvidersTest } from './commands/providers-test.ts'
@@ -22,6 +23,7 @@ const OWN = {
   'config:check': ConfigCheck,
   'config:show': ConfigShow,
   doctor: Doctor,
+  'mcp:serve': McpServe,
   plugins: Plugins,
   'providers:list': ProvidersList,
   'providers:test': ProvidersTest,
@@ -35,7 +37,7 @@ const OWN = {
 
 const { file, argv } = readConfigFlag(process.argv.slice(2))
 /** svc's own commands need no plugin's manifest: they work with a broken configuration too. */
-const others = isOwn(argv[0] ?? '') ? [] : await contributedCommands(file)
+const others = isOwn(argv) ? [] : await contributedCommands(file)
 
 /** All commands, as oclif takes them. */
 export const COMMANDS: Readonly<Record<string, Command.Class>> = {

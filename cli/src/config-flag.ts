@@ -29,7 +29,7 @@ function split(argv: readonly string[]): Split {
 export function readConfigFlag(argv: readonly string[]): { readonly file?: string; readonly argv: string[] } {
   const { file, rest } = split(argv)
   const [command = ''] = rest
-  if (file !== undefined && !isOwn(command)) return { file, argv: rest }
+  if (file !== undefined && !isOwn(rest)) return { file, argv: rest }
   return { argv: file === undefined || argv[0] === command ? [...argv] : behindCommand(rest, file) }
 }
 

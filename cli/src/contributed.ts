@@ -29,7 +29,7 @@ export interface Contributed {
 export async function contributedCommands(config?: string, place: Place = here()): Promise<Contributed[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const all = plugins.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
-  return all.filter((one, at) => !isOwn(one.id.split(':')[0] ?? '') && all.findIndex(other => other.id === one.id) === at)
+  return all.filter((one, at) => !isOwn(one.id.split(':')) && all.findIndex(other => other.id === one.id) === at)
 }
 
 /** The topics that commands of plugins make: the line of one names its commands, that of a single command is its own. */

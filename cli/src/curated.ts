@@ -5,6 +5,9 @@ const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
   '@svc/plugin-docs-page',
+  '@svc/plugin-mcp-server',
+  '@svc/plugin-mcp-bridge',
+  '@svc/plugin-mcp-client',
   '@svc/plugin-metrics',
   '@svc/plugin-rate-limit',
   '@svc/plugin-auth-api-key',
@@ -28,6 +31,10 @@ const CURATED = [
   '@svc/plugin-tools-text',
   '@svc/plugin-tools-search',
   '@svc/plugin-tools-git',
+  '@svc/plugin-tools-code',
+  '@svc/plugin-sandbox-quickjs',
+  '@svc/plugin-tools-shell',
+  '@svc/plugin-sandbox-process',
   '@svc/plugin-store-sqlite',
 ] as const
 
@@ -36,6 +43,9 @@ export type CuratedModules = [
   typeof import('@svc/plugin-http'),
   typeof import('@svc/plugin-rest'),
   typeof import('@svc/plugin-docs-page'),
+  typeof import('@svc/plugin-mcp-server'),
+  typeof import('@svc/plugin-mcp-bridge'),
+  typeof import('@svc/plugin-mcp-client'),
   typeof import('@svc/plugin-metrics'),
   typeof import('@svc/plugin-rate-limit'),
   typeof import('@svc/plugin-auth-api-key'),
@@ -59,6 +69,10 @@ export type CuratedModules = [
   typeof import('@svc/plugin-tools-text'),
   typeof import('@svc/plugin-tools-search'),
   typeof import('@svc/plugin-tools-git'),
+  typeof import('@svc/plugin-tools-code'),
+  typeof import('@svc/plugin-sandbox-quickjs'),
+  typeof import('@svc/plugin-tools-shell'),
+  typeof import('@svc/plugin-sandbox-process'),
   typeof import('@svc/plugin-store-sqlite'),
 ]
 

@@ -33,9 +33,8 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   return [
     ...machine,
     ...findings,
-    ...(isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED]),
+    ...(isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]),
     ...(plan ? await surface(plan, place.home) : []),
-    await sandboxFinding(),
   ]
 }
 
@@ -58,7 +57,7 @@ function configurationFindings(plan: Plan): Finding[] {
   const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
   const from = sourceNames(plan.config).join(', ') || 'defaults only'
   return [
-    ...good('configuration', `${from}, ${plan.loaded.length} plugins`),
+    ...good('configuration', `${from}, ${plan.seats.length + plan.failed.length} plugins`),
     ...(profiles === undefined ? [] : good('profiles', 'good')),
     ...faults,
   ]
@@ -80,16 +79,19 @@ const noteOf = ({ message, where, mend = '' }: SvcError): Finding => ({
 /** Starts the plugins, but for what would listen, and lets each look at its own. */
 async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
   try {
-    await using inner = await startInnerHost(plan.config, home)
+    await using inner = await startInnerHost(plan.config, home, undefined, ['mcp.server'])
     const failed = inner.host.report().plugins.filter(one => one.state === 'failed')
     const lost = failed.map(({ name, error }) =>
       warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.mend ?? '')
     )
     const server = serverOf(plan)
     const who = server ? await authenticationFindings(inner.host, server, signal) : []
-    return [...(await partFindings(inner.host, signal)), ...who, ...lost]
+    return [...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
   } catch (error) {
-    return problemsOf(error).map(problem => problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem))
+    const faults = problemsOf(error).map(problem =>
+      problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)
+    )
+    return [...faults, await sandboxFinding()]
   }
 }
 

@@ -14,6 +14,17 @@ export function serverUnreachable(url: string, cause: unknown): SvcError {
   return svcError('SERVER_UNREACHABLE', message, { cause, details: { url, tls }, mend: tlsMend(tls) })
 }
 
+/** A server that sends its clients elsewhere: who is asked with a credential says where that goes. */
+export const serverRedirects = (url: string, status: number, place: string | undefined): SvcError =>
+  svcError(
+    'SERVER_REDIRECTS',
+    `${url} answers with a redirect (${status}) to ${place ?? 'no address'}, and redirects are not followed`,
+    {
+      details: { url, status, ...(place === undefined ? {} : { to: place }) },
+      mend: place === undefined ? 'check the address' : `where you trust it, name it: --url ${place}`,
+    }
+  )
+
 const TLS_FAULT = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER_|VERIFY_))/
 
 /** `fetch` keeps the code in the cause of what it throws. */
@@ -117,6 +128,11 @@ export const answerTooLarge = (url: string, limit: number): SvcError =>
   svcError('ANSWER_TOO_LARGE', `the answer has more than ${limit} characters`, {
     where: url,
     mend: 'check the address: no svc answers so',
+  })
+
+export const pipeMissing = (spoken: string): SvcError =>
+  svcError('PIPE_MISSING', `no loaded plugin speaks ${spoken} over standard input and output`, {
+    mend: 'take the plugin that stands in for "@svc/plugin-mcp-server" out of "plugins", or serve on a port: svc mcp serve --port 8081',
   })
 
 /** What only the command line itself can be blamed for. */

@@ -11,12 +11,20 @@ export interface InnerHost extends AsyncDisposable {
   readonly leftOut: ReadonlySet<string>
 }
 
-/** Starts the configured plugins in this process, without the surface ones and those that need them. Throws START_FAILED with every problem. */
-export async function startInnerHost(config: Config, home: string, log?: HostOptions['log']): Promise<InnerHost> {
+/**
+ * Starts the configured plugins in this process, without the surface ones and those that need them; `kept`: sections whose owners stay all the same. Throws
+ * START_FAILED with every problem.
+ */
+export async function startInnerHost(
+  config: Config,
+  home: string,
+  log?: HostOptions['log'],
+  kept: readonly string[] = []
+): Promise<InnerHost> {
   const options = hostOptions(config, home)
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
-  const out = withoutSurface(plan.loaded)
+  const out = withoutSurface(plan.loaded, kept)
   const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
   // the plan has held manifests to the slots and commands of all plugins; here only some are
   const { slots: _slots, commands: _commands, ...same } = options
@@ -37,8 +45,9 @@ const openSections = (config: Config) =>
     .filter(section => section !== 'host' && section !== 'log')
     .map(section => ({ section, json: true }))
 
-function withoutSurface(loaded: readonly Loaded[]): Set<string> {
-  const out = new Set(loaded.filter(one => one.found.manifest.kind === 'surface').map(one => one.name))
+function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {
+  const isSurface = ({ found, plugin }: Loaded) => found.manifest.kind === 'surface' && !kept.includes(plugin.section ?? '')
+  const out = new Set(loaded.filter(isSurface).map(one => one.name))
   const lost = () => new Set(loaded.filter(one => out.has(one.name)).flatMap(one => one.plugin.provides?.name ?? []))
   const needs = (one: Loaded, services: Set<string>) =>
     Object.values(one.plugin.requires).some(token => token.what === 'service' && services.has(token.name))

@@ -1,6 +1,8 @@
 import { write, writeSync } from 'node:fs'
-import { styleText } from 'node:util'
 import { codeOf } from '@svc/core'
+
+// An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
+const { styleText } = process.getBuiltinModule('node:util')
 
 /** Where a process writes its log. */
 export interface LogOutput {
@@ -12,8 +14,8 @@ export interface LogOutput {
 }
 
 /** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. */
-export function openLog(stream: NodeJS.WriteStream, json: boolean): LogOutput {
-  if (!stream.isTTY || json) return bufferedOutput(1)
+export function openLog(stream: NodeJS.WriteStream & { readonly fd: number }, json: boolean): LogOutput {
+  if (!stream.isTTY || json) return bufferedOutput(stream.fd)
   return { destination: { write: line => void stream.write(readable(line, stream)) }, end: async () => {}, endNow() {} }
 }
 

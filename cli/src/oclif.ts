@@ -30,7 +30,7 @@ async function manifest(argv: readonly string[]) {
   }
   const target = import.meta.url.endsWith('.ts') ? './src/commands.ts' : './dist/commands.js'
   const topics = {
-    ...(isOwn(argv[0] ?? '') ? {} : contributedTopics(await contributedCommands(readConfigFlag(process.argv.slice(2)).file))),
+    ...(isOwn(argv) ? {} : contributedTopics(await contributedCommands(readConfigFlag(process.argv.slice(2)).file))),
     ...TOPICS,
   }
   const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }

@@ -7,8 +7,7 @@ export async function main(words: string[]): Promise<number> {
   endWithReader()
   const { file, argv } = readConfigFlag(words)
   if (file !== undefined && !(await (await import('./check-config.ts')).isReadable(file))) return 1
-  const [command, ...rest] = argv
-  const options = command === 'serve' ? parseServe(rest) : undefined
+  const options = parseServe(argv)
   if (options) return (await import('./serve-command.ts')).runServe(options)
   if (isRootHelp(argv) && (await (await import('./root-help.ts')).printRootHelp(process.stdout, file))) return 0
   return (await import('./oclif.ts')).runOclif(argv)

@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { Health, ProviderRecord } from './catalog.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
-import { clipped, oneLine, table } from './text.ts'
+import { clipped, named, oneLine, table } from './text.ts'
 import type { Wanted } from './which-server.ts'
 
 interface Asked extends Wanted {
@@ -41,7 +41,7 @@ function listText(all: readonly Listed[], of: string): string {
     modelsText(models),
   ])
   const [head = '', ...lines] = table([['PROVIDER', 'STATE', 'FEATURES', 'MODELS'], ...rows]).split('\n')
-  const faults = all.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${clipped(oneLine(error), 200)}`]))
+  const faults = all.flatMap(({ name, error }) => (error === undefined ? [] : [named(name, clipped(oneLine(error), 200))]))
   const paint = (colour: 'bold' | 'red') => (text: string) => styleText(colour, text, { stream: process.stdout })
   const shown = lines.map((line, at) => (all[at]?.healthy === false ? paint('red')(line) : line))
   return [

@@ -5,7 +5,7 @@ import { providerUnknown } from './errors.ts'
 import { failureText } from './hello.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
-import { clipped, milliseconds, oneLine, table } from './text.ts'
+import { clipped, milliseconds, named, oneLine, table } from './text.ts'
 import type { Wanted } from './which-server.ts'
 
 export interface TestAsked extends Wanted {
@@ -105,7 +105,7 @@ function testedText(of: string, tested: readonly Tested[]): string {
   const [first = '', ...lines] = table([head, ...rows]).split('\n')
   const paint = (colour: 'bold' | 'green' | 'red', text: string) => styleText(colour, text, { stream: process.stdout })
   const shown = lines.map((line, at) => paint(isGood(tested[at]!) ? 'green' : 'red', line))
-  const faults = tested.flatMap(one => faultsOf(one).map(text => paint('red', `${one.name}: ${clipped(oneLine(text), 300)}`)))
+  const faults = tested.flatMap(one => faultsOf(one).map(text => paint('red', named(one.name, clipped(oneLine(text), 300)))))
   return [`Asked ${of}`, '', paint('bold', first), ...shown, ...faults].join('\n')
 }
 

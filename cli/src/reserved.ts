@@ -6,43 +6,8 @@ export interface DocumentedConfig {
     workers?: number
     hang_timeout_ms?: number
   }
-  mcp?: {
-    server?: {
-      enabled?: boolean
-      host?: string
-      port?: number
-      tools?: string[]
-      sets?: string[]
-      auth?: { required?: boolean; api_key_env?: string }
-    }
-    clients?: McpClientConfig[]
-  }
   workflows?: { roots?: string[]; sync_wait_ms?: number; run_timeout_s?: number; max_age?: string | number }
   recommend?: { approval?: boolean }
-}
-
-interface McpClientConfig {
-  name: string
-  url?: string
-  command?: string
-  args?: string[]
-  env?: Record<string, string>
-  tools?: string[]
-  timeout?: number
-  retry_attempts?: number
-  api_key_env?: string
-  oauth?: { client_id?: string; client_secret?: string; token_url?: string; scope?: string }
-  sandbox?: boolean
-  sandbox_config?: {
-    timeout?: number
-    memory_limit?: string
-    network_access?: boolean
-    filesystem_readonly?: boolean
-    allowed_paths?: string[]
-  }
-  allow?: string[]
-  deny?: string[]
-  effects?: string[]
 }
 
 const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({
@@ -56,33 +21,6 @@ const texts: JsonSchema = { type: 'array', items: text }
 const flag: JsonSchema = { type: 'boolean' }
 const count = (minimum: number): JsonSchema => ({ type: 'integer', minimum })
 const port: JsonSchema = { type: 'integer', minimum: 0, maximum: 65_535 }
-
-const mcpClient = closed(
-  {
-    name: text,
-    url: text,
-    command: text,
-    args: texts,
-    env: { type: 'object', additionalProperties: { type: 'string' } },
-    tools: texts,
-    timeout: { type: 'number', exclusiveMinimum: 0 },
-    retry_attempts: count(0),
-    api_key_env: text,
-    oauth: closed({ client_id: text, client_secret: text, token_url: text, scope: text }),
-    sandbox: flag,
-    sandbox_config: closed({
-      timeout: { type: 'number', exclusiveMinimum: 0 },
-      memory_limit: { type: 'string', pattern: '^\\d+[KMG]?$' },
-      network_access: flag,
-      filesystem_readonly: flag,
-      allowed_paths: texts,
-    }),
-    allow: texts,
-    deny: texts,
-    effects: texts,
-  },
-  ['name']
-)
 
 const isOn = (value: unknown) => value === true
 const orPlugin = (section: string) => `or add a plugin that owns ${section} to "plugins"`
@@ -128,7 +66,7 @@ export const RESERVED: readonly ReservedSection[] = [
       host: text,
       port,
       tools: texts,
-      sets: texts,
+      sets: { type: 'object', additionalProperties: texts },
       auth: closed({ required: flag, api_key_env: text }),
     }),
     asks: [
@@ -140,7 +78,18 @@ export const RESERVED: readonly ReservedSection[] = [
       },
     ],
   },
-  { section: 'mcp.clients', json: { type: 'array', items: mcpClient } },
+  {
+    section: 'mcp.clients',
+    json: { type: 'array', items: { type: 'object' } },
+    asks: [
+      {
+        key: '',
+        when: value => Array.isArray(value) && value.length > 0,
+        what: 'connections to tool servers',
+        mend: `leave mcp.clients out, ${orPlugin('mcp.clients')}`,
+      },
+    ],
+  },
   {
     section: 'workflows',
     json: closed({ roots: texts, sync_wait_ms: count(0), run_timeout_s: count(1), max_age: { type: ['string', 'number'] } }),

@@ -1,5 +1,7 @@
-import { parseArgs } from 'node:util'
 import type { ConfigTree } from '@svc/core'
+
+// An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
+const { parseArgs } = process.getBuiltinModule('node:util')
 
 /** The variable that tells later workers the port that the first one found. Not of the form SVC_A__B, so no configuration. */
 export const TAKEN_PORT = 'SVC_TAKEN_PORT'
@@ -66,10 +68,35 @@ export const SERVE_FLAGS = {
 } as const satisfies Record<string, ServeFlag>
 
 export type ServeFlagName = keyof typeof SERVE_FLAGS
-/** Options of `svc serve` as they were given. */
-export type ServeOptions = { readonly [name in ServeFlagName]?: string | number | boolean }
 
-const FLAGS: Readonly<Record<string, ServeFlag>> = SERVE_FLAGS
+/** The options of `svc mcp serve`. */
+export const MCP_SERVE_FLAGS = {
+  port: { ...SERVE_FLAGS.port, summary: 'Port to listen on (default: mcp.server.port, 8081); 0 takes a free one' },
+  stdio: {
+    type: 'switch',
+    summary: 'Serve one client over standard input and output, on no port; the log goes to the standard error stream',
+  },
+  tools: SERVE_FLAGS.tools,
+  config: SERVE_FLAGS.config,
+  debug: SERVE_FLAGS.debug,
+  workers: SERVE_FLAGS.workers,
+  'ssl-cert': SERVE_FLAGS['ssl-cert'],
+  'ssl-key': SERVE_FLAGS['ssl-key'],
+  watch: SERVE_FLAGS.watch,
+  json: SERVE_FLAGS.json,
+} as const satisfies Record<string, ServeFlag>
+
+/** Options that go with a port, and not with `--stdio`. */
+export const OF_PORTS = ['port', 'workers', 'ssl-cert', 'ssl-key', 'watch'] as const
+
+/** Options of `svc serve` and `svc mcp serve` as they were given. */
+export type ServeOptions = { readonly [name in ServeFlagName | keyof typeof MCP_SERVE_FLAGS]?: string | number | boolean } & {
+  /** `mcp`: nothing but the tool server. */
+  readonly surface?: 'mcp'
+}
+
+type FlagTable = Readonly<Record<string, ServeFlag>>
+const FLAGS: FlagTable = SERVE_FLAGS
 
 /** The layer of configuration that these options are. */
 export function flagsLayer(options: ServeOptions): ConfigTree {
@@ -81,7 +108,8 @@ export function flagsLayer(options: ServeOptions): ConfigTree {
 const treeOf = (sets: ServeFlag['sets'], value: unknown): ConfigTree =>
   sets === undefined || value === undefined || value === false ? {} : sets(value as never)
 
-function join(into: ConfigTree, from: ConfigTree): ConfigTree {
+/** Merges a tree of configuration into another. */
+export function join(into: ConfigTree, from: ConfigTree): ConfigTree {
   for (const [key, value] of Object.entries(from)) {
     const there = into[key]
     into[key] = isObject(there) && isObject(value) ? join(there, value) : value
@@ -91,12 +119,19 @@ function join(into: ConfigTree, from: ConfigTree): ConfigTree {
 
 const isObject = (value: unknown): value is ConfigTree => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Reads plain options of `svc serve`; `undefined` where anything is doubtful: oclif, which has the same table, then says what. */
-export function parseServe(args: string[]): ServeOptions | undefined {
+/** Reads a plain line of `svc serve` or `svc mcp serve`; `undefined` where anything is doubtful: oclif, which has the same tables, then says what. */
+export function parseServe([first, second, ...rest]: readonly string[]): ServeOptions | undefined {
+  if (first === 'serve') return parsePlain(second === undefined ? [] : [second, ...rest], FLAGS)
+  const options = first === 'mcp' && second === 'serve' ? parsePlain(rest, MCP_SERVE_FLAGS) : undefined
+  const isDoubtful = options?.stdio !== undefined && OF_PORTS.some(name => options[name] !== undefined)
+  return options && !isDoubtful ? { ...options, surface: 'mcp' } : undefined
+}
+
+function parsePlain(args: string[], flags: FlagTable): ServeOptions | undefined {
   try {
-    const options = Object.fromEntries(Object.entries(FLAGS).map(([name, flag]) => [name, plainOption(flag)]))
+    const options = Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, plainOption(flag)]))
     const { values } = parseArgs({ args, options, strict: true, allowPositionals: false })
-    const read = Object.entries(values).map(([name, value]) => [name, FLAGS[name]?.type === 'integer' ? integerOf(value) : value])
+    const read = Object.entries(values).map(([name, value]) => [name, flags[name]?.type === 'integer' ? integerOf(value) : value])
     return read.some(([, value]) => value === undefined || value === '') ? undefined : (Object.fromEntries(read) as ServeOptions)
   } catch {
     return undefined

@@ -80,6 +80,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
   await using _control = await openControl(home, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
     reloading,
+    surface: options.surface,
   })
   using _watching = options.watch === true ? await watchSources(reloading, report) : undefined
   announcer.ready(report, home)
@@ -150,10 +151,10 @@ function openControl(
   home: string,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reloading }: { stop: () => void; reloading: Reloading }
+  { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }
 ): Promise<ControlSocket> {
   return listenControl(home, process.pid, {
-    info: async () => ({ ...infoOf(now()), workers: supervisor.workers }),
+    info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
     report: async () => now().host,
     stop: async () => stop(),
     reload: () => reloading.reload('svc reload'),
@@ -161,13 +162,14 @@ function openControl(
   })
 }
 
-const infoOf = ({ address, host }: WorkerReport) => ({
+const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({
   pid: process.pid,
   url: address?.url ?? '',
   host: address?.host ?? '',
   port: address?.port ?? 0,
   version: host.version,
   startedAt: host.startedAt,
+  ...(surface === undefined ? {} : { surface }),
 })
 
 /** Reloads when what the workers were made of changes. */

@@ -1,6 +1,6 @@
 import type { ErrorRecord } from '@svc/core/contracts'
 import { credentialHeaders } from './credential.ts'
-import { answerTooLarge, refused, serverUnreachable, urlInvalid } from './errors.ts'
+import { answerTooLarge, refused, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
 
 /** The HTTP API of a server. Each method throws its error record as an error, and SERVER_UNREACHABLE. */
 export interface ServerApi {
@@ -45,13 +45,27 @@ export function createServerApi(url: string, key: string | undefined = process.e
   }
 }
 
+/** A redirect would take the credential to another place. */
 async function reach(address: string, init: RequestInit, url: string): Promise<Response> {
+  const response = await fetched(address, { ...init, redirect: 'manual' }, url)
+  if (response.status < 300 || response.status > 399) return response
+  await response.body?.cancel()
+  throw serverRedirects(url, response.status, placeOf(response, address))
+}
+
+async function fetched(address: string, init: RequestInit, url: string): Promise<Response> {
   try {
     return await fetch(address, init)
   } catch (error) {
     if (init.signal?.aborted) throw error
     throw serverUnreachable(url, error)
   }
+}
+
+/** The server that a redirect leads to. */
+function placeOf({ headers }: Response, address: string): string | undefined {
+  const location = headers.get('location') ?? ''
+  return URL.canParse(location, address) ? new URL(location, address).origin : undefined
 }
 
 async function textOf(body: AsyncIterable<Uint8Array> | null, url: string): Promise<string> {

@@ -4,6 +4,7 @@ import { reachServer, type ServerInfo } from '@svc/core/processes'
 import { urlInvalid } from './errors.ts'
 import { type Summary, summaryOf } from './metrics-summary.ts'
 import { type Figures, readFigures } from './server-figures.ts'
+import { hasApi } from './which-server.ts'
 
 /** Which server is asked. */
 export interface Asked {
@@ -41,7 +42,7 @@ async function ofUrl(url: string): Promise<ServerStatus> {
 }
 
 async function ofHome(port: number | undefined): Promise<ServerStatus> {
-  using server = await reachServer(svcHome(), { port })
+  using server = await reachServer(svcHome(), { port, fits: hasApi })
   const { info, control } = server
   const { plugins } = await control.report(systemUse(AbortSignal.timeout(ASK_MS)))
   const figures = info.url === '' ? NOTHING : await readFigures({ url: info.url, trusted: isHere(info.url) })

@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Config } from '@svc/core'
+import type { Config, ConfigTree } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, type ServeOptions } from './serve-flags.ts'
+import { toolServerLayer } from './tool-server-layer.ts'
 
 /** What a command knows before it reads any configuration. */
 export interface Place {
@@ -16,9 +17,11 @@ export interface Place {
 export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
 /** Finds the configuration that `svc serve` with these options runs with. Throws CONFIG_UNREADABLE. */
-export function findSettings(options: ServeOptions = {}, { home, cwd, env }: Place = here()): Promise<Config> {
+export async function findSettings(options: ServeOptions = {}, { home, cwd, env }: Place = here()): Promise<Config> {
   const file = typeof options.config === 'string' ? { file: options.config } : {}
-  return findConfig({ home, cwd, env, ...file, flags: flagsLayer(options), defaults: DEFAULTS })
+  const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...file, flags, defaults: DEFAULTS })
+  const config = await find(flagsLayer(options))
+  return options.surface === 'mcp' ? find(toolServerLayer(options, config)) : config
 }
 
 /** Where names of plugins are looked up that no file of configuration brings: what was installed into the home, then what came with svc. */

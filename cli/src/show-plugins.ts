@@ -63,7 +63,7 @@ const wire = ({ from, version, plugins, leftOut }: PluginTree) => ({
 })
 
 function treeText({ from, version, plugins, leftOut }: PluginTree): string {
-  const head = `svc ${version}: ${plugins.length} plugins of ${from}`
+  const head = `svc ${version}: ${plugins.length + leftOut.length} plugins of ${from}`
   const blocks = plugins.map((plugin, at) =>
     branch(nameLine(plugin, at + 1), factsOf(plugin), at === plugins.length - 1 && leftOut.length === 0)
   )

@@ -8,7 +8,8 @@ const ECHO_MS = process.env.npm_lifecycle_event === undefined ? 0 : 500
 export interface SignalActions {
   /** Whether this process was started on a terminal. */
   readonly hadTerminal: boolean
-  readonly draining: () => void
+  /** Says that it drains; what it gives says that it has ended. */
+  readonly draining: () => (() => void) | undefined
   /** Called once to drain, a second time to end at once. */
   readonly stop: () => Promise<void>
   readonly reload: () => void
@@ -29,12 +30,16 @@ export interface Signals {
 export function takeSignals({ hadTerminal, draining, stop: end, reload }: SignalActions): Signals {
   const ended = Promise.withResolvers<number>()
   let since: number | undefined
+  let forced = false
   const stop = () => {
     if (since !== undefined && performance.now() - since < ECHO_MS) return
-    const forced = since !== undefined
+    forced = since !== undefined
     since ??= performance.now()
-    if (!forced) draining()
-    void end().then(() => ended.resolve(0))
+    const over = forced ? undefined : draining()
+    void end().then(() => {
+      if (!forced) over?.()
+      ended.resolve(0)
+    })
     if (forced) ended.resolve(FORCED)
   }
   const hup = () => (hadTerminal && isTerminalGone() ? stop() : reload())

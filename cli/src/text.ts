@@ -41,6 +41,9 @@ export const clipped = (text: string, most: number): string => (text.length > mo
 export const shortName = (plugin: string): string => plugin.replace(/^@svc\/plugin-/, '')
 
 /** Text of others in one line, without what a terminal would obey. */
+/** A text under the name of who is meant, which many a text begins with already. */
+export const named = (name: string, text: string) => (text.startsWith(`${name}: `) ? text : `${name}: ${text}`)
+
 export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').trim()
 
 /** Text of others as it is, but for what a terminal would obey or turn round: that is written out. */

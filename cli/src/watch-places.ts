@@ -7,13 +7,21 @@ import { pluginPlaces } from './settings.ts'
 
 const CONFIG_NAMES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
 
-/** What a host was made of that may change under a person's hands: files of configuration (those that may yet come, too), profiles, linked plugins. */
+/** What a host was made of that may change under a person's hands: files of configuration (those that may yet come, too), profiles, tool servers, linked plugins. */
 export function placesOf(config: Config, home: string, cwd: string = process.cwd()): string[] {
   const files = config.layers.flatMap(({ file }) => (file === undefined ? [] : [file]))
   const coming = [home, cwd].flatMap(folder => CONFIG_NAMES.map(name => join(folder, name)))
   const named = get(config.value, ['selection', 'profiles_file'])
   const profiles = typeof named === 'string' ? resolve(cwd, named) : join(home, 'profiles.yaml')
-  return [...new Set([...files, ...coming, profiles, ...config.plugins.flatMap(entry => pluginPlace(entry, home))])]
+  return [
+    ...new Set([
+      ...files,
+      ...coming,
+      profiles,
+      join(home, 'mcp.yaml'),
+      ...config.plugins.flatMap(entry => pluginPlace(entry, home)),
+    ]),
+  ]
 }
 
 /** The folder or file of a plugin that somebody works on; what was installed changes only by `npm`. */

@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import { svcHome } from '@svc/core/config'
-import { reachServer } from '@svc/core/processes'
+import { reachServer, type ServerInfo } from '@svc/core/processes'
 
 /** Which server a command was told to ask, if any. */
 export interface Wanted {
@@ -18,9 +18,12 @@ export async function serverUrl({ url, port, local, config }: Wanted): Promise<s
   return local || config !== undefined ? undefined : await runningUrl(port)
 }
 
+/** A tool server alone can be asked for none of it. */
+export const hasApi = ({ surface }: Pick<ServerInfo, 'surface'>): boolean => surface === undefined
+
 async function runningUrl(port: number | undefined): Promise<string | undefined> {
   try {
-    using server = await reachServer(svcHome(), { port })
+    using server = await reachServer(svcHome(), { port, fits: hasApi })
     return server.info.url === '' ? undefined : server.info.url
   } catch (error) {
     if (codeOf(error) !== 'SERVER_NONE') throw error

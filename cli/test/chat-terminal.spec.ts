@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
 import { hasTerminal, terminal } from './support/terminal.ts'
 
@@ -37,6 +38,7 @@ async function chatting(place: Place, args: readonly string[] = []) {
 }
 
 describe('svc chat on a terminal', () => {
+  const it = sideBySide()
   before(function () {
     if (!hasTerminal()) this.skip()
   })

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
@@ -24,6 +25,7 @@ async function carefulPlace() {
 }
 
 describe('svc chat where nobody can be asked', () => {
+  const it = sideBySide()
   it('has a tool that asks denied, and says why, with a server and without', async () => {
     await using place = await carefulPlace()
     const server = await place.serve()
@@ -43,6 +45,7 @@ describe('svc chat where nobody can be asked', () => {
 })
 
 describe('svc chat --tools', () => {
+  const it = sideBySide()
   it('has only the tools that it names, none where it names none', async () => {
     await using place = await makePlace()
     const call = '/tool current_time {"time_zone": "UTC"}'
@@ -55,6 +58,7 @@ describe('svc chat --tools', () => {
 })
 
 describe('svc chat --json', () => {
+  const it = sideBySide()
   it('tells in a record too what fails before the turn, and ends with 1', async () => {
     await using place = await makePlace()
     const { code, out, err } = await place.svc(['chat', '--json', '--port', '1', 'hi'])
@@ -70,6 +74,7 @@ describe('svc chat --json', () => {
 })
 
 describe('a credential without the scope', () => {
+  const it = sideBySide()
   it('is told which scope it lacks', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')

@@ -2,7 +2,9 @@ import { exec } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { once } from 'node:events'
+import { openUpstream } from '@svc/core/testing'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 interface Event {
@@ -22,6 +24,7 @@ const replyOf = (events: readonly Event[]) => events.map(event => event.content 
 const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
 
 describe('svc chat without a server', () => {
+  const it = sideBySide()
   it('answers one message', async () => {
     await using place = await makePlace()
     expect(await place.svc(['chat', 'hello there'])).to.include({ code: 0, out: 'You said: hello there\n', err: '' })
@@ -133,6 +136,7 @@ describe('svc chat without a server', () => {
 })
 
 describe('svc chat, with a server and without', () => {
+  const it = sideBySide()
   /** Takes out what no two turns have in common. */
   const common = ({
     timestamp: _at,
@@ -166,6 +170,7 @@ describe('svc chat, with a server and without', () => {
 })
 
 describe('svc chat with a server', () => {
+  const it = sideBySide()
   it('finds the one that runs, and keeps its conversation there', async () => {
     await using place = await makePlace()
     const server = await place.serve()
@@ -202,6 +207,19 @@ describe('svc chat with a server', () => {
       expect(code).to.equal(1)
       expect(err).to.match(/^SERVER_UNREACHABLE/)
     }
+  })
+
+  it('takes its credential nowhere else when the server redirects, and says where that would be', async () => {
+    await using place = await makePlace()
+    await using elsewhere = await openUpstream((_, reply) => reply.json(200, {}))
+    await using server = await openUpstream((_, reply) => reply.redirect(307, `${elsewhere.url}/api/v1/chat/stream`))
+    const env = { SVC_API_KEY: 'a-secret-key-of-32-characters-00' }
+    const { code, err } = await place.svc(['chat', '--url', server.url, 'hi'], { env })
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^SERVER_REDIRECTS/)
+      .and.contain(`--url ${elsewhere.url}\n`)
+    expect([server.received.length, elsewhere.received]).to.deep.equal([1, []])
   })
 
   it('asks which when several run', async () => {

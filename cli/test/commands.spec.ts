@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const WEATHER = fileURLToPath(new URL('fixtures/weather', import.meta.url))
@@ -18,6 +19,7 @@ const COMMANDS = [
 ]
 
 describe('help', () => {
+  const it = sideBySide()
   it('of svc lists the commands, the quick way word for word as oclif does', async () => {
     await using place = await makePlace()
     const quick = await place.svc(['--help'])
@@ -62,6 +64,7 @@ describe('help', () => {
 })
 
 describe('output', () => {
+  const it = sideBySide()
   it('has no colour in a pipe, and with NO_COLOR', async () => {
     await using place = await makePlace()
     for (const args of [['--help'], ['plugins'], ['config', 'show'], ['chat', 'hello'], ['serve', '--prot']]) {
@@ -72,6 +75,7 @@ describe('output', () => {
 })
 
 describe('a command of a plugin', () => {
+  const it = sideBySide()
   it('is listed from the manifest and runs with its arguments', async () => {
     await using place = await makePlace()
     await place.write('svc.config.json', withWeather)
@@ -176,6 +180,7 @@ interface Tree {
 }
 
 describe('svc plugins', () => {
+  const it = sideBySide()
   it('notes what a manifest declares and the plugin has not added', async () => {
     await using place = await makePlace()
     const svc = { api: 1, kind: 'tool', contributes: { tools: ['umbrella', 'rain_*'] } }
@@ -194,6 +199,9 @@ describe('svc plugins', () => {
     expect(code).to.equal(0)
     const tree = JSON.parse(out) as Tree
     expect(tree.from).to.contain('no server runs')
+    const all = tree.plugins.length + tree.left_out.length
+    expect((await place.svc(['plugins'])).out).to.match(new RegExp(`^svc \\S+ ${all} plugins of `))
+    expect((await place.svc(['doctor', '--port', '0'])).out).to.match(new RegExp(`^ok +configuration .*, ${all} plugins$`, 'm'))
     expect(tree.left_out.map(one => one.name)).to.include('@svc/plugin-http')
     expect(tree.plugins.map(one => one.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
     expect(tree.plugins.find(one => one.name === '@svc/plugin-tools-time')?.added).to.deep.equal({

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 interface Shown {
@@ -10,6 +11,7 @@ interface Shown {
 const rowOf = (out: string, key: string) => (JSON.parse(out) as Shown).values.find(row => row.key === key)
 
 describe('svc config show', () => {
+  const it = sideBySide()
   it('tells the value in force and its source: default, file and line, variable, flag', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
@@ -119,11 +121,22 @@ describe('svc config show', () => {
 })
 
 describe('svc config check', () => {
+  const it = sideBySide()
   it('ends with 0 for a good configuration', async () => {
     await using place = await makePlace()
     const { code, out, err } = await place.svc(['config', 'check'])
     expect([code, err]).to.deep.equal([0, ''])
     expect(out).to.contain('good')
+  })
+
+  it('tells a file of profiles that is named and not there, and writes none', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'selection: { profiles_file: mine.yaml }\n')
+    const { code, err } = await place.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^PROFILES_MISSING[^]*mine\.yaml/m)
+    expect((await place.svc(['chat', 'hello'])).code).to.equal(1)
+    expect(existsSync(join(place.folder, 'mine.yaml'))).to.equal(false)
   })
 
   it('lists all faults with file and line, and ends with 1', async () => {

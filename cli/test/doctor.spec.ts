@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
+import { makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
-import { makeCertificate, writeCertificate } from '../../plugins/http/test/support/certificate.ts'
+import { nodeFinding } from '../src/doctor/machine.ts'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 interface Finding {
@@ -29,15 +31,31 @@ async function withBwrap(place: Place, script: string) {
   return { PATH: `${folder}${delimiter}${process.env.PATH}` }
 }
 
+/** One that makes no namespace, and runs the program all the same. */
+const WORKS = '[ "$1" = --version ] && { echo bubblewrap 0.8.0; exit; }\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+
 describe('svc doctor', () => {
+  const it = sideBySide()
   it('finds nothing wrong where nothing is, and makes no more than the store', async () => {
     await using place = await makePlace()
-    const env = await withBwrap(place, 'echo bubblewrap 0.8.0')
+    const env = await withBwrap(place, WORKS)
     const { code, out } = await place.svc(['doctor', '--port', '0'], { env })
     expect(code).to.equal(0)
     for (const name of ['node', 'home', 'configuration', 'profiles', 'store', 'provider local', 'port', 'sandbox'])
       expect(out).to.match(new RegExp(`^ok {4}${name} +\\S`, 'm'))
+    expect(out.replace(/\s+/g, ' ')).to.contain('bubblewrap 0.8.0 works; memory held by ')
     expect(out).to.match(/\nAll is well\.\n$/)
+  })
+
+  it('fails a Node that is too old, with what to do', async () => {
+    for (const version of ['20.11.1', '23.11.0'])
+      expect(nodeFinding(version)).to.deep.equal({
+        name: 'node',
+        state: 'fail',
+        message: `${version} is too old: svc needs 24`,
+        mend: 'install Node 24, or start svc with npm: it brings its own',
+      })
+    for (const version of ['24.0.0', '100.1.0']) expect(nodeFinding(version)).to.include({ state: 'ok' })
   })
 
   it('looks the store through while a server has it open, and knows whose port it is', async () => {
@@ -57,6 +75,7 @@ describe('svc doctor', () => {
     await place.write('svc.config.yaml', 'server:\n  prot: 1\nchat:\n  timeout_ms: soon\n')
     const { code, ok, of, states } = await examine(place)
     expect([code, ok, states('configuration')]).to.deep.equal([1, false, ['fail', 'fail']])
+    expect(states('sandbox')).to.have.length(1)
     expect(of('configuration').map(one => one.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
     expect(of('configuration').every(one => one.mend)).to.equal(true)
     expect([states('profiles'), states('plugins'), states('store')]).to.deep.equal([['ok'], ['warn'], []])
@@ -118,6 +137,21 @@ describe('svc doctor', () => {
     const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
     expect(code).to.equal(1)
     expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.mend)).to.equal(true)
+  })
+
+  it('finds what would keep the tool server from starting: its key, and names that no tool has', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.yaml', 'mcp: { server: { enabled: true, auth: { required: true } } }\n')
+    const without = await examine(place)
+    expect([without.code, without.states('authentication')]).to.deep.equal([1, ['ok', 'fail']])
+    expect(without.of('authentication')[1]?.message).to.contain('mcp_key').and.contain('SVC_MCP_API_KEY')
+    await place.write('svc.config.yaml', 'mcp: { server: { enabled: true, tools: [curent_time] } }\n')
+    expect(
+      (await examine(place))
+        .of('plugins')
+        .map(({ message }) => message)
+        .join()
+    ).to.contain('did you mean "current_time"?')
   })
 
   it('finds what would keep authentication from starting, and a server that asks nobody', async () => {

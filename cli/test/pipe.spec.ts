@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
@@ -29,6 +30,7 @@ function start({ folder, home }: Place, args: readonly string[], stdout: number)
 }
 
 describe('svc before a pipe that nobody reads any more', () => {
+  const it = sideBySide()
   for (const args of [
     ['--help'],
     ['doctor', '--help'],

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const SICK = fileURLToPath(new URL('fixtures/sick', import.meta.url))
@@ -23,6 +24,7 @@ interface Provider {
 const providersOf = (out: string) => (JSON.parse(out) as { providers: Provider[] }).providers
 
 describe('svc providers list', () => {
+  const it = sideBySide()
   it('tells models, features and state of each, with a server and without', async () => {
     await using place = await sickPlace()
     const server = await place.serve()
@@ -43,7 +45,21 @@ describe('svc providers list', () => {
   })
 })
 
+describe('svc providers', () => {
+  const it = sideBySide()
+  it('names a provider once before what is wrong with it, though its own words begin with its name', async () => {
+    await using place = await makePlace()
+    const down = { type: 'openai', preset: 'compatible', base_url: 'http://127.0.0.1:1/v1', models: ['m'] }
+    await place.write('svc.config.json', JSON.stringify({ providers: { down } }))
+    for (const command of ['list', 'test']) {
+      const { out } = await place.svc(['providers', command])
+      expect(out).to.match(/^down: (?!down:)\S/m)
+    }
+  })
+})
+
 describe('svc providers test', () => {
+  const it = sideBySide()
   it('probes, and ends with 1 when one fails', async () => {
     await using place = await sickPlace()
     const { code, out } = await place.svc(['providers', 'test'])

@@ -1,13 +1,21 @@
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 describe('svc reload', () => {
+  const it = sideBySide()
   it('says which workers serve now and which end what they began', async () => {
     await using place = await makePlace()
-    const server = await place.serve()
+    const server = await place.serve([], { env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    const body = JSON.stringify({ message: '/delay 60000\nlater' })
+    const leaving = new AbortController()
+    const post = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal: leaving.signal }
+    expect((await fetch(`${server.url}/api/v1/chat/stream`, post)).status).to.equal(200)
     const { code, out } = await place.svc(['reload'])
     expect(code).to.equal(0)
     expect(out).to.contain(`reloaded: a new worker serves ${server.url}`)
+    expect(out).to.match(/1 old \(\d+\) end what they began; what takes longer than 150\.0 s \(chat\.queue_timeout_ms and/)
+    leaving.abort()
     const { code: again, out: json } = await place.svc(['reload', '--json'])
     expect(again).to.equal(0)
     expect(JSON.parse(json)).to.include.keys('url', 'ready', 'draining', 'drain_limit_ms')

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { systemUse } from '@svc/core'
 import { findServers } from '@svc/core/processes'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const use = () => systemUse(AbortSignal.timeout(10_000))
@@ -34,6 +35,7 @@ async function linesUntil(stream: Readable, pattern: RegExp): Promise<[string[],
 }
 
 describe('svc serve', () => {
+  const it = sideBySide()
   it('says where it listens, what it loaded and how long each plugin took, serves, and ends with 0 at Ctrl-C', async () => {
     await using place = await makePlace()
     const server = await place.serve()
@@ -68,7 +70,9 @@ describe('svc serve', () => {
     let rest = ''
     for (let part = await reader.read(); !part.done; part = await reader.read()) rest += Buffer.from(part.value).toString()
     expect(rest).to.contain('"status":"completed"')
-    expect((await ending).code).to.equal(0)
+    const { code, err } = await ending
+    expect(code).to.equal(0)
+    expect(err).to.match(/^svc: draining.*\nsvc: ended after [\d.]+ m?s\n$/m)
   })
 
   it('ends at once at the second Ctrl-C', async () => {
@@ -78,8 +82,9 @@ describe('svc serve', () => {
     const reading = response.text().catch(() => 'cut off')
     server.process.kill('SIGINT')
     await server.said(/draining/)
-    const { code } = await server.end('SIGINT')
+    const { code, err } = await server.end('SIGINT')
     expect(code).to.equal(130)
+    expect(err).to.not.contain('ended after')
     await reading
   })
 
@@ -135,7 +140,8 @@ describe('svc serve', () => {
     expect(ready).to.include.keys('url', 'pid', 'ready_after_ms', 'plugins', 'configuration')
     child.kill('SIGINT')
     expect((await once(child, 'exit'))[0]).to.equal(0)
-    expect((await all).filter(line => JSON.parse(line).event === 'draining')).to.have.length(1)
+    const told = (await all).map(line => (JSON.parse(line) as { event?: string }).event)
+    expect(told.filter(event => event === 'draining' || event === 'ended')).to.deep.equal(['draining', 'ended'])
   })
 
   it('goes on when nobody reads what it writes any more, and ends', async () => {
@@ -150,6 +156,7 @@ describe('svc serve', () => {
 })
 
 describe('svc serve that cannot start', () => {
+  const it = sideBySide()
   it('says that the port is taken, and ends with 1', async () => {
     await using place = await makePlace()
     const other = createServer().listen(0, '127.0.0.1')
@@ -189,6 +196,7 @@ describe('svc serve that cannot start', () => {
   for (const [what, args] of asked) {
     it(`refuses ${what} with the mend while no plugin does it`, async () => {
       await using place = await makePlace()
+      await place.write('svc.config.yaml', 'plugins: [{ use: "@svc/plugin-mcp-server", enabled: false }]\n')
       const { code, err } = await place.svc(['serve', '--port', '0', ...args])
       expect(code).to.equal(1)
       expect(err)

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
-import { makeCertificate, writeCertificate } from '../../plugins/http/test/support/certificate.ts'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 interface Facts {
@@ -30,6 +31,7 @@ const chat = (url: string, message: string) =>
   })
 
 describe('svc status', () => {
+  const it = sideBySide()
   it('shows how the running server is, in 80 columns', async () => {
     await using place = await makePlace()
     const server = await place.serve(['--workers', '2'])

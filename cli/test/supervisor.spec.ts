@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 
 const IMPORT = /^(?:import|export) (?!type )(?:[^'";]* from )?'([^']+)'/gm
 
@@ -16,6 +17,7 @@ async function importsOf(file: URL, seen = new Map<string, Set<string>>()): Prom
 }
 
 describe('the supervisor', () => {
+  const it = sideBySide()
   it('loads no kernel, no oclif and nothing that a plugin needs: all of it would be waited for before the first worker', async () => {
     const imported = await importsOf(new URL('../src/serve.ts', import.meta.url))
     const foreign = new Set([...imported.values()].flatMap(names => [...names]).filter(name => !/^(\.|node:)/.test(name)))

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
@@ -17,6 +18,7 @@ interface Listed {
 }
 
 describe('svc tools list', () => {
+  const it = sideBySide()
   it('tells name, category, effects and the first line of each, where no server runs', async () => {
     await using place = await carefulPlace()
     const { code, out } = await place.svc(['tools', 'list'])
@@ -56,6 +58,7 @@ describe('svc tools list', () => {
 })
 
 describe('svc tools show', () => {
+  const it = sideBySide()
   it('tells the parameters as a table, the effects and whether it asks', async () => {
     await using place = await carefulPlace()
     const { code, out } = await place.svc(['tools', 'show', 'careful_note'])
@@ -88,6 +91,7 @@ describe('svc tools show', () => {
 })
 
 describe('svc tools call', () => {
+  const it = sideBySide()
   const NOTED = 'noted {"text":"12","count":3,"tags":["a","b"]}\n'
 
   it('takes a JSON object, pairs, or the standard input, and runs a tool that would ask', async () => {

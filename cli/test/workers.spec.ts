@@ -1,6 +1,7 @@
 import { systemUse } from '@svc/core'
 import { findServers, reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
 
 const IN_MEMORY = `plugins:
@@ -9,6 +10,7 @@ const IN_MEMORY = `plugins:
 `
 
 describe('svc serve with a store that each process has for itself', () => {
+  const it = sideBySide()
   it('does not start with more than one worker, and says what to do instead', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', IN_MEMORY)

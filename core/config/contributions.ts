@@ -11,7 +11,7 @@ import { commandMissing, commandTaken, slotUnknown } from './errors.ts'
 export interface KnownNames {
   /** Slots that may be added to although no loaded plugin reads them; absent: manifests may name any. */
   readonly slots?: readonly string[]
-  /** First words of the program's own commands. */
+  /** What the program's own commands begin with: a word, or two of a topic that others may add to. */
   readonly commands?: readonly string[]
 }
 interface Declared {
@@ -46,7 +46,8 @@ export async function brokenCommands(plugins: readonly Declared[], { commands = 
   const faults = claims.map(async ({ one, name, words, module }, at) => {
     const where = () => placeOf(one, 'commands', name)
     const other = claims.slice(0, at).find(claim => claim.words === words)
-    const by = commands.includes(words.split(' ')[0] ?? '') ? 'svc' : other?.one.name
+    const begins = [words.split(' ', 1), words.split(' ', 2)].map(begin => begin.join(' '))
+    const by = begins.some(begin => commands.includes(begin)) ? 'svc' : other?.one.name
     const isThere = hasModule(one.found, module)
     return [
       ...(by === undefined ? [] : [commandTaken(one.name, words, by, await where())]),

@@ -58,6 +58,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   maxLength: size(atMost, lengthOf),
   minItems: size(atLeast, countOf),
   maxItems: size(atMost, countOf),
+  pattern: (pattern, value) => typeof value !== 'string' || new RegExp(String(pattern), 'u').test(value),
   items: (items, value) =>
     !Array.isArray(items) && (!Array.isArray(value) || value.every(item => surelyFits(items as JsonSchema, item))),
   required: (names, value) => !isTree(value) || (names as string[]).every(name => has(value, name)),
@@ -68,6 +69,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     ),
   properties: (properties, value) =>
     !isTree(value) || Object.entries(properties as Words).every(([name, json]) => propertyFits(value, name, json as JsonSchema)),
+  propertyNames: (json, value) => !isTree(value) || Object.keys(value).every(name => surelyFits(json as JsonSchema, name)),
   additionalProperties: (json, value, { properties = {} }) =>
     !isTree(value) ||
     Object.keys(value).every(name => Object.hasOwn(properties as object, name) || surelyFits(json as JsonSchema, value[name])),

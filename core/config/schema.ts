@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
 import { surelyFits } from './quick.ts'
+import { withLinearUnique } from './unique.ts'
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
@@ -34,7 +35,7 @@ const ajvs: { all?: Ajv; first?: Ajv } = {}
 /** Loaded with the first value that is not surely good. */
 function makeAjv(faults: 'all' | 'first', code: Options['code'] = {}): Ajv {
   const loaded = createRequire(import.meta.url)('ajv') as { Ajv: typeof Ajv }
-  return new loaded.Ajv({
+  const ajv = new loaded.Ajv({
     allErrors: faults === 'all',
     strict: false,
     validateSchema: false,
@@ -43,6 +44,7 @@ function makeAjv(faults: 'all' | 'first', code: Options['code'] = {}): Ajv {
     addUsedSchema: false,
     code,
   })
+  return withLinearUnique(ajv)
 }
 
 /** Compiling costs as much as thousands of quick checks: it is for what is checked again and again. */
@@ -57,7 +59,8 @@ type How = { readonly faults?: 'all' | 'first'; readonly regExp?: NonNullable<Op
  */
 export function schema<T>(json: JsonSchema, { faults = 'all', regExp }: How = {}): Schema<T> {
   let validate: ValidateFunction | undefined
-  let checks = 0
+  // the quick check runs patterns on JavaScript's engine
+  let checks = regExp && /"pattern":/.test(JSON.stringify(json)) ? QUICK_CHECKS : 0
   return {
     json,
     check(value) {

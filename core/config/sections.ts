@@ -91,18 +91,22 @@ function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly 
   if (plugin.instances === undefined)
     return [seatOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
   const keys = keysOf(plugin.instances)
-  const entries = get(config.value, keys)
-  if (!isTree(entries)) return []
-  const places = Object.keys(entries)
-  const mine = Object.entries(entries).filter(
-    ([entry, value]) => typeOf(entry, value) === plugin.type && !(isTree(value) && value.enabled === false)
-  )
-  return mine.map(([entry]) => ({
-    ...seatOf(config, name, plugin, [...keys, entry], owners),
-    instance: entry,
-    place: places.indexOf(entry),
-  }))
+  const places = entriesIn(config, plugin.instances).map(([entry]) => entry)
+  const seat = (entry: string) => seatOf(config, name, plugin, [...keys, entry], owners)
+  const mine = entriesOf(config, plugin.instances, plugin.type)
+  return mine.map(entry => ({ ...seat(entry), instance: entry, place: places.indexOf(entry) }))
 }
+
+function entriesIn(config: Config, section: string): [string, unknown][] {
+  const entries = get(config.value, keysOf(section))
+  return isTree(entries) ? Object.entries(entries) : []
+}
+
+/** The entries of a section of instances that are of this type and not switched off. */
+export const entriesOf = (config: Config, section: string, type: string | undefined): string[] =>
+  entriesIn(config, section).flatMap(([entry, value]) =>
+    typeOf(entry, value) === type && !(isTree(value) && value.enabled === false) ? [entry] : []
+  )
 
 /** The type of an entry: its own word, or its name. */
 function typeOf(entry: string, value: unknown): string {
@@ -182,9 +186,7 @@ function unknownTypes(config: Config, plugins: readonly { name: string; plugin: 
   )
   return [...sections].flatMap(([section, owners]) => {
     const types = owners.map(one => one.plugin.type ?? '')
-    const entries = get(config.value, keysOf(section))
-    if (!isTree(entries)) return []
-    const named = Object.entries(entries).filter(([entry]) => !isDefault(config, [...keysOf(section), entry]))
+    const named = entriesIn(config, section).filter(([entry]) => !isDefault(config, [...keysOf(section), entry]))
     const strange = named.filter(([entry, value]) => !types.includes(typeOf(entry, value)))
     return strange.map(([entry, value]) => {
       const keys = [...keysOf(section), entry]

@@ -24,3 +24,10 @@ export interface Check {
 
 /** Checks by the word under which `/health` shows them: `database`, `providers`, `cache`. */
 export const Checks = defineSlot<Check>('checks', { api: 1, methods: { probe: 'call', status: 'call', examine: 'call' } })
+
+/** What else `/health` tells to everybody, as members of its record: facts without detail. Answers at once. */
+export interface HealthFact {
+  facts(use: Use): Promise<{ readonly [member: string]: Json }>
+}
+/** More facts of the health record, by plugin. */
+export const HealthFacts = defineSlot<HealthFact>('health_facts', { api: 1, methods: { facts: 'call' } })

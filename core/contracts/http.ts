@@ -42,6 +42,8 @@ export interface Route {
   readonly uncounted?: boolean
   readonly query?: JsonSchema
   readonly body?: JsonSchema
+  /** Bytes that its body may have; default `server.body_limit`. */
+  readonly bodyLimit?: number
   readonly responses?: Readonly<Record<string, RouteResponse>>
   /** Media type of a stream. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
@@ -56,6 +58,8 @@ export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: '
 export interface Mount {
   readonly path: string
   readonly scope?: Route['scope']
+  /** Requests that open a stream without an end, by what a header of them holds: they count as streams of their principal. */
+  readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
   handle(request: IncomingMessage, response: ServerResponse, use: Use): Promise<void>
 }
 export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call' }, local: true })
@@ -71,7 +75,11 @@ export interface AuthScheme {
   readonly challenge: string
   /** How `/openapi.json` describes it; it leaves out a scheme without. */
   readonly shown?: SecurityScheme
-  /** Called once before the server opens, where authentication is on: what it throws (no key in the environment, no such issuer) fails the start. */
+  /** The scope whose places it is for; absent: every place. It is asked there before the others, and about whom it knows they are not asked. */
+  readonly guards?: NonNullable<Route['scope']>
+  /** True: the places that it guards ask for its credential although authentication is off. */
+  readonly always?: boolean
+  /** Called once before the server opens, where it will be asked: what it throws (no key in the environment, no such issuer) fails the start. */
   prepare?(use: Use): Promise<void>
   authenticate(
     request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },

@@ -1,6 +1,6 @@
-import { defineService, type Series, type Use } from '@svc/core'
+import { defineService, defineTopic, type Series, type Use } from '@svc/core'
 import type { Json } from './store.ts'
-import type { ToolDialog, ToolStep } from './tool.ts'
+import type { Effect, ToolDialog, ToolStep } from './tool.ts'
 
 /**
  * How the connection to a tool server (MCP) stands. `degraded`: connected, but part of it cannot be used (a changed tool, a catalogue that breaks a limit);
@@ -46,8 +46,12 @@ export interface McpServerInfo {
   readonly attempts: number
   readonly nextRetryAt?: number
   readonly protocolVersion?: string
-  /** The names of the tools that may be used, as the server has them. */
+  /** The names of the tools that may be used, as the server has them: those last seen, where it cannot be reached just now; none of one that is disabled or quarantined. */
   readonly tools: readonly string[]
+  /** What its tools do to the world, as far as the operator says. Default `execute` and `network`. */
+  readonly effects: readonly Effect[]
+  /** Milliseconds that a call may take, however often it tells of progress. */
+  readonly callLimitMs: number
   /** The last lines it wrote to its standard error, where it is a program of this machine. */
   readonly stderr?: string
 }
@@ -86,7 +90,7 @@ export interface McpClientsHooks {
  */
 export interface McpClients {
   list(use: Use): Promise<readonly McpServerInfo[]>
-  /** All tools of a server, those that may not be used too. Connects it where that is needed. */
+  /** All tools of a server, those that may not be used too: connects it where that is needed, and answers those last seen where it cannot be reached. */
   tools(server: string, use: Use): Promise<readonly McpTool[]>
   /**
    * Calls a tool. Yields what the server tells, and ends with one `result` (`isError` in it where the tool says that it failed) or `input`; throws
@@ -109,3 +113,41 @@ export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_client
   methods: { list: 'call', tools: 'call', call: 'stream', approve: 'call', setEnabled: 'call' },
   hooks: { changed: 'series' },
 })
+
+/** What all events of the tool protocol carry. Never arguments or results. */
+interface McpEvent {
+  readonly source: 'mcp'
+  /** As this service knows it: `<server>__<tool>` of a connected server, its own name of what this service serves. */
+  readonly tool_name: string | null
+  /** Seconds. */
+  readonly duration: number
+  readonly server: string
+  readonly timestamp: number
+}
+/** `direction`: `outbound` where this service calls a tool of another server, `inbound` where a client calls one of this service. `server` is then the set it was called in. */
+export interface McpToolEvent extends McpEvent {
+  readonly tool_name: string
+  readonly call_id: string
+  readonly direction: 'inbound' | 'outbound'
+}
+export interface McpToolErrorEvent extends McpToolEvent {
+  readonly error_class: McpErrorClass
+  readonly error: string
+}
+export interface McpServerEvent extends McpEvent {
+  readonly tool_name: null
+  /** Without credentials; absent of a program of this machine. */
+  readonly url?: string
+  readonly protocol_version?: string
+  readonly reason?: string
+}
+
+/** A call began; its duration is 0. */
+export const McpToolCalled = defineTopic<McpToolEvent>('TOOL', 'mcp_tool_called')
+export const McpToolCompleted = defineTopic<McpToolEvent>('TOOL', 'mcp_tool_completed')
+/** A call failed, also where the tool itself says so (`tool_error`). Each call ends with one event: this, or that it completed. */
+export const McpToolError = defineTopic<McpToolErrorEvent>('TOOL', 'mcp_tool_error')
+/** A connection was made; `duration` is what that took. */
+export const McpServerConnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_connected')
+/** A connection was lost or closed; `duration` is how long it had lasted. */
+export const McpServerDisconnected = defineTopic<McpServerEvent>('TOOL', 'mcp_server_disconnected')

@@ -50,7 +50,7 @@ export interface Peers {
   self(use: Use): Promise<string>
   /**
    * Asks one worker, this one too: what its item `topic` of the slot `PeerAnswers` answers, as a stream. Throws PEER_GONE where that worker has ended, or ends
-   * before its answer does, and PEER_SILENT where it answers to no such topic.
+   * before its answer does (`details.reached`: whether it may have got the question), and PEER_SILENT where it answers to no such topic.
    */
   ask(worker: string, topic: string, message: Json, use: Use): AsyncIterable<Json>
 }

@@ -19,6 +19,8 @@ export interface ToolResult {
   readonly structured?: Json
   /** True when the tool says that it failed: the model is told, the caller too. */
   readonly isError?: boolean
+  /** What the tool has to say to its caller's program beside the answer (`_meta` of the tool protocol); no model sees it. */
+  readonly meta?: { readonly [key: string]: Json | undefined }
 }
 
 /**
@@ -36,7 +38,7 @@ export interface ToolDialog {
   readonly can: readonly InputRequest['method'][]
   /** Its answers, by the keys of the requests; the results of the protocol's methods, unchecked. Absent at the first call. */
   readonly answers?: { readonly [key: string]: Json | undefined }
-  /** What the tool gave with its requests, back word for word. The caller may have changed it: a tool that trusts it has signed it. */
+  /** What the tool gave with its requests, back word for word. The caller may have changed it: a tool that trusts it has signed it, and throws INPUT_STATE_INVALID for another's. */
   readonly state?: string
 }
 

@@ -20,6 +20,8 @@ export interface ServerInfo {
   readonly version: string
   /** Unix time in milliseconds. */
   readonly startedAt: number
+  /** What it serves in place of all; absent: all. */
+  readonly surface?: string
   readonly workers: readonly WorkerInfo[]
 }
 
@@ -188,10 +190,13 @@ async function find({ path }: Place): Promise<FoundServer | undefined> {
   }
 }
 
-/** The server of this home: the one on `port`, or the only one. Throws SERVER_NONE, SERVER_AMBIGUOUS. */
-export async function reachServer(home: string, { port }: { port?: number | undefined } = {}): Promise<FoundServer> {
+/** The server of this home: the one on `port`, or the only one that `fits`. Throws SERVER_NONE, SERVER_AMBIGUOUS. */
+export async function reachServer(
+  home: string,
+  { port, fits = () => true }: { port?: number | undefined; fits?: (info: ServerInfo) => boolean } = {}
+): Promise<FoundServer> {
   const servers = await findServers(home)
-  const [server, ...others] = servers.filter(one => port === undefined || one.info.port === port)
+  const [server, ...others] = servers.filter(({ info }) => (port === undefined ? fits(info) : info.port === port))
   for (const one of servers) if (one !== server || others.length > 0) one[Symbol.dispose]()
   if (!server) throw serverNone(home, port)
   if (others.length > 0)

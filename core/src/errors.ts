@@ -40,6 +40,19 @@ export const noPlugin = (plugin: string) =>
     mend: 'export default definePlugin({ … })',
   })
 
+export const runtimeModuleInvalid = (plugin: string, why: string) =>
+  svcError('PLUGIN_IMPORT_FAILED', `its module ${why}`, {
+    plugin,
+    mend: 'let "main" or "exports" name one JavaScript file of the package, with all that it needs in it',
+  })
+
+export const sectionTaken = (plugin: string, section: string, by: string) =>
+  svcError('SECTION_TAKEN', `names the section "${section}", which is of ${by}`, {
+    plugin,
+    details: { section, by },
+    mend: 'let its manifest name a section of its own',
+  })
+
 function importMend(cause: unknown): string {
   const message = messageOf(cause)
   if (/import statement outside a module/.test(message))

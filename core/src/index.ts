@@ -37,8 +37,11 @@ export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from
 export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
+export { timestamp } from './timestamp.ts'
+export { createTogether, type Together } from './together.ts'
 export { within, type WithinOptions } from './within.ts'
 export type { Log, LogLevel } from './log.ts'
+export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from './runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
 // For embedders

@@ -7,6 +7,7 @@ import { withHostPackages } from '../config/host-packages.ts'
 import { importFailed, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from './plugin.ts'
+import { runtimePlugin } from './runtime.ts'
 
 /** A plugin that was found: its manifest is read, nothing of it has run. */
 export interface Found {
@@ -96,7 +97,7 @@ const found = (entry: PluginEntry, info: PackageInfo, load: () => Promise<unknow
   manifest: info.manifest,
   declared: true,
   folder: info.folder,
-  load: () => exported(info.name, load),
+  load: () => (info.manifest.runtime === undefined ? exported(info.name, load) : runtimePlugin(info, info.manifest.runtime)),
 })
 
 const importPlugin = (name: string, url: string) => exported(name, () => import(url))

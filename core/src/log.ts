@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdSerializers } from 'pino'
 import { isSecret } from '../config/secrets.ts'
+import { timestamp } from './timestamp.ts'
 
 /** What a plugin writes its log with: facts first, then a sentence. */
 export interface Log {
@@ -56,18 +57,7 @@ export function createLog(options: LogOptions): Logger {
       err: (error: Error) => withoutSecrets(stdSerializers.err(error)),
       msg: (text: unknown) => (typeof text === 'string' ? withoutPassword(text) : text),
     },
-    timestamp: createClock(),
+    timestamp: () => `,"time":"${timestamp()}"`,
   }
   return options.destination ? pino(settings, options.destination) : pino(settings)
-}
-
-/** The time as a part of a line; one text serves all lines of a millisecond. */
-function createClock(): () => string {
-  let at = 0
-  let text = ''
-  return () => {
-    const now = Date.now()
-    if (now !== at) [at, text] = [now, `,"time":"${new Date(now).toISOString()}"`]
-    return text
-  }
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { manifestInvalid, manifestNewer, messageOf } from './errors.ts'
@@ -18,6 +19,13 @@ export interface Manifest {
     readonly read?: readonly string[]
     readonly write?: readonly string[]
   }
+  /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */
+  readonly instances?: { readonly section: string; readonly type: string }
+  /** Which runtime runs its code, `quickjs`; without it the code is imported. */
+  readonly runtime?: string
+  /** With a runtime: the part of the configuration that it owns, and the JSON Schema that checks it. */
+  readonly section?: string
+  readonly config?: object
 }
 export interface CommandManifest {
   readonly summary: string
@@ -58,8 +66,10 @@ const command = closed(
   },
   ['summary', 'module']
 )
-const manifestSchema = schema<Manifest>(
-  closed(
+const manifestSchema = schema<Manifest>({
+  // whose code is imported says these there
+  dependencies: { section: ['runtime'], config: ['section'] },
+  ...closed(
     {
       api: { type: 'integer', minimum: 1 },
       kind: { type: 'string', minLength: 1 },
@@ -69,11 +79,17 @@ const manifestSchema = schema<Manifest>(
         additionalProperties: texts,
       },
       permissions: closed({ network: texts, env: texts, read: texts, write: texts }),
-      runtime: { type: 'string' },
+      instances: closed({ section: { type: 'string', minLength: 1 }, type: { type: 'string', minLength: 1 } }, [
+        'section',
+        'type',
+      ]),
+      runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
+      section: { type: 'string', minLength: 1 },
+      config: { type: 'object' },
     },
     ['api', 'kind']
-  )
-)
+  ),
+})
 
 interface PackageJson {
   name?: string
@@ -85,7 +101,8 @@ interface PackageJson {
 
 /** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER. */
 export async function readManifest(file: string): Promise<PackageInfo> {
-  const text = await readFile(file, 'utf8')
+  // thirty small files at each start: by way of the thread pool they take ten times as long
+  const text = readFileSync(file, 'utf8')
   const pkg = parse(text, file)
   const name = typeof pkg.name === 'string' ? pkg.name : basename(dirname(file))
   if (!pkg.svc)
@@ -99,6 +116,8 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     throw manifestNewer(name, pkg.svc.api, API, await placeOf(file, text, ['svc', 'api']))
   const faults = manifestSchema.check(structuredClone(pkg.svc))
   if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
+  const claim = strangeClaim(pkg.svc)
+  if (claim) throw manifestInvalid(name, claim.what, await placeOf(file, text, claim.keys), claim.mend)
   return {
     name,
     version: pkg.version ?? '0.0.0',
@@ -106,6 +125,20 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     manifest: pkg.svc,
     ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }),
   }
+}
+
+const OWN_SECTION = /^tools\.[^.]+$/
+
+/** What a plugin may not have whose code shall never run in this process: a command's module is imported, and other sections hold other plugins' keys. */
+function strangeClaim({ runtime, section, contributes }: Manifest) {
+  if (runtime === undefined) return undefined
+  if (contributes?.commands !== undefined) {
+    const what = `it runs in "${runtime}" and adds commands, which would be imported`
+    return { what, keys: ['svc', 'contributes', 'commands'], mend: 'take "commands" out, or "runtime"' }
+  }
+  if (section === undefined || OWN_SECTION.test(section)) return undefined
+  const what = `it runs in "${runtime}", and its section must be "tools.<name>", was "${section}"`
+  return { what, keys: ['svc', 'section'], mend: 'name a section of its own, like tools.shout' }
 }
 
 function parse(text: string, file: string): PackageJson {

@@ -1,18 +1,19 @@
 import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
-import { asSvcError, checkFailed, pluginTwice, type SvcError } from './errors.ts'
+import { asSvcError, checkFailed, manifestInvalid, pluginTwice, type SvcError } from './errors.ts'
 import { doubted } from '../config/errors.ts'
 import { type Found, findPlugin } from './load.ts'
 import type { LogOptions } from './log.ts'
 import { type Order, orderPlugins } from './order.ts'
-import type { Plugin } from './plugin.ts'
+import { definePlugin, type Plugin } from './plugin.ts'
 import { Events } from './events.ts'
 import { failedReport, Host, type PluginReport } from './report.ts'
+import { sectionsTaken } from './runtime.ts'
 import type { Crossing } from './scope.ts'
 import { within } from './within.ts'
 import type { KernelConfig } from '../config/kernel.ts'
-import { cutSections, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
+import { cutSections, entriesOf, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
 
 /** What a host is started with. */
 export interface HostOptions extends KnownNames {
@@ -38,7 +39,7 @@ export interface HostOptions extends KnownNames {
 export interface Plan {
   readonly config: Config
   readonly kernel: KernelConfig
-  /** Every plugin that was found and imported, in the order of the list. */
+  /** Every plugin that was found, in the order of the list; imported, but for those whose manifest says that there is nothing for them to do. */
   readonly loaded: readonly Loaded[]
   /** In start order. */
   readonly seats: readonly (Seat & { readonly found: Found })[]
@@ -48,7 +49,7 @@ export interface Plan {
   readonly notes: readonly SvcError[]
 }
 
-/** A plugin that was imported but not set up. */
+/** A plugin that was found but not set up. */
 interface Loaded {
   readonly name: string
   readonly found: Found
@@ -61,7 +62,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const { loaded, lost, failed, problems } = await loadAll(options, config)
   const cut = cutSections(config, loaded, options.reserved)
   const sections = { ...cut, seats: await checkAll(cut) }
-  const commands = await brokenCommands(loaded, options)
+  const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
   const gone = [...lost, ...failed.map(one => one.name)]
   const unowned = gone.length === 0 ? strange : strange.map(one => doubted(one, gone))
@@ -157,7 +158,7 @@ async function loadAll(options: HostOptions, config: Config) {
     ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false)
     : config.plugins
   const from = options.from ?? [pathToFileURL(`${process.cwd()}/`).href]
-  const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from)))
+  const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from, config)))
   const all = outcomes.flatMap(one => one.loaded ?? [])
   const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
   const missing = outcomes.flatMap(one => one.problem?.plugin ?? [])
@@ -171,16 +172,30 @@ async function loadAll(options: HostOptions, config: Config) {
   }
 }
 
-async function loadOne(entry: PluginEntry, from: readonly string[]): Promise<Outcome> {
+async function loadOne(entry: PluginEntry, from: readonly string[], config: Config): Promise<Outcome> {
   let found: Found | undefined
   try {
     found = await findPlugin(entry, from)
-    return { loaded: { name: found.name, found, plugin: await found.load() } }
+    return { loaded: { name: found.name, found, plugin: await pluginOf(found, config) } }
   } catch (error) {
     const name = found?.name ?? shortName(entry)
     const problem = asSvcError(error, 'PLUGIN_IMPORT_FAILED', { plugin: name })
     return entry.optional ? { failed: failedReport(found ?? { name, version: '' }, problem) } : { problem }
   }
+}
+
+/** A plugin with instances that has none needs no code: what its manifest says is all that the plan asks of it. */
+async function pluginOf(found: Found, config: Config): Promise<Plugin> {
+  const { instances } = found.manifest
+  if (instances === undefined) return found.load()
+  const { section, type } = instances
+  if (entriesOf(config, section, type).length === 0) return definePlugin({ instances: section, type, setup() {} })
+  const plugin = await found.load()
+  if (plugin.instances !== section || plugin.type !== type) {
+    const what = `its manifest says instances of ${section}, type ${type}; its code ${plugin.instances}, type ${plugin.type}`
+    throw manifestInvalid(found.name, what, 'package.json', 'let both say the same')
+  }
+  return plugin
 }
 
 /** What a plugin that was not found is called where others may read it: the end of its path, never the whole. */

@@ -1,4 +1,5 @@
 import type { SvcError } from '../src/errors.ts'
+import type { Patience } from './deaths.ts'
 import type { ForkOptions, WorkerInfo } from './member.ts'
 
 /** What the supervisor takes from a generation's first report: it reads no configuration itself. */
@@ -20,6 +21,8 @@ export interface SupervisorSettings {
 export interface SupervisorOptions<R> extends ForkOptions {
   /** Milliseconds a worker has until it reports. Default 120,000. */
   readonly startLimitMs?: number
+  /** With workers that die. */
+  readonly patience?: Patience
   settings?(report: R): SupervisorSettings
   onEvent?(event: SupervisorEvent<R>): void
 }
@@ -30,6 +33,8 @@ export type SupervisorEvent<R> =
   | { readonly event: 'exited'; readonly worker: WorkerInfo; readonly how: string }
   | { readonly event: 'hung'; readonly worker: WorkerInfo; readonly limitMs: number }
   | { readonly event: 'replacing'; readonly delayMs: number }
+  /** Workers die in a row, and others serve: it goes on trying. */
+  | { readonly event: 'looping'; readonly deaths: number; readonly how: string; readonly delayMs: number }
 
 /** `starting` → `running` or `failed`; `running` → `failed` by a crash loop; each → `stopping` → `stopped`. A running host never changes: new code means new workers. */
 export type SupervisorState<R> =

@@ -1,9 +1,22 @@
-const FIRST_MS = 200
 const LONGEST_MS = 10_000
-/** Who has served so long was no part of a crash loop. */
-export const STABLE_MS = 5_000
-/** So many deaths in a row, for each worker that should run, are one. */
-const LOOP = 5
+
+/** How patient a supervisor is with workers that die. */
+export interface Patience {
+  /** Milliseconds until the second successor in a row is brought up, doubled from there up to 10 s. Default 200. */
+  readonly firstMs?: number
+  /** Milliseconds: who has served so long was no part of a crash loop. Default 5,000. */
+  readonly stableMs?: number
+  /** So many deaths in a row, for each worker that should run, are a crash loop. Default 5. */
+  readonly deaths?: number
+}
+
+/** How long the workers had been ready when one died, and how many should run. */
+export interface Served {
+  readonly ms: number
+  /** Of those that live on. */
+  readonly others: readonly number[]
+  readonly workers: number
+}
 
 /** What a death means. */
 export interface Verdict {
@@ -13,17 +26,17 @@ export interface Verdict {
   readonly deaths: number
   /** Enough of them for a crash loop. */
   readonly isLoop: boolean
+  /** And nobody lives on who has served for long: there is nothing left to wait for. */
+  readonly isHopeless: boolean
 }
 
-/**
- * Judges the deaths of workers: the successor of one that was stable comes at once, that of the next ones after 0.2 s, doubled up to 10 s.
- * `servedMs` is how long the worker was ready, `workers` how many should run.
- */
-export function createDeaths(): (servedMs: number, workers: number) => Verdict {
+/** Judges the deaths of workers: the successor of one that was stable comes at once, that of the next ones after 0.2 s, doubled up to 10 s. */
+export function createDeaths({ firstMs = 200, stableMs = 5_000, deaths: most = 5 }: Patience = {}): (served: Served) => Verdict {
   let deaths = 0
-  return (servedMs, workers) => {
-    deaths = servedMs >= STABLE_MS ? 1 : deaths + 1
-    const delayMs = deaths === 1 ? 0 : Math.min(LONGEST_MS, FIRST_MS * 2 ** (deaths - 2))
-    return { delayMs, deaths, isLoop: deaths >= LOOP * workers }
+  return ({ ms, others, workers }) => {
+    deaths = ms >= stableMs ? 1 : deaths + 1
+    const delayMs = deaths === 1 ? 0 : Math.min(LONGEST_MS, firstMs * 2 ** (deaths - 2))
+    const isLoop = deaths >= most * workers
+    return { delayMs, deaths, isLoop, isHopeless: isLoop && !others.some(other => other >= stableMs) }
   }
 }

@@ -41,7 +41,7 @@ export const leaving = () => svcError('LEAVING', 'this worker ends: another one 
 
 export const peerGone = (worker: string, cause?: unknown) =>
   svcError('PEER_GONE', `worker ${worker} has ended`, {
-    details: { worker, retryable: true },
+    details: { worker, retryable: true, reached: cause !== undefined },
     mend: 'what it held is gone with it; ask the one that has taken it over',
     cause,
   })

@@ -39,6 +39,10 @@ export interface AnyMember {
   timer: NodeJS.Timeout | undefined
 }
 
+/** How long it has been ready. */
+export const servedMs = ({ readyAt }: Pick<AnyMember, 'readyAt'>): number =>
+  readyAt === undefined ? 0 : performance.now() - readyAt
+
 /** What a worker may need to end once its requests have ended, before it is killed. */
 const CLOSE_MS = 15_000
 

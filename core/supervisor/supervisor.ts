@@ -1,12 +1,12 @@
 import { StartFailed, type SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
-import { createDeaths, STABLE_MS } from './deaths.ts'
+import { createDeaths } from './deaths.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
 import { createHandoffs } from './handoffs.ts'
 import { hire } from './hire.ts'
-import { drainAll, infoOf, isMissed, killMember, type Member, retire, roomFor } from './member.ts'
+import { drainAll, infoOf, isMissed, killMember, type Member, retire, roomFor, servedMs } from './member.ts'
 import { Desk } from './peer-desk.ts'
 import { createTimers } from './timers.ts'
 
@@ -24,7 +24,7 @@ class Crew<R> implements Supervisor<R> {
   readonly #members = new Set<Member<R>>()
   readonly #desk = new Desk()
   readonly #handoffs = createHandoffs()
-  readonly #judge = createDeaths()
+  readonly #judge: ReturnType<typeof createDeaths>
   readonly #started = Promise.withResolvers<R>()
   readonly #gaveUp = Promise.withResolvers<SvcError>()
   readonly #gone = Promise.withResolvers<void>()
@@ -37,6 +37,7 @@ class Crew<R> implements Supervisor<R> {
 
   constructor(options: SupervisorOptions<R>) {
     this.#options = options
+    this.#judge = createDeaths(options.patience)
     // Whoever did not call start hears of its failure through the state.
     this.#started.promise.catch(() => {})
   }
@@ -210,10 +211,10 @@ class Crew<R> implements Supervisor<R> {
   }
 
   #replace(member: Member<R>, how: string) {
-    const servedMs = (at: Member<R>) => (at.readyAt === undefined ? 0 : performance.now() - at.readyAt)
-    const { delayMs, deaths, isLoop } = this.#judge(servedMs(member), this.#settings.count ?? 1)
-    const someoneServes = [...this.#members].some(other => servedMs(other) >= STABLE_MS)
-    if (isLoop && !someoneServes) return this.#giveUp(crashLoop(deaths, how))
+    const served = { ms: servedMs(member), others: [...this.#members].map(servedMs), workers: this.#settings.count ?? 1 }
+    const { delayMs, deaths, isLoop, isHopeless } = this.#judge(served)
+    if (isHopeless) return this.#giveUp(crashLoop(deaths, how))
+    if (isLoop) this.#tell({ event: 'looping', deaths, how, delayMs })
     this.#tell({ event: 'replacing', delayMs })
     const { generation } = member
     // With one worker the socket closes with it, so its successor comes at once.

@@ -11,6 +11,16 @@ const HELLO: ModelEvent[] = [
   { type: 'text', text: 'lo' },
   { type: 'usage', usage: { input: 1, output: 2 } },
 ]
+const OTHER: ModelEvent[] = [
+  { type: 'text', text: 'ot' },
+  { type: 'text', text: 'her' },
+]
+
+const other: ModelRequest = { model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'other' }] }] }
+const wordsOf = (request: ModelRequest) => {
+  const [part] = request.messages[0]!.parts
+  return part?.type === 'text' ? part.text : ''
+}
 
 /** A provider that does everything right. */
 const honest: Provider = {
@@ -19,9 +29,8 @@ const honest: Provider = {
   countTokens: async () => 1,
   async *chat(request, { signal }) {
     signal.throwIfAborted()
-    if (request.messages[0]?.parts.some(part => part.type === 'text' && part.text === 'broken'))
-      throw svcError('MODEL_FAILED', 'gone', { details: { kind: 'network', retryable: true } })
-    yield* [...HELLO, FINISH]
+    if (wordsOf(request) === 'broken') throw svcError('MODEL_FAILED', 'gone', { details: { kind: 'network', retryable: true } })
+    yield* wordsOf(request) === 'other' ? [...OTHER, FINISH] : [...HELLO, FINISH]
   },
   async probe() {},
 }
@@ -60,13 +69,14 @@ describe('providerKit', () => {
     failures(
       providerKit(
         () => ({ provider: { ...honest, ...cheat } }),
-        { plain, failures: { network: broken } },
+        { plain, unicode: { request: other, text: 'other' }, failures: { network: broken } },
         { concurrent: 3, secrets }
       )
     )
 
   it('passes a provider that keeps the contract', async () => expect(await kit()).to.deep.equal([]))
 
+  let latest: ModelRequest
   const cheats: Record<string, [Partial<Provider>, ...string[]]> = {
     'does not finish': [says(...HELLO), ORDER, MANY, NETWORK],
     'finishes twice': [says(...HELLO, FINISH, FINISH), ORDER, MANY, NETWORK],
@@ -88,6 +98,16 @@ describe('providerKit', () => {
       { models: async () => ({ models: [{ id: 'm' }, { id: 'm' }], open: false }) },
       'lists its models, each once, with limits that are whole numbers',
     ],
+    'gives one the answer of another where many ask': [
+      {
+        async *chat(request, use) {
+          latest = request
+          await Promise.resolve()
+          yield* honest.chat(latest, use)
+        },
+      },
+      MANY,
+    ],
     'answers a call that was aborted': [
       {
         chat: (request, { requestId, principal }) =>
@@ -98,6 +118,14 @@ describe('providerKit', () => {
   }
   for (const [what, [cheat, ...expected]] of Object.entries(cheats))
     it(`catches a provider that ${what}`, async () => expect(await kit(cheat)).to.include.members(expected))
+
+  it('skips the cases for which nothing was given, and passes none of them for done', async () => {
+    const cases = providerKit(() => ({ provider: honest }), { plain })
+    const skipped: string[] = []
+    for (const one of cases) if (one.skipped) await one.run.call({ skip: () => void skipped.push(one.title) })
+    expect(skipped).to.include('tells a connection that breaks in the middle – skipped: `cut` was not given')
+    expect(skipped).to.deep.equal(cases.map(one => one.title).filter(title => title.includes('was not given')))
+  })
 
   it('catches a failure of the wrong code, kind or word on retrying', async () => {
     const wrong = [
@@ -155,6 +183,24 @@ describe('toolKit', () => {
     'has a broken schema': [
       { parameters: { type: 'object', properties: { text: { type: 'words', description: 'x' } } } },
       'has a schema of an object for its arguments, with a word on each',
+    ],
+    'takes what its author calls bad': [
+      { parameters: { type: 'object', properties: { text: { description: 'what to say' } } } },
+      'has a schema that refuses the bad calls, but for those that have a message',
+    ],
+    'refuses by its schema what it should refuse in words': [
+      {
+        parameters: {
+          type: 'object',
+          properties: { text: { type: 'string', minLength: 1, description: 'what to say' } },
+          required: ['text'],
+        },
+      },
+      'has a schema that refuses the bad calls, but for those that have a message',
+    ],
+    'answers in a structure of which it has no schema': [
+      { result: undefined as never },
+      'answers good calls with plain content that fits its result schema',
     ],
     'breaks its result schema': [
       answer({ structured: { said: 1 } }),

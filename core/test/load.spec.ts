@@ -1,6 +1,6 @@
 import { rename, symlink } from 'node:fs/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { definePlugin, importFrom, planHost, readManifest, startHost } from '@svc/core'
+import { type ConfigTree, definePlugin, importFrom, planHost, readManifest, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { entry, folder, Greeter, greeter, packageFiles, problemOf, use, Words } from './support/kernel.ts'
 
@@ -157,6 +157,33 @@ describe('planHost', () => {
     const guest = entry('guest', definePlugin({ optional: { g: Greeter }, setup() {} }))
     const plan = await planHost({ plugins: [plain('c'), guest, plain('a'), greeter(), plain('b')] })
     expect(plan.seats.map(seat => seat.name)).to.deep.equal(['c', 'greeter', 'guest', 'a', 'b'])
+  })
+
+  const MANY = { ...SVC, instances: { section: 'shops', type: 'corner' } }
+  const planOf = async (code: string, shops: object) => {
+    await using dir = await folder(packageFiles('svc-plugin-shop', MANY, code))
+    return planHost({ config: { plugins: ['svc-plugin-shop'], shops } as ConfigTree, from: [dir.url] })
+  }
+  const SHOP = `export default { instances: 'shops', type: 'corner', setup() {} }`
+
+  it('imports nothing of a plugin with instances where no entry is its own', async () => {
+    const { problems, loaded, seats } = await planOf('throw new Error("imported")', { corner: { enabled: false } })
+    expect([problems, loaded.map(one => one.name), seats]).to.deep.equal([[], ['svc-plugin-shop'], []])
+    const wanted = await planOf('throw new Error("imported")', { mine: { type: 'corner' } })
+    expect(wanted.problems.map(one => one.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED', 'CONFIG_UNKNOWN_KEY'])
+  })
+
+  it('knows the type of its entries all the same', async () => {
+    const { problems } = await planOf(SHOP, { mine: { type: 'corne' } })
+    expect(problems.map(one => one.mend)).to.deep.equal(['known types: corner; or add the plugin that brings "corne"'])
+  })
+
+  it('refuses a plugin whose code has other instances than its manifest says', async () => {
+    const { seats } = await planOf(SHOP, { corner: {}, other: { type: 'corner' } })
+    expect(seats.map(seat => seat.instance)).to.deep.equal(['corner', 'other'])
+    const { problems } = await planOf(SHOP.replace("type: 'corner'", "type: 'super'"), { corner: {} })
+    expect(problems[0]).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-shop' })
+    expect(problems[0]?.message).to.contain('type corner').and.contain('type super')
   })
 })
 

@@ -60,6 +60,18 @@ describe('a supervisor of several workers, one after the other or at once', () =
     expect(events.flatMap(event => (event.event === 'replacing' ? [event.delayMs] : []))).to.deep.equal([0, 200, 400, 800])
   })
 
+  it('goes on trying while another worker serves, and says that workers die in a row', async () => {
+    const settings = (report: Report) => ({ count: 2, env: { WEB_PORT: String(report.port), WEB_FAILS: 'exit' } })
+    const { supervisor, seen, events } = supervise({}, { settings, patience: { firstMs: 1, stableMs: 1, deaths: 1 } })
+    await using _ = supervisor
+    const { port } = await supervisor.start()
+    const looping = await seen('looping', 1)
+    expect(looping.map(({ deaths, how }) => [deaths, how])).to.deep.equal([[2, 'code 3']])
+    expect(events.filter(event => event.event === 'replacing')).to.have.length(2)
+    expect(supervisor.state.state).to.equal('running')
+    expect(await textOf(port)).to.equal(String(supervisor.workers[0]!.pid))
+  })
+
   it('brings up the next generation, then lets the old one drain', async () => {
     const { supervisor, seen } = supervise()
     await using _ = supervisor

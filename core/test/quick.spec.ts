@@ -22,7 +22,18 @@ const must = closed({ a: { type: 'number', exclusiveMinimum: 0 } }, ['a'])
 
 const needy = { ...closed({ a: {}, b: {} }), dependencies: { a: ['b'] } }
 
+const named = {
+  type: 'object',
+  propertyNames: { pattern: '^[^/]+/.+$' },
+  additionalProperties: { type: 'string', pattern: '^\\p{L}+$' },
+}
+
 const SAMPLES: [object, unknown][] = [
+  [named, {}],
+  [named, { 'a/b': 'ä' }],
+  [named, { ab: 'a' }],
+  [named, { 'a/b': '1' }],
+  [named, { 'a/b': 1 }],
   [needy, {}],
   [needy, { b: 1 }],
   [needy, { a: 1, b: 1 }],
@@ -69,6 +80,18 @@ describe('the quick check of a schema', () => {
   it('is sure of the values that configurations have', () => {
     expect(surelyFits(nested, { name: 'abc', inner: {}, words: ['x'] })).to.equal(true)
     expect(surelyFits(nested, {})).to.equal(true)
+    expect(surelyFits(named, {})).to.equal(true)
+    expect(surelyFits(named, { 'a/b': 'ä' })).to.equal(true)
+  })
+
+  it("runs no pattern of strangers: on JavaScript's engine it may take for ever", () => {
+    const asked: string[] = []
+    const regExp = Object.assign((pattern: string) => ({ test: (text: string) => asked.push(pattern + text) > 0 }), {
+      code: 'fake',
+    })
+    const inner = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
+    expect(schema(inner, { regExp: regExp as never }).check({ a: `${'a'.repeat(50)}b` })).to.deep.equal([])
+    expect(asked).to.have.length(1)
   })
 
   it('leaves what it does not know to ajv, which reports it', () => {

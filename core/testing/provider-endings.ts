@@ -170,22 +170,27 @@ async function nobodyServed(subject: ProviderSubject): Promise<void> {
 }
 
 /** That calls do not disturb each other. */
-export function manyAtOnce(make: Make, { plain, endless }: ProviderRequests, many: number): KitCase[] {
+export function manyAtOnce(make: Make, { plain, endless, unicode, length }: ProviderRequests, many: number): KitCase[] {
+  // different ones, so that an answer that went to another shows
+  const asked = [plain, unicode?.request, length].filter(one => one !== undefined)
   return [
     make(`answers ${many} at once, each for itself, and nothing stays open`, async subject => {
       const { provider } = subject
-      const alone = textOf(await readAll(provider, plain))
+      const alone: string[] = []
+      for (const request of asked) alone.push(textOf(await readAll(provider, request)))
       const { use, abort } = abortable()
       // One that is given up must not take its neighbours with it.
       const givenUp = endless && provider.chat(endless, use)[Symbol.asyncIterator]()
       await givenUp?.next()
       const shared = abortable().use
-      const reading = Promise.all(Array.from({ length: many }, () => Array.fromAsync(provider.chat(plain, shared))))
+      const reading = Promise.all(
+        Array.from({ length: many }, (_, at) => Array.fromAsync(provider.chat(asked[at % asked.length]!, shared)))
+      )
       abort()
       if (givenUp) await atOnce(drainAborted(givenUp), 'the end of an aborted stream')
-      for (const events of await reading) {
+      for (const [at, events] of (await reading).entries()) {
         checkOrder(events)
-        assert.equal(textOf(events).length > 0, alone.length > 0)
+        assert.equal(textOf(events), alone[at % asked.length], 'among many it is another answer than alone')
       }
       await nobodyServed(subject)
       await becomes('letting go of the signal', () => getEventListeners(shared.signal, 'abort').length === 0)

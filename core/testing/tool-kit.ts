@@ -29,7 +29,7 @@ export interface ToolSubject extends KitSubject {
 export interface ToolSamples {
   /** Calls that succeed; `expect` looks at the result. */
   readonly good: readonly { readonly args: Arguments; expect?(result: ToolResult): void }[]
-  /** Calls that its schema refuses, or that fail: with a message that matches. */
+  /** Calls that its schema refuses; those with a message it takes, and they fail with words that match. */
   readonly bad: readonly { readonly args: Arguments; readonly message?: RegExp }[]
   /** A call that runs until it is aborted. */
   readonly slow?: { readonly args: Arguments }
@@ -54,7 +54,7 @@ function describing(make: Make, { good }: ToolSamples): KitCase[] {
       assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
       assert.ok(tool.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the tool by')
       assert.match(tool.category, /^[a-z][a-z0-9_-]*$/)
-      const { call: _call, ...data } = tool
+      const { call: _call, run: _run, ...data } = tool
       assertPlain(data, 'tool')
     }),
     make('declares its effects, each once, in the four words', async ({ tool }) => {
@@ -90,15 +90,34 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         sample.expect?.(result)
       }
     }),
-    make('refuses bad calls in words', async ({ tool }) => {
+    make('tells the same step by step, where it tells steps: a result last', async ({ tool }) => {
+      if (!tool.run) return
+      for (const sample of good) {
+        const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().use))
+        const last = steps.pop()
+        assert.ok(
+          steps.every(({ type }) => type === 'progress' || type === 'log'),
+          'it goes on after its last word'
+        )
+        assert.ok(last?.type === 'result', `${shown(sample.args)} ends without a result`)
+        checkResult(tool, last.result, shown(sample.args))
+        sample.expect?.(last.result)
+      }
+    }),
+    make('has a schema that refuses the bad calls, but for those that have a message', async ({ tool }) => {
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args, message } of bad) {
-        // The caller checks the schema first; whoever does not must still get an end and an error.
-        const { value, error, failed } = await atOnce(
-          outcome(tool.call(frozen(args), abortable().use)),
-          `the end of ${shown(args)}`
-        )
-        if (!check(structuredClone(args))) continue
+        const [fits, call] = [check(structuredClone(args)), shown(args)]
+        assert.ok(fits || !message, `${call} breaks the schema, so nobody hears the tool: leave out its \`message\``)
+        assert.ok(!fits || message, `${call} fits the schema: say in \`message\` in which words the tool refuses it`)
+      }
+    }),
+    make('refuses bad calls in words', async ({ tool }) => {
+      for (const { args, message } of bad) {
+        const work = tool.call(frozen(args), abortable().use)
+        // The caller checks the schema first; whoever does not must still get an end.
+        const { value, error, failed } = await atOnce(outcome(work), `the end of ${shown(args)}`)
+        if (!message) continue
         if (value) checkResult(tool, value, shown(args))
         assertWords(failed ? messageOf(error) : value?.isError ? textOf(value) : '', args, message)
       }
@@ -122,10 +141,10 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
   ]
 }
 
-function assertWords(words: string, args: Arguments, message: RegExp | undefined): void {
+function assertWords(words: string, args: Arguments, message: RegExp): void {
   assert.ok(words.trim() !== '', `${shown(args)} was not refused`)
   assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)
-  if (message) assert.match(words, message)
+  assert.match(words, message)
 }
 
 function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
@@ -153,7 +172,9 @@ function checkResult(tool: Tool, result: ToolResult, call: string): void {
   assertPlain(result, 'result')
   assert.ok(Array.isArray(result.content), `${call}: the result has no content`)
   for (const part of result.content) assert.equal(typeof part.type, 'string', `${call}: a content part without type`)
-  if (tool.result === undefined || result.isError) return
+  if (result.isError || (tool.result === undefined && result.structured === undefined)) return
+  if (tool.result === undefined)
+    assert.fail(`${call} is answered with \`structured\`, and the tool has no schema \`result\` of it`)
   const check = compileSchema(tool.result, 'result')
   assert.ok(check(structuredClone(result.structured)), `${call}: structured ${JSON.stringify(check.errors)}`)
 }

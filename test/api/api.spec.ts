@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
+import { sideBySide } from '../support/side-by-side.ts'
 import type { Exchange } from './exchange.ts'
 import { documentFaults, unlike } from './openapi.ts'
 import { type Heard, openStage, play, type Stage } from './run.ts'
@@ -22,7 +23,7 @@ let document: unknown
 describe('the HTTP contract', () => {
   let stage: Stage
   before(async () => {
-    stage = await openStage()
+    stage = await openStage({ args: ['--mcp'] })
   })
   after(() => stage[Symbol.asyncDispose]())
 
@@ -46,6 +47,7 @@ describe('the HTTP contract', () => {
 })
 
 describe('the HTTP contract, each rule with a service of its own', () => {
+  const it = sideBySide()
   for (const { name, sample } of samples.filter(one => one.sample.alone))
     it(`${sample.rule} [${name}]`, async () => {
       await using stage = await openStage(sample)

@@ -126,7 +126,17 @@ const follow = (document: Document, response: Response): Response =>
 
 const dateTime = (text: string) => !Number.isNaN(Date.parse(text)) && text.includes('T')
 
-function compile(document: Document, schema: object): ValidateFunction {
+/** What is made of a schema of a document is made once: there are many answers and few schemas. */
+function once<T extends object>(make: (document: Document, schema: object) => T): (document: Document, schema: object) => T {
+  const made = new WeakMap<object, T>()
+  return (document, schema) => {
+    const value = made.get(schema) ?? make(document, schema)
+    made.set(schema, value)
+    return value
+  }
+}
+
+const compile = once((document, schema): ValidateFunction => {
   const ajv = new Ajv2020({
     strict: true,
     strictTypes: false,
@@ -135,7 +145,12 @@ function compile(document: Document, schema: object): ValidateFunction {
     formats: { 'date-time': dateTime },
   })
   return ajv.compile({ allOf: [resolved(document, schema)] })
+})
+
+interface EventSchema {
+  readonly properties: { readonly type: { readonly const: string } }
 }
+const eventsIn = once((document, schema) => (resolved(document, schema) as { oneOf?: EventSchema[] }).oneOf ?? [])
 
 /** With each `$ref` into the document replaced by what it leads to. */
 function resolved(document: Document, schema: unknown): object {
@@ -175,11 +190,10 @@ function answerFaults(document: Document, { responses }: Operation, answer: Hear
 
 /** Each event by the one schema that is for its type. */
 function eventFaults(document: Document, schema: object, { events }: Heard['answer']): string[] {
-  const { oneOf = [] } = resolved(document, schema) as { oneOf?: { properties: { type: { const: string } } }[] }
   return events
     .filter(event => !event.comment)
     .flatMap(({ event, data }) => {
-      const own = oneOf.find(one => one.properties.type.const === event)
+      const own = eventsIn(document, schema).find(one => one.properties.type.const === event)
       return own ? dataFaults(document, own, data).map(fault => `${event}${fault}`) : [`the event ${event} is not described`]
     })
 }

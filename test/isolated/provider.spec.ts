@@ -12,5 +12,5 @@ describe('provider-local in a process of its own, by the provider kit', () => {
   after(() => host.close())
 
   const open = () => ({ provider: host.slot(Providers).get('local')! })
-  for (const one of providerKit(open, LOCAL_REQUESTS)) it(one.title, one.run)
+  for (const one of providerKit(open, LOCAL_REQUESTS)) if (one.skipped === undefined) it(one.title, one.run)
 })

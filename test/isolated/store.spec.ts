@@ -1,8 +1,10 @@
 import type { PluginEntry } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { isolated, storeKit, testHost } from '@svc/core/testing'
+import { sideBySide } from '../support/side-by-side.ts'
 
 describe('the store in memory in a process of its own, by the store kit', () => {
+  const it = sideBySide()
   let plugin: PluginEntry
   before(async () => {
     plugin = await isolated(new URL('../../plugins/store-memory/', import.meta.url))

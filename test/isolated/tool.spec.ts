@@ -14,5 +14,5 @@ describe('tools-time in a process of its own, by the tool kit', () => {
     good: [{ args: {} }, { args: { time_zone: 'Asia/Kathmandu' } }],
     bad: [{ args: { time_zone: 'Europe/Berln' }, message: /Europe\/Berlin/ }, { args: { zone: 'UTC' } }],
   })
-  for (const one of cases) it(one.title, one.run)
+  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
 })

@@ -5,14 +5,16 @@ let before: Map<string, number>
 
 /** Fails the run when a test leaves a server, socket, child process or timer behind that keeps Node alive. */
 export const mochaHooks = {
-  beforeAll(this: Mocha.Context): void {
-    this.timeout(0) // no timer of mocha's own among those counted
+  async beforeAll(this: Mocha.Context): Promise<void> {
+    this.timeout(0)
+    await sleep(1) // mocha sets a timer for each hook that waits: here as there it is one of those counted
     before = resources()
   },
 
   async afterAll(this: Mocha.Context): Promise<void> {
     this.timeout(0)
     const end = Date.now() + settle
+    await sleep(1)
     while (leftovers().length > 0 && Date.now() < end) await sleep(50)
     const left = leftovers()
     if (left.length > 0)

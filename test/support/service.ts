@@ -37,6 +37,16 @@ export interface Service extends AsyncDisposable {
 
 export const newHome = () => mkdtemp(join(tmpdir(), 'svc-home-'))
 
+/** Runs a test with a home of its own, gone with it. */
+export async function inNewHome(run: (home: string) => Promise<void>): Promise<void> {
+  const home = await newHome()
+  try {
+    await run(home)
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
 /** Starts the service on a free port and waits until it listens. Throws with its output when it ends instead. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const home = options.home ?? (await newHome())

@@ -1,5 +1,5 @@
 import { Errors, Flags, type Interfaces } from '@oclif/core'
-import { SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from '../serve-flags.ts'
+import { MCP_SERVE_FLAGS, OF_PORTS, SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from '../serve-flags.ts'
 
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
 
@@ -11,6 +11,12 @@ export function oclifFlags(names: readonly ServeFlagName[]): Interfaces.FlagInpu
   return Object.fromEntries(names.map(name => [name, oclifFlag(SERVE_FLAGS[name])]))
 }
 
+/** The options of `svc mcp serve` in oclif's form. */
+export const mcpServeFlags = (): Interfaces.FlagInput => ({
+  ...Object.fromEntries(Object.entries(MCP_SERVE_FLAGS).map(([name, flag]) => [name, oclifFlag(flag)])),
+  stdio: Flags.boolean({ summary: MCP_SERVE_FLAGS.stdio.summary, exclusive: [...OF_PORTS] }),
+})
+
 function oclifFlag({ type, summary, value, char }: ServeFlag) {
   const common = { summary, ...(char ? { char } : {}), ...(value ? { helpValue: `<${value}>` } : {}) }
   if (type === 'switch') return Flags.boolean(common)
@@ -18,10 +24,8 @@ function oclifFlag({ type, summary, value, char }: ServeFlag) {
 }
 
 /** What oclif read, as the rest of the command line takes it. */
-export function optionsOf(flags: Readonly<Record<string, unknown>>): ServeOptions {
-  return Object.fromEntries(
-    serveFlagNames.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])
-  ) as ServeOptions
+export function optionsOf(flags: Readonly<Record<string, unknown>>, names: readonly string[] = serveFlagNames): ServeOptions {
+  return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
 }
 
 /** What a host of its own cannot be combined with. */

@@ -12,11 +12,15 @@ export async function authenticationFindings(
   server: { readonly host: string; readonly auth: { readonly enabled: boolean } },
   signal: AbortSignal
 ): Promise<Finding[]> {
-  if (!server.auth.enabled)
-    return [isLoopback(server.host) ? ok(NAME, `off, and only this machine reaches ${server.host}`) : open(server.host)]
   const schemes = host.slot(AuthSchemes).entries()
-  if (schemes.length === 0) return [fail(NAME, 'it is on, and no loaded plugin knows any credential', MEND)]
-  return await Promise.all(schemes.map(([name, scheme]) => prepare(name, scheme, signal)))
+  const prepared = (asked: typeof schemes) => Promise.all(asked.map(([name, scheme]) => prepare(name, scheme, signal)))
+  if (!server.auth.enabled) {
+    const off = isLoopback(server.host) ? ok(NAME, `off, and only this machine reaches ${server.host}`) : open(server.host)
+    return [off, ...(await prepared(schemes.filter(([, { always }]) => always)))]
+  }
+  if (schemes.every(([, { guards }]) => guards !== undefined))
+    return [fail(NAME, 'it is on, and no loaded plugin knows any credential', MEND)]
+  return await prepared(schemes)
 }
 
 const MEND = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'

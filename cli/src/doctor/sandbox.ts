@@ -1,41 +1,70 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { codeOf, messageOf } from '@svc/core'
+import { codeOf, messageOf, type RunningHost, systemUse, within } from '@svc/core'
+import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
 import { type Finding, ok, warn } from './finding.ts'
 
-const run = promisify(execFile)
 const NAME = 'sandbox'
-const LOST = 'what needs the process sandbox (shell commands, stdio servers, plugins of strangers) will be refused'
-const TRIAL_MS = 5_000
-const TRIAL = ['--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'true']
+const LOST = 'what needs the process sandbox (run_command, sandboxed stdio servers) will be refused'
+const LIMIT_MS = 60_000
 
-/** Whether bubblewrap is there and may make namespaces: known by doing it. Never a failure, for the server runs without. */
-export async function sandboxFinding(platform: string = process.platform): Promise<Finding> {
-  if (platform !== 'linux')
-    return warn(NAME, `there is no process sandbox on ${platform}: ${LOST}`, 'run svc on Linux, or in a Linux container')
+/** What the process sandbox can hold on this machine: known by doing it. Never a failure, for the server runs without. */
+export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): Promise<Finding> {
+  const sandbox = host && providedBy(host)
+  if (!sandbox) return trial()
   try {
-    const { stdout } = await run('bwrap', ['--version'], { timeout: TRIAL_MS })
-    await run('bwrap', TRIAL, { timeout: TRIAL_MS })
-    return ok(NAME, `${stdout.trim()} works`)
+    const ability = await within(LIMIT_MS, ending => sandbox.probe(systemUse(ending, 'doctor')), signal ? { signal } : {})
+    return findingOf(ability)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT')
-      return warn(
-        NAME,
-        `bubblewrap is not installed: ${LOST}`,
-        'install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)'
-      )
-    const { stderr } = Object(error) as { stderr?: string }
-    return warn(NAME, `bubblewrap may not make its namespaces (${(stderr ?? messageOf(error)).trim()}): ${LOST}`, await mend())
+    return warn(
+      NAME,
+      `it cannot be told what the process sandbox holds: ${messageOf(error)}`,
+      'the log of svc doctor --debug tells more'
+    )
   }
 }
 
-/** Who forbids it, as far as the kernel says. */
-async function mend(): Promise<string> {
-  const says = async (file: string) => (await readFile(`/proc/sys/${file}`, 'utf8').catch(() => '')).trim()
-  if ((await says('user/max_user_namespaces')) === '0') return 'sysctl -w user.max_user_namespaces=10000'
-  if ((await says('kernel/unprivileged_userns_clone')) === '0') return 'sysctl -w kernel.unprivileged_userns_clone=1'
-  if ((await says('kernel/apparmor_restrict_unprivileged_userns')) === '1')
-    return 'allow bwrap user namespaces in an AppArmor profile, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'
-  return 'in a container, start it with what docs/operations.md says of bubblewrap (seccomp and /proc)'
+function providedBy(host: RunningHost): ProcessSandbox | undefined {
+  try {
+    return host.service(ProcessSandbox)
+  } catch (error) {
+    if (codeOf(error) === 'SERVICE_MISSING') return undefined
+    throw error
+  }
+}
+
+const HOLDERS: Readonly<Record<LimitHolder, string>> = {
+  cgroup2: 'control groups',
+  cgroup1: 'control groups (version 1)',
+  systemd: 'scopes of systemd',
+  rlimit: 'the limits of each single process',
+}
+const held = (what: string, by: LimitHolder | null) =>
+  by === null ? `no limit of ${what} can be held` : `${what} held by ${HOLDERS[by]}`
+
+function findingOf({ ready, bubblewrap, memory, pids, reason = '', mend = '' }: SandboxAbility): Finding {
+  if (!ready) return warn(NAME, `${reason}: ${LOST}`, mend)
+  const message = `bubblewrap ${bubblewrap} works; ${held('memory', memory)}, ${held('processes', pids)}`
+  // Every sandbox asks for a limit of memory.
+  return memory === null ? warn(NAME, `${message}: ${LOST}`, mend) : ok(NAME, message)
+}
+
+const run = promisify(execFile)
+const TRIAL_MS = 5_000
+const TRIAL = ['--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'true']
+
+/** Where no plugin runs that could say it: whether bubblewrap works at all. */
+async function trial(): Promise<Finding> {
+  try {
+    const { stdout } = await run('bwrap', ['--version'], { timeout: TRIAL_MS })
+    await run('bwrap', TRIAL, { timeout: TRIAL_MS })
+    return ok(NAME, `${stdout.trim()} works; which limits it holds was not tried`)
+  } catch (error) {
+    const { stderr } = Object(error) as { stderr?: string }
+    const why =
+      codeOf(error) === 'ENOENT'
+        ? 'bubblewrap is not installed'
+        : `bubblewrap does not work (${(stderr || messageOf(error)).trim()})`
+    return warn(NAME, `${why}: ${LOST}`, 'install bubblewrap, mend what fails above, and run svc doctor again')
+  }
 }

@@ -24,6 +24,8 @@ export interface Place extends AsyncDisposable {
 interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
+  /** What serves, in place of `serve --port 0`. */
+  readonly command?: readonly string[]
 }
 
 interface Outcome {
@@ -76,7 +78,7 @@ export async function makePlace(): Promise<Place> {
       return file
     },
     svc: (args, options) => outcomeOf(start(args, options)),
-    serve: (args = [], options) => listening(start(['serve', '--port', '0', ...args], options)),
+    serve: (args = [], options) => listening(start([...(options?.command ?? ['serve', '--port', '0']), ...args], options)),
     async [Symbol.asyncDispose]() {
       await Promise.all([...running].map(child => (child.kill('SIGKILL'), once(child, 'exit'))))
       await rm(base, { recursive: true, force: true, maxRetries: 5 })

@@ -159,6 +159,17 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
+    'takes no entry for one of a batch that failed behind its append',
+    async ({ store, use, batch }) => {
+      const append = (id: string): StoreOp => ({ op: 'append', log: 'lines', id, values: [id] })
+      await batch(append('a'))
+      const doomed = fails(batch(append('a'), put('k', 1, 7)), 'STORE_CONFLICT', { op: 1, expected: 7, actual: 0 })
+      await Promise.all([doomed, batch(append('b'))])
+      for (const id of ['a', 'b'])
+        assert.deepEqual(plain(await store.read('lines', id, { limit: 9 }, use)), [{ seq: 1, value: id }])
+    },
+  ],
+  [
     'does the batches of one caller in the order of asking',
     async ({ store, use, batch }) => {
       await Promise.all(Array.from({ length: 200 }, (_, i) => batch({ op: 'append', log: 'lines', id: 's', values: [i] })))

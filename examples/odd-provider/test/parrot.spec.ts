@@ -98,5 +98,5 @@ describe('parrot', () => {
     },
     { secrets: [KEY], concurrent: 100 }
   )
-  for (const one of cases) it(one.title, one.run)
+  for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
 })

@@ -30,8 +30,9 @@ const CLOSED_V4 = [
 const OPEN_V6 = ['2000::/3']
 const CLOSED_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
-const closed = listOf([...CLOSED_V4, ...CLOSED_V6])
-const open = listOf(OPEN_V6)
+/** Made at the first question: Node compiles its pattern for IPv6 then, which a start need not wait for. */
+let lists: { readonly closed: BlockList; readonly open: BlockList } | undefined
+const listsMade = () => (lists ??= { closed: listOf([...CLOSED_V4, ...CLOSED_V6]), open: listOf(OPEN_V6) })
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
 /** Makes the guard. `allow`: addresses (`10.0.0.7`), networks (`10.0.0.0/8`), names (`internal.example`, `*.internal.example`). Throws CONFIG_INVALID. */
@@ -49,7 +50,10 @@ export function createAddressGuard(allow: readonly string[] = []): AddressGuard 
   }
 }
 
-const isPublic = (address: string) => !holds(closed, address) && (isIPv4(address) || holds(open, address))
+function isPublic(address: string): boolean {
+  const { closed, open } = listsMade()
+  return !holds(closed, address) && (isIPv4(address) || holds(open, address))
+}
 
 /** Without zone; IPv4 that is written as IPv6 is IPv4. */
 function plain(address: string): string {

@@ -1,5 +1,4 @@
-import { pipeline, Readable, type Transform } from 'node:stream'
-import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import { pipeline, Readable } from 'node:stream'
 import { codeOf } from '@svc/core'
 import { bodyTooLarge, encodingUnknown } from './errors.ts'
 
@@ -51,25 +50,15 @@ async function* atMost(source: AsyncIterable<Uint8Array>, most: number, tooLarge
   }
 }
 
-const ZSTD = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
-
 async function unpacked(wire: AsyncIterable<Uint8Array>, encoding: string, url: URL): Promise<Readable> {
   const name = encoding.trim().toLowerCase()
   const { first, all } = await peek(wire)
   if (first === undefined) return Readable.from([])
+  const { decoderOf } = await import('./decoders.ts')
   const decoder = decoderOf(name, first)
   if (!decoder) throw encodingUnknown(url)
   // the one who reads it is told of what fails
   return pipeline(all, decoder, () => {})
-}
-
-function decoderOf(name: string, first: Uint8Array): Transform | undefined {
-  if (name === 'gzip' || name === 'x-gzip') return createGunzip()
-  if (name === 'br') return createBrotliDecompress()
-  if (name === 'zstd') return createZstdDecompress(ZSTD)
-  // half of the servers leave the wrapper of zlib out
-  if (name === 'deflate') return (first[0]! & 15) === 8 ? createInflate() : createInflateRaw()
-  return undefined
 }
 
 /** Looks at the first piece of a body. */

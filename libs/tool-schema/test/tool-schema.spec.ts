@@ -50,6 +50,16 @@ describe('the schema of a tool', () => {
     expect(await thrown(list, ['ab'])).to.equal('nothing')
   })
 
+  it('finds an item that stands twice in time that grows with the list', async () => {
+    const json = { type: 'object', properties: { all: { type: 'array', uniqueItems: true } } }
+    const many = Array.from({ length: 100_000 }, (_, at) => ({ id: [at], name: 'x' }))
+    expect(await faultsOf(json, { all: many })).to.deep.equal([])
+    const twice = 'all must not have the same item twice, was a list'
+    expect(await faultsOf(json, { all: [...many, { name: 'x', id: [7] }] })).to.deep.equal([twice])
+    expect(await faultsOf(json, { all: [1, '1', null, 'null', [1], { 0: 1 }, true] })).to.deep.equal([])
+    expect(await faultsOf({ uniqueItems: false }, [1, 1])).to.deep.equal([])
+  })
+
   it('leaves patterns unchecked that cannot be in linear time, and says which; all else it checks', async () => {
     const json = {
       type: 'object',

@@ -5,6 +5,9 @@ export { cutShort, type FailureParts, malformed, modelFailure, type ReadFailure 
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'
 
+// For reading what an upstream has said
+export { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
+
 // For their configuration
 export { type BaseUrl, checkBaseUrl } from './base-url.ts'
 export { type KeyEntry, type KeyOptions, readKey } from './key.ts'

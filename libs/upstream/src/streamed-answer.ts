@@ -1,4 +1,4 @@
-import type { SvcError } from '@svc/core'
+import { createTogether, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder } from '@svc/sse'
 import { Body } from './body.ts'
@@ -44,6 +44,9 @@ const STREAM = /event-stream/i
 const NO_JSON = /html|xml|^compressed$/i
 const NO_STREAM = /json|html|xml|^compressed$/i
 const BRACE = 123
+
+/** What follows on an answer that came whole is done for all that came just now. */
+const together = createTogether()
 
 /** Reads one HTTP answer as it comes: server-sent events, or one JSON, into the stream, anything else into a failure. */
 export class StreamedAnswer implements Handler, EventSource {
@@ -99,7 +102,8 @@ export class StreamedAnswer implements Handler, EventSource {
 
   onResponseEnd(): void {
     clearTimeout(this.#rest)
-    if (this.#other) this.#other.conclude()
+    const { conclude } = this.#other ?? {}
+    if (conclude) together(() => this.#guarded(conclude))
     else this.#end()
   }
 

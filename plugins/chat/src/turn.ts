@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import { timestamp, type Use } from '@svc/core'
 import type {
   ModelMessage,
   ModelRequest,
@@ -115,7 +115,7 @@ export function startEvent(turn: Turn, use: Use): TurnEvent {
   return {
     type: 'start',
     requestId: use.requestId,
-    timestamp: new Date().toISOString(),
+    timestamp: timestamp(),
     conversationId: turn.open.conversationId,
     ...turn.who,
   }
@@ -127,7 +127,7 @@ export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
   return {
     type: 'end',
     requestId: use.requestId,
-    timestamp: new Date().toISOString(),
+    timestamp: timestamp(),
     conversationId: turn.open.conversationId,
     status,
     ...turn.who,

@@ -1,3 +1,4 @@
+import { mock } from 'node:test'
 import { definePlugin, type PluginRef, type Scope, type Use } from '@svc/core'
 import { Chat, type TurnEvent, Tools, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
@@ -61,11 +62,11 @@ describe('a tool that asks', () => {
     const patient = asking({ timeoutMs: 40 })
     await using other = await chatHouse({ give: patient })
     const answer = (callId: string) => other.chat.answer({ requestId: 'test', callId, allow: true }, testUse())
+    mock.timers.enable({ apis: ['setTimeout'] })
     const events = await converse(other, ({ callId }) => {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      setTimeout(resolve, 60)
-      return promise.then(() => answer(callId))
-    })
+      mock.timers.tick(60)
+      return answer(callId)
+    }).finally(() => mock.timers.reset())
     expect(resultIn(events)).to.include({ success: true })
   })
 

@@ -1,8 +1,17 @@
 import { definePlugin, type PluginRef, type Scope } from '@svc/core'
-import { Chat, type ModelEvent, type Provider, Providers, Tools } from '@svc/core/contracts'
+import {
+  Chat,
+  Conversations,
+  type MessagePart,
+  type ModelEvent,
+  type ModelMessage,
+  type Provider,
+  Providers,
+  Tools,
+} from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { chatHouse, codeThrown, textOf, tool } from './house.ts'
+import { chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
 
 const tapping = (setup: (scope: Scope) => void): PluginRef => ({
   name: 'tapping',
@@ -16,6 +25,8 @@ const strange = (chat: () => AsyncIterable<ModelEvent>): Provider => ({
   chat,
   probe: async () => undefined,
 })
+
+const idOf = (part: MessagePart) => ('id' in part ? part.id : part.type === 'text' ? part.text : '')
 
 describe('the hooks of chat', () => {
   it('lets a tap of turn change what was asked', async () => {
@@ -153,11 +164,26 @@ describe('chat with bad plugins', () => {
           ending.abort()
         }),
     })
-    await using house = await chatHouse({ give: [item(Tools, 'waits', waits)] })
-    for await (const event of house.chat.stream({ message: '/tool waits {}' }, testUse({ signal: ending.signal }))) {
+    const call = (id: string, name: string): ModelEvent => ({ type: 'tool_call', id, tool: name, arguments: {} })
+    const asks = (...events: ModelEvent[]): ModelEvent[] => [...events, { type: 'finish', reason: 'tool_calls' }]
+    const a = scripted([asks(call('first', 'quick')), asks({ type: 'text', text: 'Wait.' }, call('second', 'waits')), says('so')])
+    const give = [item(Providers, 'a', a), item(Tools, 'quick', tool({})), item(Tools, 'waits', waits)]
+    await using house = await chatHouse({ give })
+    let conversationId = ''
+    for await (const event of house.chat.stream({ message: 'hi', provider: 'a' }, testUse({ signal: ending.signal }))) {
+      if (event.type === 'start') conversationId = event.conversationId
       if (event.type === 'end') expect(event.status).to.equal('cancelled')
     }
     expect(await aborted.promise).to.equal(true)
+    const conversations = house.host.service(Conversations)
+    const { turns, ticket } = await conversations.begin({ conversationId, waitMs: 5000, history: 1 }, testUse())
+    await conversations.end(ticket, testUse())
+    const partsOf = (messages: readonly ModelMessage[]) =>
+      messages.flatMap(({ role, parts }) => parts.map(part => `${role} ${part.type} ${idOf(part)}`))
+    const kept = ['user text hi', 'assistant tool_call first', 'tool tool_result first', 'assistant text Wait.']
+    expect(partsOf(turns.flat())).to.deep.equal(kept)
+    await house.chat.reply({ message: 'and now?', provider: 'a', conversationId }, testUse())
+    expect(partsOf(a.requests.at(-1)!.messages)).to.deep.equal([...kept, 'user text and now?'])
   })
 
   it('takes an answer of no known shape as a failed call, and the turn goes on', async () => {

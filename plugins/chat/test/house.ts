@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConfigTree, LogOptions, PluginRef, RunningHost } from '@svc/core'
@@ -27,7 +27,7 @@ export interface ChatHouse extends AsyncDisposable {
 export async function chatHouse({
   give = [],
   config = {},
-  profiles,
+  profiles = 'profiles: { default: {} }\n',
   strict = true,
   log,
 }: {
@@ -39,13 +39,13 @@ export async function chatHouse({
   log?: LogOptions
 } = {}): Promise<ChatHouse> {
   const home = await mkdtemp(join(tmpdir(), 'svc-chat-'))
-  const profilesFile = join(home, 'profiles.yaml')
-  if (profiles) await (await import('node:fs/promises')).writeFile(profilesFile, profiles)
+  const profiles_file = join(home, 'profiles.yaml')
+  await writeFile(profiles_file, profiles)
   const host = await testHost(BASE, {
     strict,
     ...(log ? { log } : {}),
     give,
-    config: { providers: { local: {} }, selection: { profiles_file: profilesFile }, ...config },
+    config: { providers: { local: {} }, selection: { profiles_file }, ...config },
   })
   const chat = host.service(Chat)
   return {

@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, Tools, type TurnDone } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
+import { handClock } from './hand-clock.ts'
 import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
 
 /** Keeps what chat tells. */
@@ -48,17 +49,18 @@ describe('the limits of a turn', () => {
   it('do not take the time of a slow reader for silence of the model', async () => {
     const paced = flowing(async function* () {
       for (const word of ['one ', 'two ', 'three']) {
-        await sleep(60)
+        clock.tick(60)
         yield text(word)
       }
       yield FINISH
     })
     const give = [item(Providers, 'paced', paced)]
     await using house = await chatHouse({ give, config: { chat: { token_timeout_ms: 400 } } })
+    using clock = handClock()
     let [said, status] = ['', '']
     for await (const event of house.chat.stream({ message: 'hi', provider: 'paced' }, testUse())) {
       if (event.type === 'token') said += event.content
-      if (event.type === 'token') await sleep(800)
+      if (event.type === 'token') clock.tick(800)
       if (event.type === 'end') status = event.status
     }
     expect([said, status]).to.deep.equal(['one two three', 'completed'])
@@ -71,8 +73,9 @@ describe('the limits of a turn', () => {
       throw failing({ kind: 'network', retryable: true })
     })
     await using house = await chatHouse({ give: [plugin, item(Providers, 'left', left)] })
+    using clock = handClock()
     for await (const event of house.chat.stream({ message: 'hi', provider: 'left' }, testUse()))
-      if (event.type === 'token') await sleep(1_300)
+      if (event.type === 'token') clock.tick(1_300)
     await house.stream({ message: 'hi', provider: 'left' })
     expect(done.map(one => one.failure)).to.deep.equal([
       { kind: 'network', retryable: true, requestOnly: true },
@@ -119,12 +122,16 @@ describe('the limits of a turn', () => {
   })
 
   it('let so many tools run at a time, and tell their results in the order of the calls', async () => {
-    let [now, most] = [0, 0]
+    let [begun, now, most, atOnce] = [0, 0, 0, 0]
+    const waiting: (() => void)[] = []
     const slow = tool({
       parameters: { type: 'object' },
       async call({ n }) {
         most = Math.max(most, ++now)
-        await sleep(5)
+        // all that may run do: one more turn of the loop, and whoever comes beyond that is here too
+        if (++begun === wanted.length || now >= atOnce) for (const go of waiting.splice(0)) go()
+        else await new Promise<void>(resolve => waiting.push(resolve))
+        await setImmediate()
         now--
         return { content: [{ type: 'text', text: JSON.stringify(n) }] }
       },
@@ -134,7 +141,7 @@ describe('the limits of a turn', () => {
       [{}, 8],
       [{ chat: { max_parallel_tools: 3 } }, 3],
     ] as const) {
-      ;[now, most] = [0, 0]
+      ;[begun, now, most, atOnce] = [0, 0, 0, limit]
       await using house = await chatHouse({
         give: [item(Providers, 'a', scripted([calls(...wanted), says('so')])), item(Tools, 'slow', slow)],
         config,

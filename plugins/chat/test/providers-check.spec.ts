@@ -1,3 +1,5 @@
+import { mock } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type Figures, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
@@ -20,12 +22,19 @@ const probed = (house: ChatHouse) => checkOf(house).probe(testUse())
 describe('the check of the providers', () => {
   it('gives up one that does not answer after two seconds, and ends its probe', async () => {
     const ended = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
     const hang: Provider['probe'] = ({ signal }) => {
+      asked.resolve()
       signal.addEventListener('abort', () => ended.resolve())
       return new Promise(() => {})
     }
     await using house = await chatHouse({ give: [provider(hang)] })
-    expect(await probed(house)).to.deep.equal({
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const told = probed(house).finally(() => mock.timers.reset())
+    await asked.promise
+    await setImmediate() // by now the local one has answered
+    mock.timers.tick(2_000)
+    expect(await told).to.deep.equal({
       status: 'degraded',
       reason: 'not reachable: other',
       detail: { local: { healthy: true }, other: { healthy: false, error: 'no answer within 2000 ms' } },

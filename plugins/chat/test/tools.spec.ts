@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelEvent, type Tool, Tools, Providers } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
@@ -74,9 +74,16 @@ describe('a tool call', () => {
 
   it('of a tool whose schema is broken is told to the model, and logged once', async () => {
     const parameters = { type: 'object', properties: { n: { type: 'nonsense' } }, required: ['n'] }
-    const { used, status } = await callOf({ parameters }, { n: 1 })
-    expect(used.error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
-    expect(status).to.equal('completed')
+    const lines: string[] = []
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    const a = scripted([calls(['t', { n: 1 }]), calls(['t', { n: 1 }]), says('so')])
+    await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters }))], log })
+    const { status, toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
+    expect([status, toolsUsed.length]).to.deep.equal(['completed', 2])
+    for (const { error } of toolsUsed)
+      expect(error).to.match(/^The tool "t" is broken and cannot be called: its parameters are no JSON Schema/)
+    const logged = lines.map(line => JSON.parse(line)).filter(line => line.level === 50)
+    expect(logged.map(line => line.msg)).to.deep.equal(['the parameters of a tool are no JSON Schema: it cannot be called'])
   })
 
   it('is checked by patterns that take no longer than the text is long', async () => {
@@ -222,11 +229,10 @@ describe('what a tool answers', () => {
       const { told, status } = await callOf({ call: () => Promise.reject(thrown as Error) })
       expect([told.isError, wordsOf(told.content), status]).to.deep.equal([true, words, 'completed'])
     }
-    const { told } = await callOf({
-      call: () => {
-        throw new Error('at once')
-      },
-    })
+    const call = () => {
+      throw new Error('at once')
+    }
+    const { told } = await callOf({ call })
     expect(wordsOf(told.content)).to.equal('at once')
   })
 
@@ -234,7 +240,10 @@ describe('what a tool answers', () => {
     const never = tool({ call: () => new Promise(() => undefined) })
     const late = await callOf({ call: never.call, timeoutMs: 20 })
     expect([wordsOf(late.told.content), late.status]).to.deep.equal(['it did not end within 20 ms', 'completed'])
-    const deaf = await callOf({ timeoutMs: 5, call: async () => (await sleep(30), Promise.reject(new Error('too late'))) })
+    const { promise, reject } = Promise.withResolvers<never>()
+    const deaf = await callOf({ timeoutMs: 5, call: () => promise })
     expect(wordsOf(deaf.told.content)).to.equal('it did not end within 5 ms')
+    reject(new Error('too late'))
+    await setImmediate() // by now a rejection that nobody takes would have ended this run
   })
 })

@@ -1,4 +1,4 @@
-import { codeOf, type Log, type Use, within } from '@svc/core'
+import { codeOf, type Log, timestamp, type Use, within } from '@svc/core'
 import type { ConversationSummary, Fence, OpenTurn, Store, StoredMessage, TurnWish } from '@svc/core/contracts'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
 import { asJson, COLLECTION, type ConversationRecord, grown, LOG, newId, summaryOf, turnOf } from './record.ts'
@@ -62,7 +62,7 @@ export class Turns {
     if (!turn) throw ticketUnknown()
     const young = this.#young.get(turn.id)
     if (young?.dropped) throw conversationUnknown(turn.id)
-    const record = grown(turn.record, turn.owner, messages, new Date().toISOString())
+    const record = grown(turn.record, turn.owner, messages, timestamp())
     const writing = write(this.#parts.store, turn, record, messages, use)
     if (young) young.keeping = writing
     await writing

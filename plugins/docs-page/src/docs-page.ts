@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { createGunzip } from 'node:zlib'
 import type { Use } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
 import { fileUnknown, methodNotAllowed } from './errors.ts'
@@ -72,7 +71,7 @@ async function send({ name, type, gzip }: PageFile, request: IncomingMessage, re
   response.writeHead(200, { 'Content-Type': type, ...length, ...(packed ? { 'Content-Encoding': 'gzip' } : {}) })
   if (request.method === 'HEAD') return void response.end()
   response.setTimeout(STALL_MS, () => response.destroy())
-  const unpack = gzip === true && !packed ? [createGunzip()] : []
+  const unpack = gzip === true && !packed ? [(await import('node:zlib')).createGunzip()] : []
   await pipeline([createReadStream(place), ...unpack, response], { signal })
 }
 

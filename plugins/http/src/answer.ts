@@ -46,7 +46,7 @@ function sendText({ res, life }: Exchange, status: number, headers: string[], ty
   if (type) headers.push('Content-Type', type)
   headers.push('Content-Length', String(Buffer.byteLength(text)))
   res.writeHead(status, headers)
-  life.outbox.post(res, text)
+  life.together(() => res.end(text))
   if (text.length > LARGE) res.setTimeout(life.stallMs, () => res.destroy())
 }
 

@@ -1,6 +1,6 @@
-import { codeOf, messageOf, type Principal, type SlotView, type Use } from '@svc/core'
-import type { AuthScheme, Store } from '@svc/core/contracts'
-import { authenticationFailed, noScheme, schemeFailed, scopeMissing, tooMany } from './errors.ts'
+import { codeOf, messageOf, type Principal, type SlotView, type Use, within } from '@svc/core'
+import type { AuthScheme, Route, Store } from '@svc/core/contracts'
+import { authenticationFailed, noScheme, schemeFailed, schemeSilent, scopeMissing, tooMany } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
 import { createGuesses, GUESSES, MINUTE } from './guesses.ts'
 
@@ -14,6 +14,8 @@ export interface Authentication {
 
 interface AuthenticationParts {
   readonly enabled: boolean
+  /** Milliseconds that all schemes together have for a request. */
+  readonly timeoutMs: number
   readonly schemes: SlotView<AuthScheme>
   readonly store: Pick<Store, 'count'> | undefined
 }
@@ -23,47 +25,48 @@ type Holder = Pick<Principal, 'id' | 'scopes'>
 const ANONYMOUS = 'anonymous'
 const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
-/** What no scheme has said by then it need not say: it bounds one that lives in a process of its own. */
-const ASK_MS = 10_000
 /** Headers that carry one credential each: two are a contradiction, whatever they say. */
 const SINGLE = ['authorization', 'x-api-key'] as const
 
-export function createAuthentication({ enabled, schemes, store }: AuthenticationParts): Authentication {
-  if (!enabled) return { prepare: async () => {}, gate: x => admit(x, ANONYMOUS, ALL) }
-  const asked = createAsked(schemes)
+export function createAuthentication({ enabled, timeoutMs, schemes, store }: AuthenticationParts): Authentication {
+  const asked = createAsked(schemes, enabled)
   const guesses = createGuesses(store)
 
-  const refuse = async (x: Exchange, error: unknown) => {
+  const refuse = async (x: Exchange, error: unknown, who: Asked) => {
     if (codeOf(error) !== 'AUTHENTICATION_FAILED') return error
     const wait = await guesses.add(x.address, x.use)
-    return wait === undefined ? challenged(x, messageOf(error)) : tooMany(GUESSES, MINUTE / 1000, wait)
+    return wait === undefined ? challenged(x, who, messageOf(error)) : tooMany(GUESSES, MINUTE / 1000, wait)
   }
-  const challenged = (x: Exchange, message?: string) => {
-    x.headers.push('WWW-Authenticate', asked().challenge)
-    return authenticationFailed(message)
-  }
-  const identify = async (x: Exchange): Promise<Holder> => {
+  const identify = async (x: Exchange, who: Asked): Promise<Holder> => {
     let holder: Holder | undefined
     try {
       refuseDoubled(x)
-      holder = await askAll(asked().schemes, x)
+      holder = await askInTime(who, x, timeoutMs)
+      if (!holder && who.own.length > 0 && showsOne(x)) throw authenticationFailed('the credential is none that is known here')
     } catch (error) {
-      throw await refuse(x, error)
+      throw await refuse(x, error, who)
     }
-    if (!holder) throw challenged(x)
+    if (!holder) throw challenged(x, who)
     return holder
   }
   return {
-    prepare: use => prepareAll(schemes, use),
+    prepare: use => prepareAll(schemes, enabled, use),
     gate(x) {
       const place = x.route?.route ?? x.mount
-      if (place && place.scope === undefined) return admit(x, ANONYMOUS, NONE)
-      return identify(x).then(({ id, scopes }) => {
+      if (place && place.scope === undefined) return admit(x, ANONYMOUS, enabled ? NONE : ALL)
+      const who = asked(place?.scope)
+      if (!who) return admit(x, ANONYMOUS, ALL)
+      return identify(x, who).then(({ id, scopes }) => {
         admit(x, id, scopes)
         if (place?.scope !== undefined && !scopes.includes(place.scope) && !scopes.includes('*')) throw scopeMissing(place.scope)
       })
     },
   }
+}
+
+function challenged(x: Exchange, { challenge }: Asked, message?: string) {
+  x.headers.push('WWW-Authenticate', challenge)
+  return authenticationFailed(message)
 }
 
 function admit(x: Exchange, id: string, scopes: readonly string[]) {
@@ -72,19 +75,35 @@ function admit(x: Exchange, id: string, scopes: readonly string[]) {
   x.use = x.trace === undefined ? use : { ...use, trace: x.trace }
 }
 
+const showsOne = ({ req }: Exchange) => SINGLE.some(name => req.headers[name] !== undefined)
+
 function refuseDoubled({ req }: Exchange) {
   for (const name of SINGLE)
     if (req.headers[name]?.includes(',') && req.headersDistinct[name]!.length > 1)
       throw authenticationFailed(`${name} is given more than once`)
 }
 
-/** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
-async function askAll(schemes: readonly AuthScheme[], x: Exchange): Promise<Holder | undefined> {
+/** Whoever asks waits for the schemes no longer than that, whether or not they listen to signal and deadline. */
+function askInTime({ own, common }: Asked, x: Exchange, ms: number): Promise<Holder | undefined> {
   const request = { headers: x.req.headers as Record<string, string>, address: x.address }
-  const use = { ...x.use, deadline: Date.now() + ASK_MS }
+  const deadline = Date.now() + ms
+  let current: Named | undefined
+  const noting = (one: Named) => (current = one)
+  const ask = async (signal: AbortSignal) => {
+    const use = { ...x.use, signal, deadline }
+    return (await askAll(own, request, use, noting)) ?? (await askAll(common, request, use, noting))
+  }
+  return within(ms, ask, { signal: x.ending.signal, late: () => schemeSilent(current, ms) })
+}
+
+type Request = Parameters<AuthScheme['authenticate']>[0]
+
+/** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
+async function askAll(schemes: readonly Named[], request: Request, use: Use, noting: (one: Named) => void) {
   let holder: Holder | undefined
-  for (const scheme of schemes) {
-    const told = await scheme.authenticate(request, use)
+  for (const one of schemes) {
+    noting(one)
+    const told = await one.scheme.authenticate(request, use)
     if (!told) continue
     if (holder && holder.id !== told.id) throw authenticationFailed('two different credentials were given')
     holder ??= told
@@ -92,30 +111,61 @@ async function askAll(schemes: readonly AuthScheme[], x: Exchange): Promise<Hold
   return holder
 }
 
-/** What is asked of the slot for every request, read anew when the slot has changed. */
-function createAsked(slot: SlotView<AuthScheme>) {
+/** A scheme, its name and whose it is. */
+interface Named {
+  readonly scheme: AuthScheme
+  readonly name: string
+  readonly plugin: string | undefined
+}
+
+/** Who is asked about requests to the places of one scope. */
+interface Asked {
+  /** Those that guard these places: whom one of them knows, nobody else is asked about. */
+  readonly own: readonly Named[]
+  readonly common: readonly Named[]
+  readonly challenge: string
+}
+
+/** Who is asked about the places of a scope, found anew when the slot has changed; `undefined` where nobody is. */
+function createAsked(slot: SlotView<AuthScheme>, enabled: boolean) {
   let version = -1
-  let now: { readonly schemes: readonly AuthScheme[]; readonly challenge: string }
-  return () => {
-    if (version !== slot.version) {
-      version = slot.version
-      const schemes = slot.entries().map(([, scheme]) => scheme)
-      now = { schemes, challenge: [...new Set(schemes.map(one => one.challenge))].join(', ') || 'none' }
-    }
-    return now
+  let known = new Map<Route['scope'], Asked | undefined>()
+  return (scope: Route['scope']) => {
+    if (version !== slot.version) known = new Map()
+    version = slot.version
+    const found = known.get(scope)
+    if (found || known.has(scope)) return found
+    const asked = askedAbout(namedOf(slot), scope, enabled)
+    known.set(scope, asked)
+    return asked
   }
+}
+
+const namedOf = (slot: SlotView<AuthScheme>): readonly Named[] =>
+  slot.entries().map(([name, scheme]) => ({ scheme, name, plugin: slot.owner(name) }))
+
+function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boolean): Asked | undefined {
+  const own = all.filter(
+    ({ scheme: { guards, always } }) => guards !== undefined && guards === scope && (enabled || always === true)
+  )
+  const common = enabled ? all.filter(({ scheme }) => scheme.guards === undefined) : []
+  if (!enabled && own.length === 0) return undefined
+  const challenge = [...new Set([...common, ...own].map(({ scheme }) => scheme.challenge))].join(', ') || 'none'
+  return { own, common, challenge }
 }
 
 /** What a plugin says by a code explains itself; the rest says nothing of where it came from. */
 const isKnown = (code: string | undefined) => code !== undefined && code !== 'INTERNAL_ERROR'
 
-async function prepareAll(schemes: SlotView<AuthScheme>, use: Use): Promise<void> {
-  if (schemes.size === 0) throw noScheme()
-  for (const [name, scheme] of schemes.entries()) {
+async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
+  const all = namedOf(schemes)
+  if (enabled && all.every(({ scheme }) => scheme.guards !== undefined)) throw noScheme()
+  for (const { scheme, name, plugin } of all) {
+    if (!enabled && scheme.always !== true) continue
     try {
       await scheme.prepare?.(use)
     } catch (error) {
-      throw isKnown(codeOf(error)) ? error : schemeFailed(name, schemes.owner(name), error)
+      throw isKnown(codeOf(error)) ? error : schemeFailed(name, plugin, error)
     }
   }
 }

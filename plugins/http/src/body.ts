@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { messageOf } from '@svc/core'
+import { createTogether, messageOf, type Together } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { invalidValue, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
@@ -10,7 +10,8 @@ const DEEPEST = 100
 const HOPELESS = 16
 
 /** The gate of the body: at most so many bytes of JSON, an object. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE. */
-export function createBody(limit: number): Gate {
+export function createBody(usual: number): Gate {
+  const together = createTogether() // all that follows on a body
   return x => {
     const { headers } = x.req
     const coding = headers['transfer-encoding']
@@ -19,8 +20,9 @@ export function createBody(limit: number): Gate {
     const declared = headers['content-length']
     if (declared === '0' || (declared === undefined && coding === undefined)) return void (x.body = {})
     mustBeJson(headers)
+    const limit = x.route.route.bodyLimit ?? usual
     if (Number(declared) > limit) throw tooLarge(x, Number(declared), limit)
-    return readBytes(x.req, limit).then(bytes => void (x.body = bytes.length === 0 ? {} : parseBody(bytes)))
+    return readBytes(x.req, limit, together).then(bytes => void (x.body = bytes.length === 0 ? {} : parseBody(bytes)))
   }
 }
 
@@ -55,7 +57,7 @@ function isJson(type: string): boolean {
   return media === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')
 }
 
-function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, limit: number, together: Together): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -64,7 +66,7 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
       if (size <= limit) chunks.push(chunk)
       else reject(payloadTooLarge(limit))
     })
-    req.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    req.on('end', () => together(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))))
     req.on('error', reject)
   })
 }

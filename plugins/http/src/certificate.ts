@@ -2,7 +2,6 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import { codeOf, type Log, messageOf } from '@svc/core'
 import type { SslConfig } from './config.ts'
 import { certificateInvalid, certificateUnreadable, keyInvalid, keyMismatch, keyProtected, sslIncomplete } from './errors.ts'
@@ -23,7 +22,8 @@ export async function readCertificate({ cert, key }: SslConfig): Promise<Certifi
   )
   if (!leaf.checkPrivateKey(privateKey(pair.key, key))) throw keyMismatch(cert, key)
   attempt(
-    () => createSecureContext(pair),
+    // an import would load TLS at the start of every server
+    () => process.getBuiltinModule('node:tls').createSecureContext(pair),
     error => certificateInvalid(cert, messageOf(error))
   )
   return pair

@@ -45,7 +45,7 @@ export interface ServerConfig {
   max_requests_per_second: number
   ssl: SslConfig
   cors: CorsConfig
-  auth: { enabled: boolean }
+  auth: { enabled: boolean; timeout_ms: number }
 }
 
 const texts = { type: 'array', items: { type: 'string', minLength: 1 }, default: [] }
@@ -127,6 +127,8 @@ export const serverConfig = schema<ServerConfig>({
           'traceparent',
           'Mcp-Session-Id',
           'Mcp-Protocol-Version',
+          'Mcp-Method',
+          'Mcp-Name',
         ],
         'Request headers that they may send.'
       ),
@@ -135,6 +137,10 @@ export const serverConfig = schema<ServerConfig>({
     }),
     auth: closed({
       enabled: flag(false, 'Whether a credential is needed. The plugins that know credentials have keys of their own below.'),
+      timeout_ms: ms(
+        10_000,
+        'Milliseconds that the plugins which know credentials have, all together, to say who asks; then 503.'
+      ),
     }),
   },
 })

@@ -5,7 +5,8 @@ import { corsCredentials, originForbidden } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
 
 /** What a page of another origin may read of an answer. */
-const EXPOSED = 'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Allow, WWW-Authenticate'
+const EXPOSED =
+  'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Allow, WWW-Authenticate, Mcp-Session-Id'
 const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 const REMEMBERED = 256
 

@@ -34,7 +34,7 @@ export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): C
   return {
     gate(x) {
       if (x.gone || x.route?.route.uncounted) return // whoever has left already will not leave again
-      const kinds = x.route?.route.stream === undefined ? plain : streaming
+      const kinds = isStream(x) ? streaming : plain
       const key = keyOf(x)
       const taken = kinds.map(({ places }) => places.take(key))
       if (taken.every(isKnown)) return admit(x, key, kinds, taken)
@@ -46,6 +46,13 @@ export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): C
       await Promise.all(streaming.map(({ places }) => places.yield(name)))
     },
   }
+}
+
+/** A mount says which of its requests open one. */
+function isStream({ route, mount, req }: Exchange): boolean {
+  if (route) return route.route.stream !== undefined
+  const { method, headers } = req
+  return mount?.streams?.some(one => one.method === method && String(headers[one.header] ?? '').includes(one.holds)) ?? false
 }
 
 const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got === 'boolean'

@@ -121,6 +121,13 @@ export const schemeFailed = (name: string, plugin: string | undefined, cause: un
     mend: 'mend that plugin, take it out of "plugins", or set server.auth.enabled to false',
   })
 
+/** The client learns nothing of who was asked; the log does. */
+export const schemeSilent = (asked: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
+  svcError('UNAVAILABLE', 'the credential could not be checked in time', {
+    where: `the credentials of "${asked?.name}" (${asked?.plugin}), silent for ${ms} ms`,
+    mend: 'mend that plugin or what it asks, take it out of "plugins", or raise server.auth.timeout_ms',
+  })
+
 export const proxyInvalid = (entry: string) =>
   svcError('PROXY_INVALID', `server.trusted_proxies: "${entry}" is no address and no network`, {
     mend: 'write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',

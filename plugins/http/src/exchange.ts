@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Principal, Use } from '@svc/core'
+import type { Principal, Together, Use } from '@svc/core'
 import type { Json, Mount, RouteReply } from '@svc/core/contracts'
-import type { Outbox } from './outbox.ts'
 import type { Bound } from './routing.ts'
 
 /** What a server knows of its own life. */
@@ -14,7 +13,8 @@ export interface Life {
   readonly stallMs: number
   /** Headers of every answer: name, value, name, value. */
   readonly headers: readonly string[]
-  readonly outbox: Outbox
+  /** Sends the ends of answers. */
+  readonly together: Together
 }
 
 /** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { HookCallers, Log, SlotView, Use } from '@svc/core'
+import { createTogether, type HookCallers, type Log, type SlotView, type Use } from '@svc/core'
 import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
@@ -15,7 +15,6 @@ import { createGates } from './gates.ts'
 import { createHostGuard } from './host-guard.ts'
 import { createJournal } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
-import { createOutbox } from './outbox.ts'
 import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
 import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -52,7 +51,12 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const host = createHostGuard(config)
   const addresses = createAddresses(config.trusted_proxies)
   const cors = createCors({ config: config.cors, addresses, isHostChecked: host.isChecked })
-  const authentication = createAuthentication({ enabled: config.auth.enabled, schemes: parts.schemes, store: parts.store })
+  const authentication = createAuthentication({
+    enabled: config.auth.enabled,
+    timeoutMs: config.auth.timeout_ms,
+    schemes: parts.schemes,
+    store: parts.store,
+  })
   const crowd = createCrowd(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const journal = createJournal(log, parts.hooks)
@@ -62,8 +66,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, crowd, allowance })
   const walk = createWalk({ gates, refuse, limits: { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms } })
   const headers = [...securityHeaders(config.ssl.enabled), ...cors.headers]
-  const outbox = createOutbox()
-  const life: Life = { draining: false, ending: false, stallMs: config.stall_timeout_ms, headers, outbox }
+  const life: Life = { draining: false, ending: false, stallMs: config.stall_timeout_ms, headers, together: createTogether() }
   const socket = await createSocket(config, log)
   const listener = createListener({ config, life, log, server: socket.server })
   attend(

@@ -123,6 +123,21 @@ describe('authentication', () => {
     const { status, body } = await call(`${fresh.url}/who`, { headers: key('all') })
     expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
   })
+
+  it('waits no longer than it may for a scheme that never answers nor listens, and the log names that one', async () => {
+    const lines: string[] = []
+    const silent: AuthScheme = { challenge: 'Silent', authenticate: () => new Promise(() => {}) }
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    const auth = { enabled: true, timeout_ms: 50 }
+    await using fresh = await serve({ who, free }, { auth }, log, gifts({ key: schemes.key!, silent }))
+    const { status, body, text } = await call(`${fresh.url}/who`, { headers: key('all') })
+    expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
+    expect(text).not.to.match(/silent/i)
+    expect(lines.find(line => line.includes('"error_code":"UNAVAILABLE"') && line.includes('"level":40'))).to.include(
+      'test:auth_schemes/silent'
+    )
+    expect((await call(`${fresh.url}/free`)).status).to.equal(200)
+  })
 })
 
 /** A scheme for headers that begin with this word; others are not its kind. */

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { type Mount, Mounts, Routes } from '@svc/core/contracts'
 import { item, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -12,10 +14,10 @@ const says = (word: string, path: string): Mount => ({
   },
 })
 
-async function house(mounts: Record<string, Mount>) {
+async function house(mounts: Record<string, Mount>, server = {}) {
   const route = { method: 'GET' as const, path: '/raw/route', summary: 'A route', handle: async () => ({ text: 'route' }) }
   const give = [...Object.entries(mounts).map(([name, mount]) => item(Mounts, name, mount)), item(Routes, 'route', route)]
-  const host = await testHost([new URL('..', import.meta.url)], { give, config: { server: { port: 0 } } })
+  const host = await testHost([new URL('..', import.meta.url)], { give, config: { server: { port: 0, ...server } } })
   return { url: await urlOf(host), [Symbol.asyncDispose]: () => host.close() }
 }
 
@@ -32,6 +34,28 @@ describe('mounts', () => {
   it('leave a path to its route', async () => {
     await using one = await house({ a: says('a', '/raw') })
     expect((await call(`${one.url}/raw/route`)).text).to.equal('route')
+  })
+
+  it('say which of their requests open a stream without an end: those count as streams', async () => {
+    const begun = Promise.withResolvers<void>()
+    const flow: Mount = {
+      path: '/flow',
+      streams: [{ method: 'GET', header: 'accept', holds: 'text/event-stream' }],
+      async handle(request, response) {
+        response.flushHeaders()
+        begun.resolve()
+        if (request.headers.accept === 'text/event-stream') await once(response, 'close')
+        else response.end('short')
+      },
+    }
+    await using one = await house({ flow }, { max_streams_per_principal: 1 })
+    const stream = request(`${one.url}/flow`, { agent: false, headers: { accept: 'text/event-stream' } }).end()
+    stream.on('error', () => {})
+    await begun.promise
+    const refused = await call(`${one.url}/flow`, { headers: { accept: 'text/event-stream' } })
+    expect([refused.status, refused.body.details]).to.deep.equal([429, { limit: 1, window: 0, retry_after: 1 }])
+    expect((await call(`${one.url}/flow`)).text).to.equal('short')
+    stream.destroy()
   })
 
   it('that fail are told as an internal error, and the server goes on', async () => {

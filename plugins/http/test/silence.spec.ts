@@ -54,7 +54,7 @@ describe('a client that stalls', () => {
     socket.write(
       `POST /say HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${GOOD.length}\r\n\r\n{"me`
     )
-    expect(await heard(socket)).to.match(/^(HTTP\/1.1 400 |$)/)
+    expect(await heard(socket)).to.match(/^HTTP\/1.1 400 /)
     await serves()
   })
 

@@ -4,14 +4,14 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
+import { type Certificate, makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
-import { type Made, makeCertificate, writeCertificate } from './support/certificate.ts'
 import { open, serve } from './support/client.ts'
 import { free } from './support/who.ts'
 
 describe('TLS', () => {
   let folder = ''
-  let made: Made
+  let made: Certificate
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-tls-'))
     made = makeCertificate()
@@ -62,7 +62,9 @@ describe('TLS', () => {
   })
 
   describe('at the start', () => {
-    const faults: Readonly<Record<string, readonly [string, string, (made: Made) => { cert: string; key: string }, object?]>> = {
+    const faults: Readonly<
+      Record<string, readonly [string, string, (made: Certificate) => { cert: string; key: string }, object?]>
+    > = {
       'fails without a key': ['SSL_INCOMPLETE', '--ssl-key', one => one, { key: undefined }],
       'fails without a certificate': ['SSL_INCOMPLETE', '--ssl-cert', one => one, { cert: undefined }],
       'fails where a file is not there': ['CERTIFICATE_UNREADABLE', '--ssl-cert', one => one, { cert: '/nowhere/cert.pem' }],
@@ -114,7 +116,7 @@ async function handshake(url: string, options: object): Promise<Disposable & { r
 }
 
 /** Asks until the new certificate answers. */
-async function untilServed(url: string, { cert }: Made): Promise<void> {
+async function untilServed(url: string, { cert }: Certificate): Promise<void> {
   while ((await get(`${url}/free`, cert).catch(() => undefined)) === undefined) await turn()
 }
 async function until(isSo: () => boolean): Promise<void> {

@@ -12,7 +12,7 @@ export default definePlugin({
   setup(scope, { providers }) {
     const costs = createCosts(scope.config)
     for (const [name, alias] of Object.entries(scope.config.aliases)) scope.add(ModelAliases, name, alias)
-    scope.tap(Chat.hooks.modelDone, costs.count)
+    if (Object.keys(scope.config.prices).length > 0) scope.tap(Chat.hooks.modelDone, costs.count)
     scope.tap(Host.hooks.ready, () => warnOfNames(scope.config, providers, scope.log))
     scope.add(MetricSources, 'models', { read: async () => costs.read() })
   },

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -26,11 +26,13 @@ const provider = (usage: Usage): Provider => ({
 /** A host with chat and a provider `p`, and what it has logged. */
 async function modelsHouse(models: ConfigTree, { give = [], usage = { input: 1_000_000, output: 100_000 } }: HouseParts = {}) {
   const home = await mkdtemp(join(tmpdir(), 'svc-models-'))
+  const profiles_file = join(home, 'profiles.yaml')
+  await writeFile(profiles_file, 'profiles: { default: {} }\n')
   const logged: string[] = []
   const destination = new Writable({ write: (chunk, _encoding, done) => done(void logged.push(String(chunk))) })
   const host = await testHost(PLUGINS, {
     give: [...give, item(Providers, 'p', provider(usage))],
-    config: { selection: { profiles_file: join(home, 'profiles.yaml') }, models },
+    config: { selection: { profiles_file }, models },
     log: { destination },
   })
   const chat = host.service(Chat)

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Chat, type Effect, Providers, Selection, Tools } from '@svc/core/contracts'
@@ -28,6 +28,8 @@ const TOOLS: Readonly<Record<string, readonly Effect[]>> = {
 describe('the modes', () => {
   it('let a model see and use the tools whose effects they all allow, and no others', async () => {
     const home = await mkdtemp(join(tmpdir(), 'svc-modes-'))
+    const profiles_file = join(home, 'profiles.yaml')
+    await writeFile(profiles_file, 'profiles: { default: {} }\n')
     const offered: string[][] = []
     const prompts: string[] = []
     const provider = {
@@ -55,7 +57,7 @@ describe('the modes', () => {
     )
     const host = await testHost(BASE, {
       give: [item(Providers, 'p', provider), ...tools],
-      config: { selection: { profiles_file: join(home, 'profiles.yaml') } },
+      config: { selection: { profiles_file } },
     })
     for (const [mode, seen] of Object.entries(SEEN)) {
       await host.service(Selection).switchMode(mode, testUse())

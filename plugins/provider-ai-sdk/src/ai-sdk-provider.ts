@@ -3,6 +3,7 @@ import { type ConfiguredModel, cutShort, EventStream, estimateTokens, modelList 
 import { Answer } from './answer.ts'
 import { toCallOptions } from './call.ts'
 import { createEvents } from './events.ts'
+import type { Failures } from './failure.ts'
 import type { GuardedFetch } from './fetch.ts'
 import { toStream } from './generated.ts'
 import type { LanguageModel, Metadata, Warning } from './sdk.ts'
@@ -18,13 +19,13 @@ export interface AiSdkParts {
   /** The plugin's. */
   readonly signal: AbortSignal
   readonly makeModel: (id: string) => LanguageModel
-  readonly failureOf: (error: unknown) => Error
+  readonly failures: Failures
   readonly warn: (warnings: readonly Warning[]) => void
 }
 
 /** The models of an AI SDK package as a provider of ours. */
 export function createAiSdkProvider(parts: AiSdkParts): Provider {
-  const { name, models, providerOptions, upstream, signal, makeModel, failureOf, warn } = parts
+  const { name, models, providerOptions, upstream, signal, makeModel, failures, warn } = parts
   return {
     features: { tool_calling: true, streaming: true, vision: true },
     models: modelList({ configured: models, load: async () => [], open: true, signal }),
@@ -34,14 +35,14 @@ export function createAiSdkProvider(parts: AiSdkParts): Provider {
     },
     chat(request: ModelRequest, use) {
       const events = new EventStream(use.signal)
-      const taken = createEvents({ emit: events.push, warn, failureOf, cut: () => cutShort(name) })
+      const taken = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
       const ask = async (ending: AbortSignal) => {
         const model = makeModel(request.model)
         const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
         const options = toCallOptions(request, call, use)
         return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
       }
-      return events.from(new Answer({ events, taken, ask, failureOf }))
+      return events.from(new Answer({ events, taken, ask, failureOf: failures.thrown }))
     },
     probe: use => upstream.probe(use.signal),
   }

@@ -98,6 +98,10 @@ export const badTarget = (provider: string): SvcError =>
     `check what the package of providers.${provider} makes its address from: base_url, options, environment variables`
   )
 
+/** A package that failed by itself. Whoever asked learns the error's name alone. */
+export const packageFailed = (provider: string, name: string): SvcError =>
+  modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${name}; the log has its words`)
+
 export const noKey = (provider: string): SvcError =>
   modelFailure(
     provider,

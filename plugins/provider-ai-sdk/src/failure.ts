@@ -1,12 +1,11 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { ModelFailureKind } from '@svc/core/contracts'
 import { answerFailure, hasError, malformed, modelFailure, type ReadFailure, retryAfterOf, socketFailure } from '@svc/upstream'
-import { noKey } from './errors.ts'
+import { noKey, packageFailed } from './errors.ts'
 
 /** What a package threw or streamed as an error, told by its shape: each package may have its own copy of the SDK's classes. */
 interface Thrown {
   readonly name?: unknown
-  readonly message?: unknown
   readonly statusCode?: unknown
   readonly responseHeaders?: unknown
   readonly responseBody?: unknown
@@ -16,23 +15,47 @@ interface Thrown {
   readonly lastError?: unknown
 }
 
-/** Makes the failures of an entry from whatever its package throws. `hide` takes secrets out of words. */
-export function createFailureOf(provider: string, hide: (text: string) => string): (error: unknown) => SvcError {
-  return error => {
+/** What failures are made with. */
+export interface FailureParts {
+  /** Name of the entry. */
+  readonly provider: string
+  /** Takes secrets out of words. */
+  readonly hide: (text: string) => string
+  /** Takes the words of an error that nobody else may read: they are the package's own, with its paths. */
+  readonly note: (words: string) => void
+}
+
+/** The failures of an entry. */
+export interface Failures {
+  /** From whatever its package threw. */
+  readonly thrown: (error: unknown) => SvcError
+  /** From an error inside a stream: one that is no `Error` is what the upstream sent. */
+  readonly streamed: (error: unknown) => SvcError
+}
+
+/** Makes the failures of an entry: in the upstream's words and ours, never in those of its package. */
+export function createFailures({ provider, hide, note }: FailureParts): Failures {
+  const refuse = (refused: Thrown) => refusal(provider, refused, hide)
+  const thrown = (error: unknown) => {
     const chain = chainOf(error)
     const told = chain.find(one => codeOf(one) === 'MODEL_FAILED')
     if (told) return told as SvcError
     const refused = chain.find(one => isRefusal(one.statusCode) || tellsError(one))
-    if (refused) return refusal(provider, refused, hide)
+    if (refused) return refuse(refused)
     const socket = chain.find(one => SOCKET.test(codeOf(one) ?? ''))
     if (socket) return socketFailure(provider, socket)
+    note(hide(messageOf(error)))
     const named = chain.map(one => NAMED.get(one.name)).find(one => one !== undefined)
-    if (named) return named(provider, hide(messageOf(chain[0])))
-    if (chain[0] instanceof Error)
-      return modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${hide(messageOf(error))}`)
-    return answerFailure({ provider, status: 200, body: { error } }, readFailure, hide)
+    return named ? named(provider) : packageFailed(provider, nameOf(chain[0]))
   }
+  const streamed = (error: unknown) =>
+    error instanceof Error ? thrown(error) : answerFailure({ provider, status: 200, body: { error } }, readFailure, hide)
+  return { thrown, streamed }
 }
+
+/** A name that is one: a stranger may write anything there. */
+const nameOf = (error: Thrown | undefined) =>
+  typeof error?.name === 'string' && /^[A-Za-z_]\w{0,60}$/.test(error.name) ? error.name : 'an error without a name'
 
 const DEEPEST = 8
 
@@ -57,11 +80,11 @@ const tellsError = ({ statusCode, responseBody }: Thrown) => statusCode === 200 
 
 function refusal(
   provider: string,
-  { statusCode, responseHeaders, responseBody, data, message }: Thrown,
+  { statusCode, responseHeaders, responseBody, data }: Thrown,
   hide: (text: string) => string
 ): SvcError {
   const retryAfterMs = retryAfterOf(headersOf(responseHeaders))
-  const body = parsed(responseBody) ?? data ?? { message }
+  const body = parsed(responseBody) ?? data
   return answerFailure(
     { provider, status: statusCode as number, body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) },
     readFailure,
@@ -82,20 +105,23 @@ function parsed(text: unknown): unknown {
   }
 }
 
-type Named = (provider: string, message: string) => SvcError
+type Named = (provider: string) => SvcError
 const unreadable: Named = provider => malformed(provider)
-const unfit: Named = (provider, message) => modelFailure(provider, { kind: 'bad_request' }, message)
+const unfit =
+  (words: string): Named =>
+  provider =>
+    modelFailure(provider, { kind: 'bad_request' }, words)
 const late: Named = provider => modelFailure(provider, { kind: 'timeout' }, 'the upstream did not answer in time')
 const broken: Named = provider => modelFailure(provider, { kind: 'network' }, 'the connection to the upstream broke')
 
 /** By the names that the SDK gives its errors. */
 const NAMED: ReadonlyMap<unknown, Named> = new Map([
   ['AI_LoadAPIKeyError', noKey],
-  ['AI_LoadSettingError', unfit],
-  ['AI_NoSuchModelError', unfit],
-  ['AI_UnsupportedFunctionalityError', unfit],
-  ['AI_InvalidPromptError', unfit],
-  ['AI_InvalidArgumentError', unfit],
+  ['AI_LoadSettingError', unfit('its package misses a setting; the log has its words')],
+  ['AI_NoSuchModelError', unfit('its package knows no such model')],
+  ['AI_UnsupportedFunctionalityError', unfit('its package cannot do what was asked; the log has its words')],
+  ['AI_InvalidPromptError', unfit('its package takes no such conversation; the log has its words')],
+  ['AI_InvalidArgumentError', unfit('its package takes no such request; the log has its words')],
   ['AI_TypeValidationError', unreadable],
   ['AI_JSONParseError', unreadable],
   ['AI_InvalidResponseDataError', unreadable],

@@ -3,7 +3,7 @@ import type { Provider } from '@svc/core/contracts'
 import { createHide, readKey, secretsOf } from '@svc/upstream'
 import { createAiSdkProvider } from './ai-sdk-provider.ts'
 import type { AiSdkConfig } from './config.ts'
-import { createFailureOf } from './failure.ts'
+import { createFailures } from './failure.ts'
 import { createGuardedFetch } from './fetch.ts'
 import { openPackage, type Packages } from './package.ts'
 import { environmentSecrets } from './secrets.ts'
@@ -40,8 +40,9 @@ export async function openProvider(parts: OpenParts): Promise<Opened> {
   const first = models?.[0]
   const model = typeof first === 'object' ? first.id : first
   const makeModel = await openPackage({ package: config.package, export: config.export, options, model, hide }, packages)
-  const failureOf = createFailureOf(name, hide)
+  const note = (words: string) => log.warn({ provider: name, words }, 'the package of a provider failed')
+  const failures = createFailures({ provider: name, hide, note })
   const warn = createWarn(name, log, hide)
-  const provider = createAiSdkProvider({ name, models, providerOptions, upstream, signal, makeModel, failureOf, warn })
+  const provider = createAiSdkProvider({ name, models, providerOptions, upstream, signal, makeModel, failures, warn })
   return { provider, close: () => upstream.close() }
 }

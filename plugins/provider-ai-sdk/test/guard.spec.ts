@@ -116,6 +116,34 @@ describe('the way of provider-ai-sdk to its upstream', () => {
       expect(formatError(error)).to.not.include(CANARY)
     }
   })
+
+  it('keeps the words of a package to the log, and tells the name of its error', async () => {
+    const words = `cannot read /srv/somebody/keys.json for ${CANARY}`
+    const lines: string[] = []
+    const log = { destination: { write: (text: string) => void lines.push(text) } }
+    for (const [throws, told] of [
+      [{ name: 'TypeError' }, 'TypeError'],
+      [{ name: words }, 'an error without a name'],
+      [{ name: 'AI_NoSuchModelError' }, 'no such model'],
+      [{ name: 'AI_UnsupportedFunctionalityError' }, 'cannot do what was asked'],
+      [{ statusCode: 500 }, 'answered 500'],
+    ] as const) {
+      await using rig = await openScripted({ throws: { message: words, ...throws } }, {}, log)
+      const error = await failureOf(ask(rig.provider, says('any')))
+      expect(formatError(error))
+        .to.include(told)
+        .and.not.match(/somebody|keys\.json/)
+    }
+    const told = lines.map(one => JSON.parse(one)).filter(one => one.words !== undefined)
+    expect(told.map(one => one.words)).to.deep.equal(Array(4).fill('cannot read /srv/somebody/keys.json for [secret]'))
+  })
+
+  it('tells what is thrown and no error as the package’s, and what is streamed as the upstream’s', async () => {
+    await using throwing = await openScripted({ throws: 'at /srv/somebody/x.js' })
+    expect((await failureOf(ask(throwing.provider, says('any')))).message).to.not.include('somebody')
+    await using streaming = await openScripted({ parts: [{ type: 'error', error: 'no room today' }] })
+    expect((await failureOf(ask(streaming.provider, says('any')))).message).to.include('no room today')
+  })
 })
 
 describe('several entries of provider-ai-sdk', () => {

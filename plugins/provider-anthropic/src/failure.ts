@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
-import { textIn, treeIn } from './plain.ts'
+import { textIn, treeIn } from '@svc/upstream'
 
 type Told = Partial<ModelFailure> & { readonly message?: string }
 

@@ -8,7 +8,7 @@ import type {
   TextPart,
   ToolResultPart,
 } from '@svc/core/contracts'
-import { textIn } from './plain.ts'
+import { textIn } from '@svc/upstream'
 
 /** A block of a message as the wire has it. */
 interface Block {

@@ -1,6 +1,6 @@
 import type { ModelMessage, ModelRequest, ToolSpec } from '@svc/core/contracts'
+import type { Tree } from '@svc/upstream'
 import { messagesOf, systemOf } from './messages.ts'
-import type { Tree } from './plain.ts'
 import { replySchema, wireTool } from './schemas.ts'
 
 /** The wire wants a limit of output; this is it where neither the request nor the model has one. */

@@ -1,6 +1,7 @@
 import type { ModelRequest } from '@svc/core/contracts'
+import { ask, failureOf, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { ask, everUse, failureOf, offered, openAnthropic, to, user } from './support/anthropic.ts'
+import { offered, openAnthropic, to, user } from './support/anthropic.ts'
 import { block, ended, failure, frame, openMessagesApi, started, text, tool } from './support/messages-api.ts'
 
 const thought = (...pieces: object[]) => block(0, { type: 'thinking', thinking: '', signature: '' }, ...pieces)
@@ -194,7 +195,7 @@ describe('provider-anthropic and temperatures', () => {
       undefined,
       undefined,
     ])
-    expect((await opened.provider.models(everUse())).models).to.deep.equal([{ id: 'own', temperature: false }])
+    expect((await opened.provider.models(testUse())).models).to.deep.equal([{ id: 'own', temperature: false }])
   })
 
   it('sends none to a model that the configuration says takes none', async () => {

@@ -1,6 +1,7 @@
 import type { ModelRequest } from '@svc/core/contracts'
+import { ask, failureOf } from '@svc/core/testing'
 import { expect } from 'chai'
-import { ask, failureOf, offered, openAnthropic, to } from './support/anthropic.ts'
+import { offered, openAnthropic, to } from './support/anthropic.ts'
 import { ended, openMessagesApi, started, text } from './support/messages-api.ts'
 import { message, use, words } from './support/whole.ts'
 

@@ -1,6 +1,17 @@
 import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, malformed, modelFailure, ToolCalls, type Upstream } from '@svc/upstream'
-import { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
+import {
+  countIn,
+  cutShort,
+  type FrameReader,
+  isTree,
+  malformed,
+  modelFailure,
+  textIn,
+  ToolCalls,
+  type Tree,
+  treeIn,
+  type Upstream,
+} from '@svc/upstream'
 
 type Emit = (event: ModelEvent) => void
 

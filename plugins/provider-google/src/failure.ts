@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
-import { isTree, textIn, type Tree, treeIn } from './plain.ts'
+import { isTree, textIn, type Tree, treeIn } from '@svc/upstream'
 
 type Told = Partial<ModelFailure> & { readonly message?: string }
 

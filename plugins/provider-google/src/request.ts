@@ -1,6 +1,6 @@
 import type { ModelRequest } from '@svc/core/contracts'
+import type { Tree } from '@svc/upstream'
 import { contentsOf, systemOf } from './contents.ts'
-import type { Tree } from './plain.ts'
 
 /** What is known of the model that is asked. */
 export interface Known {

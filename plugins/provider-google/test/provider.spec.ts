@@ -1,7 +1,8 @@
 import type { ModelRequest } from '@svc/core/contracts'
+import { ask, failureOf } from '@svc/core/testing'
 import { expect } from 'chai'
 import { call, ended, frame, KEY, openGeminiApi, says, texts } from './support/gemini-api.ts'
-import { ask, failureOf, offered, openGoogle, to, user } from './support/google.ts'
+import { offered, openGoogle, to, user } from './support/google.ts'
 
 const reads = async (stream: string) => {
   await using upstream = await openGeminiApi({ own: reply => reply.end(stream) })

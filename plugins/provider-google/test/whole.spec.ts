@@ -1,6 +1,7 @@
+import { ask, failureOf } from '@svc/core/testing'
 import { expect } from 'chai'
 import { ended, openGeminiApi, texts } from './support/gemini-api.ts'
-import { ask, failureOf, offered, openGoogle, to } from './support/google.ts'
+import { offered, openGoogle, to } from './support/google.ts'
 import { response } from './support/whole.ts'
 
 const GATHERED = to('own', { gathered: true, tools: offered })

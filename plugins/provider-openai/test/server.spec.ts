@@ -5,6 +5,7 @@ import { type ConfigTree, formatError } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
 import { type Answerer, openUpstream, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
+import { type Preset, type PresetName, PRESETS } from '../src/presets.ts'
 import { asks } from './support/requests.ts'
 import { ask, failing, KEY, KEY_ENV, openRig, startPlugin } from './support/rig.ts'
 import { speak } from './support/wire.ts'
@@ -99,6 +100,41 @@ describe('the servers of provider-openai', () => {
     await open.provider.probe(testUse())
     expect(open.upstream.received[0]?.path).to.equal('/v1/key')
   })
+})
+
+/** Where each vendor says that its service is (its documentation of the API), and the variable that its own tools read. */
+const SERVERS = {
+  compatible: [undefined, undefined],
+  openai: ['https://api.openai.com/v1', 'OPENAI_API_KEY'],
+  azure: [undefined, 'AZURE_OPENAI_API_KEY'],
+  ollama: ['http://localhost:11434/v1', undefined],
+  lmstudio: ['http://localhost:1234/v1', undefined],
+  vllm: ['http://localhost:8000/v1', undefined],
+  groq: ['https://api.groq.com/openai/v1', 'GROQ_API_KEY'],
+  openrouter: ['https://openrouter.ai/api/v1', 'OPENROUTER_API_KEY'],
+  mistral: ['https://api.mistral.ai/v1', 'MISTRAL_API_KEY'],
+  deepseek: ['https://api.deepseek.com/v1', 'DEEPSEEK_API_KEY'],
+  together: ['https://api.together.xyz/v1', 'TOGETHER_API_KEY'],
+} as const satisfies Readonly<Record<PresetName, readonly [string | undefined, string | undefined]>>
+
+describe('the presets of provider-openai', () => {
+  for (const [name, [address, variable]] of Object.entries(SERVERS))
+    it(`have of ${name} its address and the variable of its key`, () => {
+      const { baseUrl, keyEnv, keyRequired }: Preset = PRESETS[name as PresetName]
+      expect([baseUrl, keyEnv, keyRequired]).to.deep.equal([address, variable, variable !== undefined])
+    })
+
+  for (const [preset, [, variable]] of Object.entries(SERVERS).filter(([, [address, name]]) => address && name))
+    it(`want ${variable} for ${preset} where the entry names no other`, async () => {
+      const before = process.env[variable!]
+      delete process.env[variable!]
+      try {
+        const told = formatError(await failing(startPlugin({ main: { type: 'openai', preset } })))
+        expect(told).to.include(`set ${variable} to the key`)
+      } finally {
+        if (before !== undefined) process.env[variable!] = before
+      }
+    })
 })
 
 describe('the configuration of provider-openai', () => {

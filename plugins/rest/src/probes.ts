@@ -1,5 +1,5 @@
 import { messageOf, type SlotView, type Use, within } from '@svc/core'
-import type { Check, CheckReport, HealthWord } from '@svc/core/contracts'
+import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
 /** The checks that the health record always names; one that nobody does is of something that is not there to fail. */
@@ -32,3 +32,12 @@ const WORDS: readonly HealthWord[] = ['healthy', 'degraded', 'unhealthy']
 /** The worst of these words. */
 export const worst = (words: Iterable<HealthWord>): HealthWord =>
   WORDS[Math.max(0, ...[...words].map(word => WORDS.indexOf(word)))]!
+
+/** What plugins add to the health record; who does not answer in time adds nothing. */
+export async function factsOf(facts: SlotView<HealthFact>, use: Use): Promise<Record<string, Json>> {
+  if (facts.size === 0) return {}
+  const told = facts
+    .entries()
+    .map(([, one]) => within(PROBE_MS, signal => one.facts({ ...use, signal }), use).catch(() => undefined))
+  return Object.assign({}, ...(await Promise.all(told)))
+}

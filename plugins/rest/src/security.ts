@@ -10,19 +10,20 @@ export interface Security {
 const WHEN = 'Asked for where `server.auth.enabled` is true.'
 
 export function securityOf(schemes: readonly (readonly [string, AuthScheme])[]): Security {
-  const shown = schemes.flatMap(([name, { shown: one }]) => (one ? [[keyOf(name), one] as const] : [])).toSorted(byName)
+  const shown = schemes
+    .flatMap(([name, { shown: one, guards, always }]) => (one ? [{ key: keyOf(name), one, guards, always }] : []))
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
   return {
     schemes: Object.fromEntries(
-      shown.map(([name, one]) => [name, { ...one, description: [one.description, WHEN].join(' ').trim() }])
+      shown.map(({ key, one, always }) => [key, always ? one : { ...one, description: [one.description, WHEN].join(' ').trim() }])
     ),
     of({ scope }) {
       if (scope === undefined) return { security: [] }
-      return shown.length > 0 ? { security: shown.map(([name]) => ({ [name]: [scope] })) } : {}
+      const fit = shown.filter(({ guards }) => guards === undefined || guards === scope)
+      return fit.length > 0 ? { security: fit.map(({ key }) => ({ [key]: [scope] })) } : {}
     },
   }
 }
 
 /** A key of `components`, whatever a plugin calls its scheme. */
 const keyOf = (name: string) => name.replaceAll(/[^\w.-]/g, '_')
-
-const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1)

@@ -1,7 +1,8 @@
 import { mock } from 'node:test'
 import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
-import { type Check, type CheckReport, Routes } from '@svc/core/contracts'
+import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
 import { serveRest, use } from './support/house.ts'
 
 const check = (report: CheckReport): Check => ({ probe: async () => report })
@@ -29,6 +30,17 @@ describe('GET /health', () => {
       'degraded',
       { database: 'healthy', providers: 'healthy', cache: 'healthy', queue: 'degraded' },
     ])
+    expect(text).not.to.include('secret')
+  })
+
+  it('tells what plugins add to it; who fails adds nothing, and nobody can change the record itself', async () => {
+    const facts: Record<string, HealthFact> = {
+      good: { facts: async () => ({ tools: 3, status: 'splendid', version: '9' }) },
+      bad: { facts: () => Promise.reject(new Error('secret')) },
+    }
+    await using served = await serveRest({ more: Object.entries(facts).map(([name, one]) => item(HealthFacts, name, one)) })
+    const { status, body, text } = await served.call('GET', '/health')
+    expect([status, body.status, body.version, body.tools]).to.deep.equal([200, 'healthy', '1.2.3', 3])
     expect(text).not.to.include('secret')
   })
 

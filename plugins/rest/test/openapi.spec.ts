@@ -125,6 +125,25 @@ describe('GET /openapi.json', () => {
     expect(paths['/health']!.get!.security).to.deep.equal([])
   })
 
+  it('names a scheme of one scope at the routes of that scope alone', async () => {
+    const route = {
+      method: 'GET' as const,
+      path: '/tooling',
+      summary: 'Tools',
+      scope: 'tools' as const,
+      handle: async () => ({}),
+    }
+    const guard = { ...scheme, guards: 'tools' as const, always: true, shown: { type: 'http' as const, scheme: 'bearer' } }
+    await using served = await serveRest({
+      more: [...SCHEMES, item(Routes, 'tooling', route), item(AuthSchemes, 'guard', guard)],
+    })
+    const { paths, components } = await documentOf(served.call)
+    const names = (path: string) => paths[path]!.get!.security!.flatMap(one => Object.keys(one))
+    expect(names('/tooling')).to.deep.equal(['acme_card-2', 'guard', 'key'])
+    expect(names('/api/v1/status')).to.deep.equal(['acme_card-2', 'key'])
+    expect(components.securitySchemes.guard).to.deep.equal({ type: 'http', scheme: 'bearer' })
+  })
+
   it('follows schemes that come', async () => {
     let add = () => {}
     const later = definePlugin({

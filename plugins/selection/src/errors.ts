@@ -23,5 +23,11 @@ export const notAllowed = (field: string, value: string, allowed: readonly strin
     mend: `one of: ${allowed.join(', ')}`,
   })
 
+export const profilesMissing = (file: string) =>
+  svcError('PROFILES_MISSING', `there is no file ${file}, which selection.profiles_file names`, {
+    where: 'selection.profiles_file',
+    mend: 'write it, mend the path, or leave selection.profiles_file out: then it is profiles.yaml of the svc home',
+  })
+
 export const profilesInvalid = (message: string, where: string, mend: string) =>
   svcError('PROFILES_INVALID', message, { where, mend })

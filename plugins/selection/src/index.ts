@@ -1,7 +1,7 @@
 import { definePlugin, Host, schema, systemUse } from '@svc/core'
 import { ModelAliases, Modes, Peers, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, warnOfNames } from './begin.ts'
-import { checkProfiles, profilesFile, readProfiles } from './profiles.ts'
+import { checkProfiles, profilesPlace, readProfiles } from './profiles.ts'
 import { createSelection } from './selection.ts'
 import { CHANGED, openSession } from './state.ts'
 
@@ -18,13 +18,13 @@ export default definePlugin({
       profiles_file: { type: 'string', minLength: 1, description: 'File of the profiles; default <svc home>/profiles.yaml' },
     },
   }),
-  check: config => checkProfiles(profilesFile(config), config.profile),
+  check: config => checkProfiles(profilesPlace(config), config.profile),
   requires: { store: Store, host: Host, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
   optional: { peers: Peers },
   provides: Selection,
   async setup(scope, { host, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
-    const profiles = await readProfiles(profilesFile(scope.config))
+    const profiles = await readProfiles(profilesPlace(scope.config))
     const lasting = systemUse(scope.signal, 'selection')
     const { serverId: key } = await host.report(lasting)
     const session = await openSession({ ...shared, key, log: scope.log }, lasting)

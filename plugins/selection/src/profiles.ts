@@ -13,7 +13,7 @@ import {
   type SvcError,
 } from '@svc/core'
 import type { Profile } from '@svc/core/contracts'
-import { notAllowed, profilesInvalid } from './errors.ts'
+import { notAllowed, profilesInvalid, profilesMissing } from './errors.ts'
 
 /** The profiles of `profiles.yaml`: at least the default one. */
 export interface Profiles {
@@ -86,20 +86,30 @@ profiles:
 `
 
 /** Where the profiles lie. */
-export const profilesFile = ({ profiles_file }: { profiles_file?: string }) => profiles_file ?? join(svcHome(), 'profiles.yaml')
+export interface ProfilesPlace {
+  readonly file: string
+  /** Whether the configuration names the file: it must be there. That of the svc home is written at the first run. */
+  readonly named: boolean
+}
 
-/** Reads the profiles; writes a commented default where there is no file yet. Throws the first of `checkProfiles`. */
-export async function readProfiles(file: string): Promise<Profiles> {
-  const { value, problems } = valueOf(file, await read(file, writeFirst))
+export const profilesPlace = ({ profiles_file: file }: { profiles_file?: string }): ProfilesPlace =>
+  file === undefined ? { file: join(svcHome(), 'profiles.yaml'), named: false } : { file, named: true }
+
+/** Reads the profiles; writes a commented default where the svc home has no file yet. Throws the first of `checkProfiles`. */
+export async function readProfiles({ file, named }: ProfilesPlace): Promise<Profiles> {
+  const { value, problems } = valueOf(file, await read(file, named ? missing : writeFirst))
   for (const problem of problems) throw problem
   const { default: first, profiles } = value
   return { default: first, byName: new Map(Object.entries(profiles).map(([name, entry]) => [name, profileOf(name, entry)])) }
 }
 
-/** All that is wrong with the profiles, and with the one to begin with: PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and mend. Writes nothing. */
-export async function checkProfiles(file: string, begin?: string): Promise<SvcError[]> {
+/**
+ * All that is wrong with the profiles, and with the one to begin with: PROFILES_MISSING, PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and mend.
+ * Writes nothing.
+ */
+export async function checkProfiles({ file, named }: ProfilesPlace, begin?: string): Promise<SvcError[]> {
   try {
-    const { value, problems } = valueOf(file, await read(file, async () => FIRST_PROFILES))
+    const { value, problems } = valueOf(file, await read(file, named ? missing : async () => FIRST_PROFILES))
     const known = Object.keys(Object(value.profiles))
     return begin === undefined || known.includes(begin) ? problems : [...problems, notAllowed('profile', begin, known)]
   } catch (error) {
@@ -129,6 +139,8 @@ async function read(file: string, first: (file: string) => Promise<string>): Pro
   })
   return text === FIRST_PROFILES ? { name: shownPath(file), file, value: FIRST } : readConfigFile(file)
 }
+
+const missing = async (file: string) => Promise.reject(profilesMissing(shownPath(file)))
 
 async function writeFirst(file: string): Promise<string> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

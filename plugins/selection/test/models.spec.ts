@@ -24,4 +24,19 @@ describe('the models of a provider', () => {
     expect(failure).to.have.property('details').that.includes({ kind: 'timeout', provider: 'mute' })
     expect(heard[0]?.aborted).to.equal(true)
   })
+
+  it('are asked for once by all turns of a moment; a failure is not kept', async () => {
+    let asked = 0
+    const one: Provider = {
+      ...silent([]),
+      models: async () => {
+        if (++asked === 1) throw new Error('away')
+        return { models: [], open: true }
+      },
+    }
+    const failure: unknown = await tellModels('one', one, testUse()).catch((error: unknown) => error)
+    expect(failure).to.include({ message: 'away' })
+    expect(await tellModels('one', one, testUse())).to.equal(await tellModels('one', one, testUse()))
+    expect(asked).to.equal(2)
+  })
 })

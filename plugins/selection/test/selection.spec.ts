@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,12 +24,24 @@ const provider = (models: string[], open = false): PluginRef => {
 }
 const ABC = [provider(['a-1', 'a-2', 'both-1']), provider(['b-1', 'both-1']), provider(['c-1'], true)]
 
+/** Does work that takes this folder for the svc home. */
+async function inHome<T>(home: string, work: () => Promise<T>): Promise<T> {
+  const { SVC_HOME } = process.env
+  process.env.SVC_HOME = home
+  try {
+    return await work()
+  } finally {
+    if (SVC_HOME === undefined) delete process.env.SVC_HOME
+    else process.env.SVC_HOME = SVC_HOME
+  }
+}
+
 async function house(profiles?: string, { give = ABC, config = {} }: { give?: PluginRef[]; config?: ConfigTree } = {}) {
   const home = await mkdtemp(join(tmpdir(), 'svc-selection-'))
   const file = join(home, 'profiles.yaml')
   if (profiles !== undefined) await writeFile(file, profiles)
   try {
-    const host = await testHost(BASE, { give, config: { selection: { profiles_file: file, ...config } } })
+    const host = await inHome(home, () => testHost(BASE, { give, config: { selection: config } }))
     const selection = host.service(Selection)
     const close = async () => {
       await host.close()
@@ -151,6 +164,13 @@ describe('profiles.yaml', () => {
     await using one = await house()
     expect(await readFile(one.file, 'utf8')).to.match(/^# Profiles of svc/)
     expect(await one.selection.profiles(testUse())).to.deep.include({ active: 'default', default: 'default' })
+  })
+
+  it('is not written where selection.profiles_file names another that is not there: the start stops with the mend', async () => {
+    const file = join(tmpdir(), 'svc-no-such-folder', 'mine.yaml')
+    const error = await thrown(house(undefined, { config: { profiles_file: file } }))
+    expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*leave selection\.profiles_file out/)
+    expect(existsSync(file)).to.equal(false)
   })
 
   it('means the same read by the parser as untouched', async () => {

@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -38,6 +38,7 @@ describe('the session of a server whose store is put back to an older one', () =
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-session-'))
     const file = join(folder, 'svc.db')
+    await writeFile(join(folder, 'profiles.yaml'), 'profiles: { default: {} }\n')
     {
       await using before = await server(folder)
       await before.selection.switchMode('plan', testUse())

@@ -4,7 +4,7 @@ import { sortKey } from '@svc/space/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
 import { expect, parsed, Refusal } from './trouble.ts'
-import { UNASKED, type WireOp } from './wire.ts'
+import type { WireOp } from './wire.ts'
 
 /** What the writer knows while it does a batch. */
 export interface BatchContext {
@@ -36,6 +36,7 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
   }
   return {
     run(ops) {
+      entries.takeStreams() // those of a batch that was refused after it had appended are nobody's
       for (const op of ops) check(op, context)
       const results = ops.map(one)
       return [...results, ...entries.takeStreams()]
@@ -43,13 +44,6 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
     takeWatched: () => records.takeWatched(),
   }
 }
-
-/** A batch that can be refused only before it has done anything needs no savepoint. */
-export const canFailHalfway = (ops: readonly WireOp[]): boolean =>
-  ops.some(
-    (op, at) =>
-      at > 0 && ((op[0] === 'put' && op[4] !== UNASKED) || ((op[0] === 'delete' || op[0] === 'append') && op[3] !== UNASKED))
-  )
 
 function check(op: WireOp, { catalog, spaces }: BatchContext): void {
   if (op[0] === 'migrated') {

@@ -1,7 +1,7 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { gone, Refusal } from './trouble.ts'
+import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
+import { cannotOpen, gone, Refusal } from './trouble.ts'
 
 /** The version of the tables below; a file with a higher one is refused. */
 const FORMAT = 1
@@ -41,30 +41,47 @@ export function openForWriting(path: string, { mayMake }: { mayMake: boolean }):
     make(path)
   }
   // Without the busy handler of SQLite, which starves one of two writers: who finds it busy tries again by itself.
-  const db = new DatabaseSync(path, { timeout: 0, enableForeignKeyConstraints: false })
-  try {
+  return opened(path, { timeout: 0, enableForeignKeyConstraints: false }, db => {
     if (!mayMake && formatOf(db) === 0) throw gone()
     prepare(db)
-    return db
-  } catch (error) {
-    db.close()
-    throw error
-  }
+  })
 }
 
 /** Opens the file for reading; `undefined` while nobody has made its tables. `timeout`: milliseconds to wait where it is locked. */
 export function openForReading(path: string, timeout = 0): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined
-  const db = new DatabaseSync(path, { readOnly: true, timeout })
-  try {
-    db.exec('PRAGMA cache_size = -8000')
-    if (formatOf(db) !== 0) return db
-  } catch (error) {
-    db.close()
-    throw error
-  }
+  let hasTables = false
+  const db = opened(path, { readOnly: true, timeout }, one => {
+    one.exec('PRAGMA cache_size = -8000')
+    hasTables = formatOf(one) !== 0
+  })
+  if (hasTables) return db
   db.close()
   return undefined
+}
+
+/** Opens the file and readies it; closes it where that fails. */
+function opened(path: string, options: DatabaseSyncOptions, ready: (db: DatabaseSync) => void): DatabaseSync {
+  let db: DatabaseSync | undefined
+  try {
+    db = new DatabaseSync(path, options)
+    ready(db)
+    return db
+  } catch (error) {
+    db?.close()
+    if (cannotOpen(error)) checkRights(path)
+    throw error
+  }
+}
+
+/**
+ * Throws what the system says where the file or its folder may not be written: SQLite, which needs its side files even to read, says no more than that it cannot
+ * open it. Asks, and opens nothing: whoever closes a file lets go of all locks that this process has on it.
+ */
+function checkRights(path: string): void {
+  if (!existsSync(path)) return
+  accessSync(path, constants.R_OK | constants.W_OK)
+  accessSync(dirname(path), constants.W_OK | constants.X_OK)
 }
 
 // Only its owner may read it: it holds conversations. SQLite gives its side files the same mode.

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type { Space } from '@svc/core/contracts'
-import { type BatchContext, canFailHalfway } from './batch.ts'
+import type { BatchContext } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { type Connection, createConnections, firstOf } from './connection.ts'
 import { isBusy, isDamage, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
@@ -30,13 +30,13 @@ export function createSession({ path, spaces, mostCounts, mayMake }: WriterData)
   const connections = createConnections({ path, mostCounts, mayMake }, context)
   let trimmed = 0
 
-  const transact = (jobs: readonly Job[], full: boolean): Answered[] => {
+  const transact = (jobs: readonly Job[], full: boolean, saves = false): Answered[] => {
     const c = connections.get()
     begin(c, full)
     try {
       refresh(c, context)
       if (full && Date.now() - trimmed > TRIM_MS) trim(c, (trimmed = Date.now()))
-      const answers = jobs.map(job => answer(c, context, job))
+      const answers = jobs.map(job => answer(c, context, job, saves))
       c.counts.flush()
       if (full || !c.holdings.takeMustSync()) {
         c.s.commit.run()
@@ -45,11 +45,12 @@ export function createSession({ path, spaces, mostCounts, mayMake }: WriterData)
       }
     } catch (error) {
       rollBack(c)
+      if (error instanceof Halfway) return transact(jobs, full, true)
       throw error
     }
     // A new block of fences, which has to be synced: once more, with that.
     rollBack(c)
-    return transact(jobs, true)
+    return transact(jobs, true, saves)
   }
   const attempt = (jobs: readonly Job[]): Answered[] => {
     try {
@@ -118,9 +119,16 @@ function trim(c: Connection, now: number): void {
   c.s.trim.run(now - TRIM_MS)
 }
 
-/** One job, with a savepoint where it could fail with part of it done. */
-function answer(c: Connection, context: BatchContext, job: Job): Answered {
-  const savepoint = job[0] === 'open' || (job[0] === 'batch' && canFailHalfway(job[1]))
+/** A job was refused with part of it done: the group is done once more, each job behind a savepoint. */
+class Halfway extends Error {}
+
+/** Only the first operation, and what is looked at before it, can refuse with nothing to undo. */
+const leavesNothing = ({ code, args }: Refused) =>
+  code === 'STORE_CONFLICT' ? args[0] === 0 : code !== 'STORE_UNAVAILABLE' && code !== 'STORE_INVALID'
+
+/** One job. Savepoints only when it is known that one is needed: SQLite copies each page that is changed behind one, a third of the writer's time. */
+function answer(c: Connection, context: BatchContext, job: Job, saves: boolean): Answered {
+  const savepoint = saves || job[0] === 'open'
   if (savepoint) c.s.save.run()
   try {
     const done = act(c, context, job)
@@ -129,6 +137,7 @@ function answer(c: Connection, context: BatchContext, job: Job): Answered {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (savepoint) c.db.exec('ROLLBACK TO job; RELEASE job')
+    else if (!leavesNothing(error.refused)) throw new Halfway()
     return error.refused
   }
 }

@@ -34,15 +34,19 @@ export function createTails(): Tails {
     chars -= tails.get(stream)?.chars ?? 0
     tails.delete(stream)
   }
+  // A sixteenth at once: a Map that has lost its first keys looks through the room of all of them for the next.
+  const makeRoom = () => {
+    for (const oldest of tails.keys()) {
+      if (chars <= (ALL / 16) * 15) return
+      forget(oldest)
+    }
+  }
   const keep = (stream: number, tail: Tail) => {
     forget(stream)
     if (tail.chars > ONE) return
     tails.set(stream, tail)
     chars += tail.chars
-    for (const oldest of tails.keys()) {
-      if (chars <= ALL) return
-      forget(oldest)
-    }
+    if (chars > ALL) makeRoom()
   }
   return {
     wrote(stream, end, texts) {

@@ -43,6 +43,9 @@ function primaryCode(error: unknown): number {
   return typeof code === 'number' ? code & 0xff : 0
 }
 
+/** SQLite could not open the file, and does not say why. */
+export const cannotOpen = (error: unknown): boolean => primaryCode(error) === 14
+
 export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
 /** Says in words what went wrong with the file, without its path: the reason, then the mend. */

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -7,7 +6,7 @@ import { testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
-import { lock, put, smallDisk } from './trouble-support.ts'
+import { lock, put, removeDisk, smallDisk } from './trouble-support.ts'
 
 const PLUGIN = new URL('..', import.meta.url)
 
@@ -128,7 +127,7 @@ describe('a start with a store in trouble', () => {
       writeFileSync(filler, '')
       await using _ = await testHost([PLUGIN], { config: { store: { path } } })
     } finally {
-      execFileSync('umount', [disk])
+      removeDisk(disk)
     }
   })
 })

@@ -36,6 +36,8 @@ export function smallDisk(path: string): boolean {
   }
 }
 
+export const removeDisk = (path: string) => void execFileSync('umount', [path])
+
 const CHILDREN = new URL('./children/', import.meta.url)
 const child = (name: string, args: readonly string[]) =>
   fork(new URL(name, CHILDREN), [...args], { execArgv: ['--conditions=svc-source'] })

@@ -3,6 +3,7 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -14,9 +15,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
-import { errorOf, put, smallDisk, unavailable } from './trouble-support.ts'
+import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
 
 describe('the store in SQLite, in trouble', () => {
   it('makes the file and its folder for its owner only', async () => {
@@ -126,7 +128,7 @@ describe('the store in SQLite, in trouble', () => {
     expect({ ...(await store.get('notes', 'a', use)) }).to.deep.equal({ key: 'a', version: 2, value: 3 })
   })
 
-  it('reports a folder that cannot be written, and works once it can', async function () {
+  it('reports a folder that cannot be written, and works once it can', async () => {
     await using folder = await temporaryFolder()
     const home = join(folder.path, 'home')
     writeFileSync(home, 'a file where the folder should be')
@@ -135,12 +137,18 @@ describe('the store in SQLite, in trouble', () => {
     rmSync(home)
     await store.open(SPACE, use)
     await put(store, 'a', 1)
-    if (process.getuid?.() === 0) return
-    chmodSync(home, 0o500)
-    await using other = createSqliteStore({ path: join(home, 'other.db') })
-    await unavailable(other.open(SPACE, use), folder.path, /other\.db/)
-    chmodSync(home, 0o700)
-    await other.open(SPACE, use)
+  })
+
+  it('reports a folder that it may not write, and works once it may', async () => {
+    await using folder = await temporaryFolder()
+    chmodSync(folder.path, 0o755)
+    const home = join(folder.path, 'home')
+    mkdirSync(home, 0o555)
+    using store = await servant(join(home, 'other.db'), 'none')
+    await unavailable(store.ask('open'), folder.path, /^other\.db may not be opened$/)
+    chmodSync(home, 0o777)
+    await store.ask('open')
+    await store.ask('put', 'a', 'x')
   })
 
   it('reports a full disk, keeps what it had, and works once there is room', async function () {
@@ -159,31 +167,37 @@ describe('the store in SQLite, in trouble', () => {
       expect((await store.get('notes', 'a', use))?.value).to.equal('again')
       expect(await store.probe(use)).to.deep.equal({ kind: 'sqlite', durable: true })
     } finally {
-      execFileSync('umount', [disk])
+      removeDisk(disk)
     }
   })
 
-  it('reports a read-only file system, still reads, and works once it is writable', async function () {
+  it('says that its file system is read-only, in the health too, loses nothing and works once it is writable', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
     if (!smallDisk(disk)) return this.skip()
     const remount = (mode: string) => execFileSync('mount', ['-o', `remount,${mode}`, disk])
+    const path = join(disk, 'svc.db')
+    const told = /^svc\.db or its folder is read-only$/
     try {
-      const path = join(disk, 'svc.db')
       {
         await using store = createSqliteStore({ path })
         await store.open(SPACE, use)
-        await put(store, 'a', 1)
+        await put(store, 'a', 'kept')
       }
       remount('ro')
       await using store = createSqliteStore({ path })
-      await unavailable(put2(store), disk, /read-only|cannot be opened/)
+      await unavailable(store.open(SPACE, use), disk, told)
+      expect(await createCheck(store).probe(use)).to.deep.equal({
+        status: 'unhealthy',
+        reason: 'svc.db or its folder is read-only',
+      })
       remount('rw')
       await store.open(SPACE, use)
-      await put(store, 'a', 2)
-      expect((await store.get('notes', 'a', use))?.version).to.equal(2)
+      expect({ ...(await store.get('notes', 'a', use)) }).to.deep.equal({ key: 'a', version: 1, value: 'kept' })
+      await put(store, 'a', 'new')
+      expect((await createCheck(store).probe(use)).status).to.equal('healthy')
     } finally {
-      execFileSync('umount', [disk])
+      removeDisk(disk)
     }
   })
 
@@ -211,9 +225,4 @@ describe('the store in SQLite, in trouble', () => {
 /** Writes until something refuses. */
 async function fill(store: Store): Promise<never> {
   for (let i = 0; ; i++) await put(store, `fill${i}`, 'x'.repeat(20_000))
-}
-
-async function put2(store: Store): Promise<void> {
-  await store.open(SPACE, use)
-  await put(store, 'a', 2)
 }

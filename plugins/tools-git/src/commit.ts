@@ -53,7 +53,17 @@ export function createGitCommit(ground: Ground, alone: Alone): Tool {
 
 async function commit(repository: Repository, { message, paths: given = [], all = false }: Arguments, trusted: boolean) {
   const only = await repository.paths(given)
-  if (only.length > 0 || all) await stage(repository, only, only.length > 0)
+  const unstage = only.length > 0 || all ? await stage(repository, only, only.length > 0) : undefined
+  try {
+    await commitStaged(repository, message, only, trusted)
+  } catch (error) {
+    // where that fails too, or the turn was aborted, why there is no commit says more
+    await unstage?.().catch(() => {})
+    throw error
+  }
+}
+
+async function commitStaged(repository: Repository, message: string, only: readonly string[], trusted: boolean) {
   if (!(await hasStaged(repository, only))) throw await nothingIn(repository, only)
   const options = [
     '--quiet',

@@ -7,15 +7,36 @@ import type { Repository } from './repository.ts'
 /** Bytes of the paths that one commit stages. */
 const MOST = 16_777_216
 
-/** Stages what has changed in files that git knows, in all or in some of them; and, with `others`, those it does not know yet. */
-export async function stage(repository: Repository, only: readonly string[], others: boolean): Promise<void> {
+/**
+ * Stages what has changed in files that git knows, in all or in some of them; and, with `others`, those it does not know yet. What it returns takes that back:
+ * these paths are staged as they were before.
+ */
+export async function stage(repository: Repository, only: readonly string[], others: boolean): Promise<() => Promise<void>> {
   const changed = await pathsOf(repository, ['--modified', '--deleted'], only)
   const added = others ? await pathsOf(repository, ['--others', '--exclude-standard'], only) : []
   // Those that are gone first: a folder may have taken the place of a file.
   const paths = [...new Set([...changed, ...added])]
-  if (paths.length === 0) return
-  const input = Buffer.from(paths.map(path => `${path}\0`).join(''), 'latin1')
-  await repository.run(['update-index', '--add', '--replace', '--remove', '-z', '--stdin'], { input })
+  if (paths.length === 0) return async () => {}
+  const before = await stagedAs(repository, only, new Set(paths))
+  await repository.run(['update-index', '--add', '--replace', '--remove', '-z', '--stdin'], { input: lines(paths) })
+  return async () => {
+    const gone = paths.map(path => `0 ${NO_OBJECT}\t${path}`)
+    await repository.run(['update-index', '--replace', '-z', '--index-info'], { input: lines([...gone, ...before]) })
+  }
+}
+
+/** The hash that stands for nothing, as long as hashes mostly are: git takes it for a path that goes. */
+const NO_OBJECT = '0'.repeat(40)
+
+const lines = (texts: readonly string[]) => Buffer.from(texts.map(text => `${text}\0`).join(''), 'latin1')
+
+/** What the index has for these paths, as `update-index --index-info` takes it. */
+async function stagedAs(repository: Repository, only: readonly string[], paths: ReadonlySet<string>): Promise<string[]> {
+  const { stdout } = await repository.run(['ls-files', '-z', '--stage', '--', ...only], { most: MOST })
+  return stdout
+    .toString('latin1')
+    .split('\0')
+    .filter(entry => paths.has(entry.slice(entry.indexOf('\t') + 1)))
 }
 
 /** Paths as git writes them, a character for each byte: they need not be UTF-8. */

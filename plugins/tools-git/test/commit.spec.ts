@@ -87,6 +87,18 @@ withGit('git_commit', () => {
     expect(await files.git('ls-files', '.gitignore')).to.equal('')
   })
 
+  it('leaves staged what was staged, and nothing else, where there is no commit in the end', async () => {
+    await using files = await sample()
+    await files.write('a.txt', 'staged\n')
+    await files.git('add', 'a.txt')
+    await files.write('a.txt', 'later\n')
+    const before = [await files.git('ls-files', '--stage'), await files.git('status', '--porcelain')]
+    await files.write('.git/refs/heads/main.lock', '') // found when all but the branch is done
+    for (const args of [{ all: true }, { paths: ['.'] }, { paths: ['a.txt', 'gone.txt', 'ö new.txt'] }])
+      expect((await refusal(files.commit({ message: 'x', ...args }))).code).to.match(/^GIT_/)
+    expect([await files.git('ls-files', '--stage'), await files.git('status', '--porcelain')]).to.deep.equal(before)
+  })
+
   it('says that another git is at work', async () => {
     await using files = await sample()
     await files.write('.git/index.lock', '')

@@ -90,6 +90,6 @@ for (const [name, samples] of Object.entries(TOOLS))
     }
     const slow = { args: samples.good[0]!.args }
     const concurrent = name === 'git_commit' ? 1 : 8
-    for (const one of toolKit(open, { ...samples, concurrent })) if (!one.title.includes('skipped')) it(one.title, one.run)
+    for (const one of toolKit(open, { ...samples, concurrent })) if (one.skipped === undefined) it(one.title, one.run)
     for (const one of toolKit(hanging, { ...samples, slow })) if (one.title.includes('while it runs')) it(one.title, one.run)
   })

@@ -83,7 +83,7 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
       { args: { expression: '1 +' }, message: /cannot be calculated/ },
       { args: { expression: 'x' }, message: /x/ },
       { args: { expression: '"a"' }, message: /no number/ },
-      { args: { expression: '('.repeat(2000) } },
+      { args: { expression: '('.repeat(2000) }, message: /stopped|cannot be calculated/ },
       { args: { expression: '' } },
     ],
   },
@@ -92,5 +92,6 @@ const SAMPLES: Readonly<Record<string, ToolSamples>> = {
 for (const [name, samples] of Object.entries(SAMPLES))
   describe(`${name}, by the tool kit`, () => {
     // what is stopped needs its time: these tests should not
-    for (const one of toolKit(() => open(name, { timeout_ms: 500 }), samples)) it(one.title, one.run)
+    for (const one of toolKit(() => open(name, { timeout_ms: 500 }), samples))
+      if (one.skipped === undefined) it(one.title, one.run)
   })

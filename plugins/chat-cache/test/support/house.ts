@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Principal, type RunningHost, SYSTEM } from '@svc/core'
@@ -29,6 +29,8 @@ const counting: Answers = async function* (call) {
 /** A host with chat, the cache and a provider `p` that answers as the test says. */
 export async function cacheHouse(config: object, answers: Answers = counting): Promise<House> {
   const home = await mkdtemp(join(tmpdir(), 'svc-cache-'))
+  const profiles_file = join(home, 'profiles.yaml')
+  await writeFile(profiles_file, 'profiles: { default: {} }\n')
   let asked = 0
   const provider: Provider = {
     features: { tool_calling: true, streaming: true, vision: false },
@@ -39,7 +41,7 @@ export async function cacheHouse(config: object, answers: Answers = counting): P
   }
   const host = await testHost(PLUGINS, {
     give: [item(Providers, 'p', provider)],
-    config: { selection: { profiles_file: join(home, 'profiles.yaml') }, chat: { cache: config } },
+    config: { selection: { profiles_file }, chat: { cache: config } },
   })
   const chat = host.service(Chat)
   const turnOf = (turn: Partial<TurnRequest>): TurnRequest => ({ message: 'hi', ...turn })

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import type { LogOptions } from '@svc/core'
 import type { Answerer } from '@svc/core/testing'
 import { openRig } from './rig.ts'
 import type { Script } from './scripted.ts'
@@ -9,5 +10,5 @@ export const moduleAt = (name: string) => fileURLToPath(new URL(name, import.met
 const nobody: Answerer = (_, reply) => reply.json(599, {})
 
 /** A provider whose package does what the script says. */
-export const openScripted = (script: Script, entry: object = {}) =>
-  openRig({ entry: { package: moduleAt('./scripted.ts') } }, nobody, { options: script, ...entry })
+export const openScripted = (script: Script, entry: object = {}, log?: LogOptions) =>
+  openRig({ entry: { package: moduleAt('./scripted.ts') } }, nobody, { options: script, ...entry }, log)

@@ -1,4 +1,4 @@
-import type { RunningHost, SvcError } from '@svc/core'
+import type { LogOptions, RunningHost, SvcError } from '@svc/core'
 import {
   type ModelEvent,
   type ModelFailure,
@@ -28,11 +28,11 @@ export interface Rig extends AsyncDisposable {
 }
 
 /** The plugin in a strict host, before a fake upstream. */
-export async function openRig(dialect: Pick<Dialect, 'entry'>, by: Answerer, entry: object = {}): Promise<Rig> {
+export async function openRig(dialect: Pick<Dialect, 'entry'>, by: Answerer, entry: object = {}, log?: LogOptions): Promise<Rig> {
   process.env[KEY_ENV] = CANARY
   const upstream = await openUpstream(by)
   const mine = { type: 'ai-sdk', ...dialect.entry, base_url: `${upstream.url}/v1`, api_key_env: KEY_ENV, ...entry }
-  const host = await testHost([new URL('../..', import.meta.url)], { config: { providers: { mine } } })
+  const host = await testHost([new URL('../..', import.meta.url)], { config: { providers: { mine } }, ...(log ? { log } : {}) })
   const close = async () => {
     await host.close()
     await upstream.close()

@@ -7,8 +7,8 @@ export interface Script {
   readonly parts?: readonly unknown[]
   /** What it generates where no stream is asked for; without it, it has no way to. */
   readonly whole?: unknown
-  /** What it throws instead: an error with these properties. */
-  readonly throws?: Readonly<Record<string, unknown>>
+  /** What it throws instead: an error with these properties, or a bare text. */
+  readonly throws?: Readonly<Record<string, unknown>> | string
   /** Goes on for ever, and heeds no signal. */
   readonly deaf?: boolean
   /** Streams the prompt that it was given, as JSON. */
@@ -20,7 +20,8 @@ export interface Script {
 export function createScripted({ version = 'v4', parts = [], throws, deaf = false, echo = false, refuses, whole }: Script) {
   if (refuses !== undefined) throw new Error(refuses)
   const doStream = async ({ prompt }: { prompt: unknown }) => {
-    if (throws) throw Object.assign(new Error('thrown'), throws)
+    // oxlint-disable-next-line typescript/only-throw-error
+    if (throws) throw typeof throws === 'string' ? throws : Object.assign(new Error('thrown'), throws)
     if (echo) return { stream: ReadableStream.from([{ type: 'text-delta', id: '1', delta: JSON.stringify(prompt) }, ...parts]) }
     return { stream: deaf ? ReadableStream.from(endless()) : ReadableStream.from(parts) }
   }

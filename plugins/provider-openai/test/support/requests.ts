@@ -1,5 +1,5 @@
-import type { ModelFailureKind, ModelMessage, ModelRequest } from '@svc/core/contracts'
-import type { ProviderRequests } from '@svc/core/testing'
+import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
+import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/core/testing'
 import { UNICODE } from './whole.ts'
 
 export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
@@ -11,41 +11,13 @@ export const asks = (model: string, more: Partial<ModelRequest> = {}): ModelRequ
 export const offered = (...names: string[]) =>
   names.map(name => ({ name, description: `the tool ${name}`, parameters: { type: 'object' } }))
 
-const tools = asks('tools', { tools: offered('weather') })
-const KINDS = 'rate_limited overloaded bad_request authentication context_too_long content_refused network timeout'.split(
-  ' '
-) as ModelFailureKind[]
-
 /** What the provider kit asks: the fake server knows each model by what it does. */
 export const REQUESTS: ProviderRequests = {
   plain: asks('plain'),
   endless: asks('endless'),
   silent: asks('silent'),
   stalled: asks('stalled'),
-  tools: {
-    request: tools,
-    calls: [
-      { tool: 'weather', arguments: { city: 'Ulm' } },
-      { tool: 'weather', arguments: { city: 'Bern' } },
-    ],
-    results: calls => ({
-      ...tools,
-      messages: [
-        ...tools.messages,
-        { role: 'assistant', parts: calls },
-        {
-          role: 'tool',
-          parts: calls.map(({ id, tool }) => ({
-            type: 'tool_result',
-            id,
-            tool,
-            content: [{ type: 'text', text: 'sunny' }],
-            isError: false,
-          })),
-        },
-      ],
-    }),
-  },
+  tools: weatherRound(asks('tools', { tools: offered('weather') })),
   pieces: {
     request: asks('pieces', { tools: offered('weather', 'news') }),
     calls: [
@@ -59,7 +31,7 @@ export const REQUESTS: ProviderRequests = {
   usage: { request: asks('plain'), usage: { input: 12, output: 7, cached: 5, reasoning: 3 } },
   reasoning: { request: asks('reasoning'), text: 'Let me think' },
   filtered: asks('filtered'),
-  failures: Object.fromEntries(KINDS.map(kind => [kind, asks(kind)])),
+  failures: Object.fromEntries(FAILURE_KINDS.map(kind => [kind, asks(kind)])),
   retryAfter: { request: asks('rate_limited'), ms: 3000 },
   midway: { request: asks('midway'), kind: 'overloaded' },
   cut: asks('cut'),

@@ -1,6 +1,6 @@
-import type { ConfigTree, LogOptions, RunningHost, SvcError } from '@svc/core'
-import { type ModelEvent, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
-import { type Answerer, type FakeUpstream, openUpstream, testHost, testUse } from '@svc/core/testing'
+import type { ConfigTree, LogOptions, RunningHost } from '@svc/core'
+import { type Provider, Providers } from '@svc/core/contracts'
+import { type Answerer, type FakeUpstream, openUpstream, testHost } from '@svc/core/testing'
 import { speak } from './wire.ts'
 
 export const KEY_ENV = 'SVC_TEST_OPENAI_KEY'
@@ -41,12 +41,4 @@ export async function openRig(entry: ConfigTree = {}, by: Answerer = speak, log:
   }
 }
 
-export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEvent[]> =>
-  Array.fromAsync(provider.chat(request, testUse()))
-
-export async function failing(work: Promise<unknown>): Promise<SvcError> {
-  return work.then(
-    () => Promise.reject(new Error('it did not fail')),
-    (error: SvcError) => error
-  )
-}
+export { ask, failureOf as failing } from '@svc/core/testing'

@@ -1,6 +1,6 @@
 import type { Host, HostReport, SlotView } from '@svc/core'
-import type { Check, Route, RouteReply } from '@svc/core/contracts'
-import { probeAll, worst } from '../probes.ts'
+import type { Check, HealthFact, Route, RouteReply } from '@svc/core/contracts'
+import { factsOf, probeAll, worst } from '../probes.ts'
 import { INTEGER, object, ok, STRING, words } from '../schemas.ts'
 
 const word = words('healthy', 'degraded', 'unhealthy')
@@ -16,6 +16,8 @@ const health = object(
       required: ['database', 'providers', 'cache'],
       additionalProperties: word,
     },
+    tools: { type: 'integer', description: 'How many tools the tool server (MCP) publishes, where it is switched on.' },
+    protocol_versions: { type: 'array', items: STRING, description: 'The versions of the tool protocol that it speaks.' },
     plugins: { ...names, description: 'Optional plugins that failed, and why.' },
   },
   ['status', 'version', 'uptime_seconds', 'checks']
@@ -23,7 +25,15 @@ const health = object(
 const ready = object({ status: words('ready', 'starting', 'closing') })
 
 /** How the server is. Open to everybody, so it tells words and no details. */
-export function createHealthRoutes({ host, checks }: { host: Host; checks: SlotView<Check> }): Record<string, Route> {
+export function createHealthRoutes({
+  host,
+  checks,
+  facts,
+}: {
+  host: Host
+  checks: SlotView<Check>
+  facts: SlotView<HealthFact>
+}): Record<string, Route> {
   return {
     health: {
       ...open('/health', 'How the server is; 503 when it is unhealthy'),
@@ -32,20 +42,18 @@ export function createHealthRoutes({ host, checks }: { host: Host; checks: SlotV
         '503': { description: 'It does not work.', schema: health },
       },
       async handle(_request, use) {
-        const [report, probed] = await Promise.all([host.report(use), probeAll(checks, use)])
+        const [report, probed, more] = await Promise.all([host.report(use), probeAll(checks, use), factsOf(facts, use)])
         const plugins = failedPlugins(report)
         const status = worst([...[...probed.values()].map(one => one.status), ...(plugins ? (['degraded'] as const) : [])])
         const told = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))
-        return {
-          status: status === 'unhealthy' ? 503 : 200,
-          body: {
-            status,
-            version: report.version,
-            uptime_seconds: uptime(report),
-            checks: told,
-            ...(plugins ? { plugins } : {}),
-          },
+        const record = {
+          status,
+          version: report.version,
+          uptime_seconds: uptime(report),
+          checks: told,
+          ...(plugins ? { plugins } : {}),
         }
+        return { status: status === 'unhealthy' ? 503 : 200, body: { ...record, ...more, ...record } }
       },
     },
     health_live: {

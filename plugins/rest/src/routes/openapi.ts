@@ -1,6 +1,5 @@
 import type { Host, SlotView, Use } from '@svc/core'
 import type { AuthScheme, Http, Route } from '@svc/core/contracts'
-import { openApiDocument } from '../openapi-document.ts'
 import { OBJECT, ok } from '../schemas.ts'
 
 interface OpenApiParts {
@@ -16,6 +15,7 @@ export function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiPart
   const versionNow = () => `${routes.version} ${schemes.version}`
   const make = async (use: Use) => {
     const version = versionNow()
+    const { openApiDocument } = await import('../openapi-document.ts')
     const document = openApiDocument({
       version: (await host.report(use)).version,
       routes: routes.entries(),

@@ -13,7 +13,7 @@ interface Order {
 const NOBODY = 65_534
 const [path, space, rights] = process.argv.slice(2) as [string, string, string]
 const use = systemUse(new AbortController().signal)
-if (rights === 'none' && process.getuid?.() === 0) process.seteuid!(NOBODY)
+if (rights === 'none' && process.getuid?.() === 0) process.setuid!(NOBODY)
 const store = createSqliteStore({ path })
 
 const calls = {

@@ -1,4 +1,4 @@
-import { chat, exchange, ok } from '../../exchange.ts'
+import { any, chat, exact, exchange, get, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'knows every documented key: defaults and values that nothing owns yet are accepted without effect',
@@ -13,5 +13,12 @@ export default exchange({
       auth: { enabled: false, api_key_env: 'SVC_API_KEY' },
     },
   },
-  steps: [{ request: chat({ message: 'a' }), expect: ok() }],
+  steps: [
+    { request: chat({ message: 'a' }), expect: ok() },
+    // nothing of the tool server, which is not switched on
+    {
+      request: get('/health'),
+      expect: ok(exact({ status: 'healthy', version: any('text'), uptime_seconds: any('integer'), checks: any('object') })),
+    },
+  ],
 })

@@ -1,0 +1,60 @@
+import { Writable } from 'node:stream'
+import { type LogOptions, type RunningHost, systemUse } from '@svc/core'
+import { type Pipe, Pipes } from '@svc/core/contracts'
+import { ensureHome } from '@svc/core/processes'
+import { pipeMissing } from './errors.ts'
+import { startInnerHost } from './inner-host.ts'
+import { openLog } from './log-output.ts'
+import { printError } from './report-error.ts'
+import type { ServeOptions } from './serve-flags.ts'
+import { findSettings } from './settings.ts'
+
+/** What is spoken over standard input and output. */
+const SPOKEN = 'mcp'
+
+/**
+ * Serves the client at standard input and output until it closes the input, or a signal says so; resolves with the exit code. The standard output is the
+ * protocol's alone: the log goes to the standard error stream, and so does what anything else prints.
+ */
+export async function serveStdio(options: ServeOptions): Promise<number> {
+  const output = takeOutput()
+  const log = openLog(process.stderr, options.json === true)
+  try {
+    using ending = untilSignal()
+    await serveHere(options, output, log, ending.signal)
+    return 0
+  } catch (error) {
+    printError(error)
+    return 1
+  } finally {
+    await log.end()
+  }
+}
+
+async function serveHere(options: ServeOptions, output: Writable, log: LogOptions, signal: AbortSignal): Promise<void> {
+  const config = await findSettings(options)
+  await using inner = await startInnerHost(config, ensureHome(), { destination: log.destination! }, ['mcp.server'])
+  await pipeOf(inner.host).serve(process.stdin, output, systemUse(signal, 'stdio'))
+}
+
+function pipeOf(host: RunningHost): Pipe {
+  const pipe = host.slot(Pipes).get(SPOKEN)
+  if (!pipe) throw pipeMissing(SPOKEN)
+  return pipe
+}
+
+/** The standard output, for one writer; from now on all others write to the standard error stream. */
+function takeOutput(): Writable {
+  const write = process.stdout.write.bind(process.stdout)
+  process.stdout.write = process.stderr.write.bind(process.stderr)
+  return new Writable({ write: (chunk: Buffer, _encoding, done) => void write(chunk, error => done(error)) })
+}
+
+/** Aborts at SIGTERM or SIGINT. */
+function untilSignal(): { readonly signal: AbortSignal } & Disposable {
+  const controller = new AbortController()
+  const end = () => controller.abort()
+  const taken = ['SIGTERM', 'SIGINT'] as const
+  for (const signal of taken) process.on(signal, end)
+  return { signal: controller.signal, [Symbol.dispose]: () => taken.forEach(signal => process.off(signal, end)) }
+}

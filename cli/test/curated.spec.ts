@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { JsonSchema, Plugin } from '@svc/core'
+import { expect } from 'chai'
+import { surelyFits } from '../../core/config/quick.ts'
+import { DEFAULTS } from '../src/curated.ts'
+
+const require = createRequire(import.meta.url)
+const CURATED = DEFAULTS.plugins as string[]
+const pluginOf = async (name: string) => ((await import(name)) as { default: Plugin }).default
+const defaultOf = (json: JsonSchema) => structuredClone((json as { readonly default?: unknown }).default ?? {})
+
+describe('the curated plugins', () => {
+  it('start without a configuration and without ajv, which would take a fifth of a start to load', async () => {
+    const plugins = await Promise.all(CURATED.map(async name => ({ name, ...(await pluginOf(name)) })))
+    const needed = plugins.filter(
+      one => one.section !== undefined || Object.keys(DEFAULTS.providers as object).includes(one.type ?? '')
+    )
+    const checked = needed.filter(one => one.config !== undefined)
+    expect(checked.length).to.be.above(10)
+    expect(checked.filter(({ config }) => !surelyFits(config!.json, defaultOf(config!.json))).map(one => one.name)).to.deep.equal(
+      []
+    )
+  })
+
+  it('say in their manifests which entries they are for, so that without one nothing of them is imported', async () => {
+    const said = await Promise.all(
+      CURATED.map(async name => {
+        const { instances: section, type } = await pluginOf(name)
+        const { svc } = JSON.parse(await readFile(require.resolve(`${name}/package.json`), 'utf8')) as {
+          svc: { instances?: object }
+        }
+        return { name, code: section === undefined ? undefined : { section, type }, manifest: svc.instances }
+      })
+    )
+    expect(said.filter(one => one.code).length).to.be.above(1)
+    for (const { name, code, manifest } of said) expect(manifest, name).to.deep.equal(code)
+  })
+})

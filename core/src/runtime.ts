@@ -1,0 +1,110 @@
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join, sep } from 'node:path'
+import { type JsonSchema, schema } from '../config/schema.ts'
+import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
+import type { SvcError } from './svc-error.ts'
+import type { Manifest, PackageInfo } from './manifest.ts'
+import { definePlugin, type Plugin, type Scope } from './plugin.ts'
+import { type AnySlot, defineService, type ServiceToken, systemUse, type Use } from './token.ts'
+
+/** A plugin's code that this process never runs itself, and what it may have. */
+export interface RuntimeModule {
+  readonly plugin: string
+  readonly code: string
+  readonly config: unknown
+  readonly permissions: NonNullable<Manifest['permissions']>
+}
+
+/** One thing that such a plugin contributes: its data, and the names of its methods. */
+export interface RuntimeItem {
+  readonly slot: AnySlot
+  readonly name: string
+  readonly data: object
+  readonly methods: readonly string[]
+}
+
+/** Which method is meant; the arguments are those of the contract, without `use`. */
+export interface RuntimeCall {
+  readonly slot: string
+  readonly name: string
+  readonly method: string
+  readonly args: readonly unknown[]
+}
+
+/** Runs plugins that never enter this process's engine: the service `runtime.<word>` for the manifest's `"runtime": "<word>"`. */
+export interface Runtime {
+  /** Looks what a module contributes. */
+  open(module: RuntimeModule, use: Use): Promise<readonly RuntimeItem[]>
+  call(module: RuntimeModule, call: RuntimeCall, use: Use): Promise<unknown>
+  /** Runs a piece of code for other plugins; the host itself never asks for it. */
+  run(script: never, use: Use): Promise<unknown>
+}
+
+const runtimeToken = (word: string): ServiceToken<Runtime> =>
+  defineService<Runtime>(`runtime.${word}`, { api: 1, methods: { open: 'call', call: 'call', run: 'call' } })
+
+/** Makes a plugin of code that is read, not imported; its section and configuration stand in the manifest. */
+export async function runtimePlugin({ name, folder, main, manifest }: PackageInfo, word: string): Promise<Plugin> {
+  const code = await readEntry(name, folder, main)
+  const { section, config, permissions = {} } = manifest
+  return definePlugin({
+    ...(section === undefined ? {} : { section }),
+    ...(config === undefined ? {} : { config: schema<unknown>(config as JsonSchema) }),
+    requires: { runtime: runtimeToken(word) },
+    async setup(scope: Scope, { runtime }: { runtime: Runtime }) {
+      const module = { plugin: name, code, config: scope.config ?? null, permissions }
+      for (const item of await runtime.open(module, systemUse(scope.signal, name))) {
+        scope.add(item.slot, item.name, { ...item.data, ...methodsOf(runtime, module, item) })
+      }
+    },
+  }) as Plugin
+}
+
+interface Owner {
+  readonly name: string
+  readonly plugin: Plugin
+  readonly found: { readonly manifest: Manifest }
+}
+
+/** Code that nobody vouches for gets no configuration, and takes none away, of which another says that it is his: keys of providers lie there. */
+export function sectionsTaken(loaded: readonly Owner[]): SvcError[] {
+  return loaded.flatMap(({ name, plugin: { section }, found }) => {
+    if (found.manifest.runtime === undefined || section === undefined) return []
+    const by = loaded.find(other => other.name !== name && touches(other.plugin.section ?? other.plugin.instances, section))
+    return by === undefined ? [] : [sectionTaken(name, section, by.name)]
+  })
+}
+
+const touches = (one: string | undefined, other: string) =>
+  one !== undefined && (`${one}.`.startsWith(`${other}.`) || `${other}.`.startsWith(`${one}.`))
+
+/** The arguments without `use`, which goes its own way. */
+function methodsOf(runtime: Runtime, module: RuntimeModule, { slot, name, methods }: RuntimeItem): object {
+  const ask =
+    (method: string) =>
+    (...given: unknown[]) =>
+      runtime.call(module, { slot: slot.name, name, method, args: given.slice(0, -1) }, given.at(-1) as Use)
+  return Object.fromEntries(methods.map(method => [method, ask(method)]))
+}
+
+/** The most characters of such a module. */
+const LONGEST = 1_048_576
+/** The most bytes of one of them. */
+const BYTES_EACH = 3
+
+async function readEntry(plugin: string, folder: string, main: string | undefined): Promise<string> {
+  const file = join(folder, 'package.json')
+  const entry = await realpath(main ? join(folder, main) : createRequire(file).resolve(plugin)).catch((error: unknown) =>
+    Promise.reject(importFailed(plugin, error))
+  )
+  // What lies elsewhere is not the package's, and its text would be told in errors.
+  if (!entry.startsWith((await realpath(folder)) + sep)) throw runtimeModuleInvalid(plugin, 'lies outside the package')
+  // A pipe would never end, and what is too large shall not be read first.
+  const found = await stat(entry)
+  if (!found.isFile() || found.size > LONGEST * BYTES_EACH)
+    throw runtimeModuleInvalid(plugin, found.isFile() ? `has more than ${LONGEST} characters` : 'is no file')
+  const code = await readFile(entry, 'utf8')
+  if (code.length > LONGEST) throw runtimeModuleInvalid(plugin, `has more than ${LONGEST} characters`)
+  return code
+}

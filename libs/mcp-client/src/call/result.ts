@@ -1,0 +1,65 @@
+import type { InputRequest, Json, ToolResult } from '@svc/core/contracts'
+import { deeper } from '@svc/mcp'
+import { protocolError, saysUnknownTool, toolNotFound } from '../failures.ts'
+import { isInputMethod } from './capabilities.ts'
+
+/** What a call came to: its result, or questions (stateless servers). */
+export type Outcome =
+  | { readonly type: 'result'; readonly result: ToolResult }
+  | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
+
+type Fact = { readonly [key: string]: unknown }
+/** Levels of a result: what is deeper cannot be written as JSON again. */
+const DEPTH = 500
+
+/** Reads what a server answers to a call, and passes it on as it is. Throws MCP_CALL_FAILED. */
+export function readOutcome(server: string, tool: string, raw: unknown): Outcome {
+  const { resultType = 'complete', content, structuredContent, isError, _meta } = raw as Fact
+  if (resultType === 'input_required') return readInput(server, raw as Fact)
+  if (resultType !== 'complete') throw protocolError(server, 'it answers with a kind of result that was not agreed on')
+  const parts = content === undefined && structuredContent !== undefined ? [] : content
+  if (!Array.isArray(parts) || !parts.every(isPart)) throw protocolError(server, 'its result has no list of contents')
+  if ((structuredContent !== undefined || _meta !== undefined || !parts.every(isFlat)) && deeper(raw, DEPTH))
+    throw protocolError(server, `its result is deeper than ${DEPTH} levels`)
+  if (isError === true && saysUnknownTool(textOf(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
+  return {
+    type: 'result',
+    result: {
+      content: parts as unknown as ToolResult['content'],
+      ...(structuredContent !== undefined && { structured: structuredContent as Json }),
+      ...(isError === true && { isError }),
+      ...metaOf(_meta),
+    },
+  }
+}
+
+/** What belongs to the connection with this server is nobody else's. */
+function metaOf(given: unknown): Pick<ToolResult, 'meta'> {
+  if (typeof given !== 'object' || given === null) return {}
+  const own = Object.entries(given as Fact).filter(([key]) => !key.startsWith(RESERVED))
+  return own.length === 0 ? {} : { meta: Object.fromEntries(own) as NonNullable<ToolResult['meta']> }
+}
+
+/** The protocol's own keys begin so. */
+const RESERVED = 'io.modelcontextprotocol/'
+
+const isPart = (part: unknown): part is Fact =>
+  typeof part === 'object' && part !== null && typeof (part as Fact)['type'] === 'string'
+/** Most parts are: nothing in them can be deep. */
+const isFlat = (part: Fact) => Object.values(part).every(value => typeof value !== 'object')
+const textOf = (part: Fact | undefined) => (typeof part?.['text'] === 'string' ? part['text'] : '')
+
+function readInput(server: string, { inputRequests = {}, requestState }: Fact): Outcome {
+  const requests = Object.entries((inputRequests ?? {}) as Fact)
+  if (!requests.every(([, one]) => isInputMethod((one as Fact | null)?.['method'])) || deeper(inputRequests, DEPTH))
+    throw protocolError(server, 'it asks for what the protocol does not know')
+  return {
+    type: 'input',
+    requests: Object.fromEntries(requests) as { readonly [key: string]: InputRequest },
+    ...(typeof requestState === 'string' && { state: requestState }),
+  }
+}
+
+/** The text of a result, for an error. */
+export const wordsOf = (result: ToolResult): string =>
+  result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')

@@ -1,0 +1,169 @@
+import type { ToolStep } from '@svc/core/contracts'
+import { callFailed } from '@svc/mcp'
+import { failed } from './failures.ts'
+import type { Link, Message } from './transport/link.ts'
+
+/** What a server answered: JSON-RPC's result, or its error. */
+export type Answer = { readonly result: unknown } | { readonly error: RpcError }
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+}
+
+/** Who made a request, and hears of it until it is answered. */
+export interface Asker {
+  /** Who is behind it: what a server asks while requests of several are under way cannot be told apart else. */
+  readonly owner?: string
+  step?(step: ToolStep): void
+  /** The server asks for something, in the way of before 2026. */
+  ask?(id: string | number, method: string, params: unknown): void
+}
+
+interface AskOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Gives the request up: the server is told. */
+  readonly signal: AbortSignal
+  readonly asker?: Asker
+}
+
+/** Requests over one link, past the SDK: what it answers is passed on as it came. */
+export interface Exchange {
+  /** Throws MCP_CALL_FAILED where the link fails, and what the signal aborted with. */
+  request(method: string, params: (token: string) => object, options: AskOptions): Promise<Answer>
+  /** True where the message was for a request of ours. */
+  take(message: Message): boolean
+  /** The answer of this request was too long; of an unknown one, all fail. */
+  tooLong(id: string | undefined, error: Error): void
+  /** Whose call a message belongs to that names none. */
+  asker(): Asker | undefined
+  /** All requests fail, and each new one. */
+  end(error: Error): void
+}
+
+interface Pending {
+  readonly asker: Asker | undefined
+  resolve(answer: Answer): void
+  reject(error: Error): void
+}
+
+/** The form of our ids: the SDK's are numbers, or words. */
+const OURS = /^\d+\.\d+$/
+const LONGEST_MESSAGE = 2_000
+
+/** `name` is the server's, `generation` this connection's: an answer to an older one is nobody's here. */
+export function createExchange(name: string, generation: number, link: Link, isStateless: () => boolean): Exchange {
+  const pending = new Map<string, Pending>()
+  let last = 0
+  let over: Error | undefined
+  const rejectAll = (error: Error) => {
+    for (const one of pending.values()) one.reject(error)
+  }
+  return {
+    async request(method, params, options) {
+      if (over !== undefined) throw over
+      options.signal.throwIfAborted()
+      const id = `${generation}.${++last}`
+      const message = { jsonrpc: '2.0', id, method, params: params(id) }
+      try {
+        return await ask(name, link, isStateless, message, options, pending)
+      } finally {
+        pending.delete(id)
+      }
+    },
+    take(message) {
+      if (message.method === undefined) return answer(name, message, pending)
+      return message.method === 'notifications/progress' && progress(message.params, pending)
+    },
+    tooLong(id, error) {
+      if (id === undefined) rejectAll(error)
+      else pending.get(id)?.reject(error)
+    },
+    asker() {
+      const sender = link.sender()
+      return sender === undefined ? onlyOne(pending) : pending.get(sender)?.asker
+    },
+    end(error) {
+      over ??= error
+      rejectAll(error)
+    },
+  }
+}
+
+interface Request {
+  readonly id: string
+}
+
+async function ask(
+  name: string,
+  link: Link,
+  isStateless: () => boolean,
+  message: Request,
+  { headers, signal, asker }: AskOptions,
+  pending: Map<string, Pending>
+): Promise<Answer> {
+  const { id } = message
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const streams = link.perRequest ? new AbortController() : undefined
+  const onAbort = () => {
+    reject(signal.reason as Error)
+    if (!link.perRequest || !isStateless()) cancel(link, id)
+    streams?.abort()
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  pending.set(id, { asker, resolve, reject })
+  link
+    .send(
+      message,
+      id,
+      streams && { ...(headers && { headers }), requestSignal: streams.signal, onRequestStreamEnd: () => reject(cutOff(name)) }
+    )
+    .catch((error: unknown) => reject(failed(name, error)))
+  try {
+    return await promise
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Who no longer wants an answer does not wait for the server to know it. */
+function cancel(link: Link, id: string): void {
+  const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled' } }
+  link.send(told, '').catch(() => {})
+}
+
+const cutOff = (name: string) => callFailed(name, 'connection_refused', 'the connection was lost before the answer came')
+
+const isRpcError = (error: unknown): error is RpcError =>
+  typeof error === 'object' && error !== null && typeof (error as RpcError).code === 'number'
+
+function answer(name: string, { id, result, error }: Message, pending: Map<string, Pending>): boolean {
+  if (typeof id !== 'string') return false
+  const one = pending.get(id)
+  // what comes too late is nobody's
+  if (one === undefined) return OURS.test(id)
+  if (isRpcError(error)) one.resolve({ error })
+  else if (typeof result === 'object' && result !== null) one.resolve({ result })
+  else one.reject(callFailed(name, 'protocol_error', 'its answer is neither a result nor an error', { delivered: 'yes' }))
+  return true
+}
+
+function progress(params: unknown, pending: Map<string, Pending>): boolean {
+  const { progressToken, progress: done, total, message } = (params ?? {}) as Record<string, unknown>
+  const one = typeof progressToken === 'string' ? pending.get(progressToken) : undefined
+  if (one === undefined || typeof done !== 'number') return false
+  one.asker?.step?.({
+    type: 'progress',
+    progress: done,
+    ...(typeof total === 'number' && { total }),
+    ...(typeof message === 'string' && { message: message.slice(0, LONGEST_MESSAGE) }),
+  })
+  return true
+}
+
+/** Whose request is under way, where no other's is. */
+function onlyOne(pending: Map<string, Pending>): Asker | undefined {
+  const askers = [...pending.values()].flatMap(one => (one.asker === undefined ? [] : [one.asker]))
+  const [first] = askers
+  const isOne = askers.length === 1 || (first?.owner !== undefined && askers.every(one => one.owner === first.owner))
+  return isOne ? askers.at(-1) : undefined
+}

@@ -1,0 +1,183 @@
+import { callFailed, failureOf } from '@svc/mcp'
+import type { SvcError } from '@svc/core'
+import type { McpFailure, McpState } from '@svc/core/contracts'
+import { attempt, type Cycle, type Keep, lost, set, shown } from './attempt.ts'
+import { backoffMs } from './backoff.ts'
+import type { McpChange, McpStatus } from './client-types.ts'
+import type { Connection } from './connection.ts'
+import { needsAuth, notConnected } from './failures.ts'
+import { raced } from './raced.ts'
+import type { ReconnectPolicy } from './options.ts'
+import type { Settled } from './settled.ts'
+
+/** Keeps one connection to a server: one attempt at a time, again after a loss, given up where it makes no sense. */
+export interface Supervisor {
+  status(): McpStatus
+  /** The connection, made where there is none. Waits for attempts that are under way. Throws MCP_CALL_FAILED, and what the signal aborted with. */
+  ready(signal: AbortSignal): Promise<Connection>
+  /** The same for somebody in a hurry: once a second attempt in a row has failed it throws why, and the attempts go on without it. */
+  soon(signal: AbortSignal): Promise<Connection>
+  /** The same, but tries at once what has failed. */
+  connect(signal: AbortSignal): Promise<Connection>
+  /** This connection is of no use any more. */
+  lost(connection: Connection, reason: string): void
+  /** It has kept a promise: what failed before is forgotten. */
+  kept(): void
+  setPolicy(policy: ReconnectPolicy): void
+  setEnabled(enabled: boolean): Promise<void>
+  setDegraded(reason: McpFailure | undefined): void
+  disconnect(reason: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** A server that has failed is left alone for so long, unless somebody asks for it by hand. */
+const FAILED_MS = 30_000
+
+export function createSupervisor(settled: Settled, emit: (change: McpChange) => void): Supervisor {
+  const keep: Keep = {
+    settled,
+    emit,
+    status: { state: 'disconnected', since: settled.clock.now(), attempts: 0 },
+    known: settled.options.known,
+    live: undefined,
+    degraded: undefined,
+    generation: 0,
+    failures: 0,
+    closed: false,
+    leaving: new Set(),
+    policy: settled.reconnect,
+    cycle: undefined,
+    again: ms => void begin(keep, ms),
+  }
+  return {
+    status: () => shown(keep),
+    ready: signal => waitFor(keep, signal, ({ done }) => done),
+    soon: signal => waitFor(keep, signal, ({ done, doubt }) => Promise.race([done, doubt.promise])),
+    connect(signal) {
+      if (keep.status.state === 'failed' || keep.status.state === 'needs_auth') keep.status = { ...keep.status, nextRetryAt: 0 }
+      return waitFor(keep, signal, ({ done }) => done)
+    },
+    lost: (connection, reason) => lost(keep, connection, reason),
+    kept() {
+      keep.failures = 0
+    },
+    setPolicy(policy) {
+      keep.policy = policy
+    },
+    setEnabled: enabled => setEnabled(keep, enabled),
+    setDegraded(reason) {
+      keep.degraded = reason
+      if (keep.live !== undefined) set(keep, reason === undefined ? 'connected' : 'degraded', { lastError: reason })
+    },
+    disconnect: reason => stop(keep, isOff(keep.status.state) ? keep.status.state : 'disconnected', reason),
+    async close() {
+      keep.closed = true
+      await stop(keep, 'disconnected', 'it was closed')
+    },
+  }
+}
+
+const isOff = (state: McpState) => state === 'disabled' || state === 'quarantined'
+
+async function waitFor(keep: Keep, signal: AbortSignal, what: (cycle: Cycle) => Promise<Connection>): Promise<Connection> {
+  if (keep.live !== undefined) return keep.live
+  signal.throwIfAborted()
+  const no = refusal(keep)
+  if (no !== undefined) throw no
+  return raced(what(begin(keep)), signal)
+}
+
+/** Why nobody gets a connection, where that is so. */
+function refusal({ settled: { name, clock }, status, closed, cycle }: Keep): SvcError | undefined {
+  const { state, lastError, nextRetryAt = 0 } = status
+  if (closed) return notConnected(name, 'the client is closed')
+  if (state === 'disabled') return notConnected(name, 'it is switched off')
+  if (state === 'quarantined') return notConnected(name, `it is in quarantine (${lastError?.message ?? 'it failed too often'})`)
+  if (cycle !== undefined || clock.now() >= nextRetryAt) return undefined
+  if (state === 'needs_auth') return needsAuth(name)
+  return state === 'failed' ? callFailed(name, lastError!.class, lastError!.message, { delivered: 'no' }) : undefined
+}
+
+/** Attempts until one is good, or there is no point in another; one such cycle at a time. */
+function begin(keep: Keep, pauseMs = 0): Cycle {
+  if (keep.cycle !== undefined) return keep.cycle
+  const abort = new AbortController()
+  const doubt = Promise.withResolvers<never>()
+  const done = tryUntil(keep, abort.signal, pauseMs, doubt.reject).finally(() => {
+    if (keep.cycle?.abort === abort) keep.cycle = undefined
+  })
+  keep.cycle = { done, abort, doubt }
+  // who waits for it hears of it; the state tells everybody else
+  done.catch(() => {})
+  doubt.promise.catch(() => {})
+  return keep.cycle
+}
+
+async function tryUntil(keep: Keep, signal: AbortSignal, pauseMs: number, doubted: (why: unknown) => void): Promise<Connection> {
+  for (let [tries, ms] = [0, pauseMs]; ; tries++) {
+    if (ms > 0) await pause(keep, ms, signal)
+    set(keep, tries === 0 && pauseMs === 0 ? 'connecting' : 'reconnecting', { attempts: keep.status.attempts + 1 })
+    try {
+      return await attempt(keep, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      const next = afterFailure(keep, error as SvcError, tries)
+      if (next === undefined) throw error
+      if (tries > 0) doubted(error)
+      ms = Math.max(1, next)
+    }
+  }
+}
+
+const pause = ({ settled }: Keep, ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve, reject) => {
+    const onAbort = () => {
+      stopIt()
+      reject(signal.reason as Error)
+    }
+    const stopIt = settled.clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+
+/** Milliseconds until the next attempt; `undefined` where there is none. */
+function afterFailure(keep: Keep, error: SvcError, tries: number): number | undefined {
+  const { settled, policy } = keep
+  const { clock, quarantineAfter } = settled
+  const lastError = failureOf(error)
+  keep.failures++
+  const end = endState(keep, lastError, tries)
+  if (end === undefined) {
+    const ms = backoffMs(policy.backoff, tries, clock.random())
+    set(keep, 'reconnecting', { lastError, nextRetryAt: clock.now() + ms })
+    return ms
+  }
+  set(keep, keep.failures >= quarantineAfter ? 'quarantined' : end, { lastError, nextRetryAt: clock.now() + FAILED_MS })
+  return undefined
+}
+
+function endState({ settled, policy, failures }: Keep, error: McpFailure, tries: number): McpState | undefined {
+  if (error.class === 'authentication_failed') return canLogIn(settled) ? 'needs_auth' : 'failed'
+  return tries >= policy.maxAttempts || failures >= settled.quarantineAfter ? 'failed' : undefined
+}
+
+/** Whether a person could help who logs in. */
+const canLogIn = ({ options }: Settled) =>
+  options.url !== undefined && options.oauth !== undefined && options.oauth.tokenUrl === undefined
+
+async function setEnabled(keep: Keep, enabled: boolean): Promise<void> {
+  if (!enabled) return stop(keep, 'disabled', 'it was switched off')
+  keep.failures = 0
+  if (isOff(keep.status.state) || keep.status.state === 'needs_auth') set(keep, 'disconnected')
+}
+
+async function stop(keep: Keep, state: McpState, reason: string): Promise<void> {
+  const { live, cycle, leaving, settled } = keep
+  cycle?.abort.abort(notConnected(settled.name, reason))
+  if (live !== undefined) lost(keep, live, reason, state)
+  else set(keep, state)
+  await cycle?.done.catch(() => {})
+  await Promise.all(leaving)
+}

@@ -1,0 +1,8 @@
+export { callFailed, type FailureFacts, failureOf } from './failures.ts'
+export { type Stripped, stripData, stripWords } from './hidden.ts'
+export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
+export { bridgedName } from './names.ts'
+export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
+export { canonical, differenceOf, hashOf, pinnedOf } from './pin.ts'
+export { fromMcpSchema, type McpToolSchema, toMcpSchema, type ToolSchema } from './tool-schema.ts'
+export { isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './versions.ts'

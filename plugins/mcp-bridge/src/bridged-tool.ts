@@ -1,0 +1,46 @@
+import type { JsonSchema, Use } from '@svc/core'
+import type { Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
+import { nobodyToAsk, noResult } from './errors.ts'
+import type { Ledger } from './ledger.ts'
+
+/** What a bridged tool is made of. */
+export interface BridgedParts {
+  /** Its name in this service. */
+  readonly name: string
+  readonly server: McpServerInfo
+  readonly tool: McpTool
+  readonly clients: McpClients
+  readonly ledger: Ledger
+}
+
+type Arguments = { readonly [name: string]: Json | undefined }
+
+/** Who calls through `call` cannot be asked. */
+const NOBODY: ToolDialog = { can: [] }
+
+/** A tool of another server as one of this service: its own words and schemas, the operator's word on what it does. */
+export function createBridgedTool({ name, server, tool, clients, ledger }: BridgedParts): Tool {
+  const run = (args: Arguments, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep> =>
+    ledger.keep({ server: server.name, tool: name }, clients.call(server.name, tool.name, args, { dialog }, use), use)
+  return {
+    ...(tool.title === undefined ? {} : { title: tool.title }),
+    description: tool.description || tool.title || `The tool "${tool.name}" of the server "${server.name}".`,
+    category: 'mcp',
+    effects: server.effects,
+    parameters: tool.inputSchema as JsonSchema,
+    ...(tool.outputSchema === undefined ? {} : { result: tool.outputSchema as JsonSchema }),
+    timeoutMs: server.callLimitMs,
+    async call(args, use) {
+      for await (const step of run(args, NOBODY, use)) {
+        if (step.type === 'result') return step.result
+        if (step.type === 'input')
+          throw nobodyToAsk(
+            name,
+            Object.values(step.requests).map(({ method }) => method)
+          )
+      }
+      throw noResult(name, server.name)
+    },
+    run,
+  }
+}

@@ -1,0 +1,110 @@
+import { codeOf, type Events, type Log, messageOf, type Use } from '@svc/core'
+import {
+  type McpErrorClass,
+  McpToolCalled,
+  McpToolCompleted,
+  McpToolError,
+  type McpToolEvent,
+  type ToolResult,
+  type ToolStep,
+} from '@svc/core/contracts'
+import type { CallFigures } from './call-figures.ts'
+
+/** Which tool of which server is called; `tool` is its name in this service. */
+export interface CallOf {
+  readonly server: string
+  readonly tool: string
+}
+
+/** Tells of calls as they happen: on the event bus, in the figures and in the log; of arguments and results nothing. */
+export interface Ledger {
+  /** The same steps; the call begins with the first `next` and ends with exactly one word, however its reader leaves. */
+  keep(call: CallOf, steps: AsyncIterable<ToolStep>, use: Use): AsyncIterable<ToolStep>
+}
+
+/** How a call ended; without a class it was completed. */
+interface Ending {
+  readonly class?: McpErrorClass
+  readonly error?: string
+}
+
+/** A reader that leaves before the end no longer wants the call. */
+const LEFT: Ending = { class: 'cancelled', error: 'the caller has left' }
+
+/** A call whose steps end without a last word. */
+const MUTE: Ending = { class: 'protocol_error', error: 'the call ended without a result' }
+
+export function createLedger(events: Events, figures: CallFigures, log: Log): Ledger {
+  const end = async (event: McpToolEvent, ending: Ending, use: Use) => {
+    const { server, tool_name: tool, call_id, duration } = event
+    const outcome = ending.class ?? 'completed'
+    figures.ended({ server, tool }, outcome, duration)
+    log.info(
+      {
+        server,
+        tool,
+        call_id,
+        outcome,
+        duration_ms: Math.round(duration * 1000),
+        principal: use.principal.id,
+        request_id: use.requestId,
+      },
+      'a tool of a connected server was called'
+    )
+    if (ending.class === undefined) return events.publish(McpToolCompleted, event, use)
+    return events.publish(McpToolError, { ...event, error_class: ending.class, error: ending.error ?? '' }, use)
+  }
+  return {
+    async *keep({ server, tool }, steps, use) {
+      const begun = performance.now()
+      const called: Omit<McpToolEvent, 'duration' | 'timestamp'> = {
+        source: 'mcp',
+        tool_name: tool,
+        call_id: crypto.randomUUID(),
+        server,
+        direction: 'outbound',
+      }
+      const now = (duration: number): McpToolEvent => ({ ...called, duration, timestamp: Date.now() })
+      let ending: Ending | undefined
+      await events.publish(McpToolCalled, now(0), use)
+      try {
+        for await (const step of steps) {
+          ending = endingOf(step) ?? ending
+          yield step
+        }
+        ending ??= MUTE
+      } catch (error) {
+        ending = failureOf(error, use)
+        throw error
+      } finally {
+        await end(now((performance.now() - begun) / 1000), ending ?? LEFT, use)
+      }
+    },
+  }
+}
+
+function endingOf(step: ToolStep): Ending | undefined {
+  if (step.type === 'input') return {}
+  if (step.type !== 'result') return undefined
+  return step.result.isError ? { class: 'tool_error', error: wordsOf(step.result) } : {}
+}
+
+const CLASSES: readonly string[] = [
+  'connection_refused',
+  'authentication_failed',
+  'tool_not_found',
+  'timeout',
+  'tool_error',
+  'protocol_error',
+  'cancelled',
+] satisfies McpErrorClass[]
+
+function failureOf(error: unknown, { signal }: Use): Ending {
+  const { class: told } = (error as { details?: { class?: unknown } }).details ?? {}
+  if (CLASSES.includes(told as string)) return { class: told as McpErrorClass, error: messageOf(error) }
+  if (signal.aborted) return codeOf(error) === 'TIMEOUT' ? { class: 'timeout', error: messageOf(error) } : LEFT
+  return { class: 'protocol_error', error: 'the call failed inside this service' }
+}
+
+/** A tool's own words are its result: the bus gets that there were some. */
+const wordsOf = ({ content }: ToolResult) => `the tool says that it failed (${content.length} parts of content)`

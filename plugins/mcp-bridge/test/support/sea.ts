@@ -1,0 +1,114 @@
+import { type BusEvent, definePlugin, Events, type HookCallers, type RunningHost } from '@svc/core'
+import { McpClients, type McpClientsHooks, type McpServerInfo, type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
+import { type item, testHost, testUse } from '@svc/core/testing'
+
+export const INFO: McpServerInfo = {
+  name: 'sea',
+  state: 'connected',
+  since: 0,
+  attempts: 0,
+  tools: ['fish'],
+  effects: ['read'],
+  callLimitMs: 5_000,
+}
+export const FISH: McpTool = {
+  name: 'fish',
+  description: 'Catches a fish',
+  inputSchema: {
+    type: 'object',
+    $defs: { kind: { type: 'string' } },
+    properties: { kind: { $ref: '#/$defs/kind' } },
+    'x-odd': 1,
+  },
+  outputSchema: { type: 'object' },
+  standing: 'good',
+}
+const CAUGHT: ToolStep = { type: 'result', result: { content: [{ type: 'text', text: 'a cod' }], structured: { fish: 'cod' } } }
+
+/** Servers as a test says they are; what they are changes only with `tell`. */
+export class Sea {
+  servers: McpServerInfo[] = [INFO]
+  tools: Record<string, McpTool[]> = { sea: [FISH] }
+  asked: unknown[] = []
+  steps: (signal: AbortSignal) => AsyncIterable<ToolStep> | ToolStep[] = () => [CAUGHT]
+  hooks: HookCallers<McpClientsHooks> | undefined
+
+  readonly plugin = {
+    name: 'test:clients',
+    use: definePlugin({
+      provides: McpClients,
+      setup: scope => {
+        this.hooks = scope.hooks
+        const call = this.#call.bind(this)
+        return {
+          list: async () => this.servers,
+          tools: async server => this.tools[server] ?? [],
+          call: (server, tool, args, options, use) => call([server, tool, args, options.dialog], use.signal),
+          approve: async () => {},
+          setEnabled: async () => {},
+        }
+      },
+    }),
+  }
+
+  async *#call(asked: unknown, signal: AbortSignal) {
+    this.asked.push(asked)
+    yield* this.steps(signal)
+  }
+
+  tell(server = 'sea') {
+    return this.hooks!.changed({ server }, testUse())
+  }
+}
+
+export const bridged = (sea: Sea, lines: string[] = [], ...give: ReturnType<typeof item>[]) =>
+  testHost([new URL('../..', import.meta.url)], {
+    give: [sea.plugin, ...give],
+    log: { destination: { write: (line: string) => void lines.push(line) } },
+  })
+
+export const turn = () => new Promise(resolve => setImmediate(resolve))
+/** The bridged tools, once they are these. */
+export async function names(host: RunningHost, ...wanted: string[]): Promise<string[]> {
+  const own = () =>
+    host
+      .slot(Tools)
+      .names()
+      .filter(name => name.includes('__'))
+  while (own().sort().join() !== wanted.sort().join()) await turn()
+  return own()
+}
+
+/** What comes over the bus, as far as it can be known before. */
+export async function heard(host: RunningHost) {
+  const all: BusEvent[] = []
+  const ending = new AbortController()
+  const reading = (async () => {
+    for await (const event of host.service(Events).subscribe({ categories: ['TOOL'] }, testUse({ signal: ending.signal })))
+      all.push(event)
+  })()
+  for (let at = 0; at < 5; at++) await turn()
+  return {
+    async types(count: number) {
+      while (all.length < count) await turn()
+      for (let at = 0; at < 5; at++) await turn()
+      return all.map(({ type }) => type)
+    },
+    all,
+    async end() {
+      ending.abort()
+      await reading
+    },
+  }
+}
+
+/** The steps of a call that ends in this class, and in nothing else. */
+export async function* failing(kind: string): AsyncGenerator<ToolStep> {
+  yield* []
+  throw Object.assign(new Error(`sea: ${kind}`), {
+    code: 'MCP_CALL_FAILED',
+    details: { server: 'sea', class: kind, message: kind },
+  })
+}
+
+export const OWN = { category: 'sea', effects: [], parameters: { type: 'object' }, call: async () => ({ content: [] }) }

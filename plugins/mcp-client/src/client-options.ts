@@ -1,0 +1,100 @@
+import type { Use } from '@svc/core'
+import type { ProcessSandbox } from '@svc/core/contracts'
+import type { KnownEra, McpClientOptions, OAuthOptions, TokenStorage } from '@svc/mcp-client'
+import { callFailed } from './refusals.ts'
+import { SANDBOX_DEFAULTS, sandboxed } from './sandboxed.ts'
+import type { Server } from './servers.ts'
+import type { McpClientConfig } from './settings.ts'
+
+/** What a connection is made of besides its entry. */
+export interface ConnectionParts {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly sandbox: ProcessSandbox | undefined
+  /** Where logging in is kept. */
+  readonly storage: TokenStorage
+  /** The circumstances of work that no request waits for. */
+  readonly lasting: Use
+  readonly known?: KnownEra | undefined
+}
+
+const TIMEOUT_S = 30
+const RETRIES = 5
+const IDLE_S = 3_600
+/** So many times its time a call may take that tells of progress. */
+const PROGRESS_FACTOR = 10
+
+/** Milliseconds of a call; `total`: up to which progress extends it. In a sandbox its own time is the most, whatever is told. */
+export function timesOf({ timeout = TIMEOUT_S, sandbox, sandbox_config }: McpClientConfig): { usual: number; total: number } {
+  const usual = timeout * 1000
+  if (!sandbox) return { usual, total: usual * PROGRESS_FACTOR }
+  const most = (sandbox_config?.timeout ?? SANDBOX_DEFAULTS.timeout) * 1000
+  return { usual: Math.min(usual, most), total: most }
+}
+
+/** How a server is connected. Throws MCP_CALL_FAILED where what its entry names is not there: a variable, a sandbox. */
+export function clientOptions({ entry }: Server, parts: ConnectionParts): McpClientOptions {
+  const { usual, total } = timesOf(entry)
+  const common = {
+    name: entry.name,
+    timeoutMs: usual,
+    maxTotalMs: total,
+    reconnect: { maxAttempts: entry.retry_attempts ?? RETRIES, backoff: 'exponential' as const },
+    ...(parts.known === undefined ? {} : { known: parts.known }),
+  }
+  return entry.url === undefined ? { ...common, ...commandOf(entry, parts) } : { ...common, ...remote(entry, entry.url, parts) }
+}
+
+function commandOf(entry: McpClientConfig, { env: outer, sandbox, lasting }: ConnectionParts) {
+  const { command = '', args = [], env = {}, idle_timeout = IDLE_S } = entry
+  const own = Object.entries(env).map(([name, value]) => [name, filled(entry, value, outer)] as const)
+  const wrap = entry.sandbox ? { wrap: sandboxed(entry, sandbox, lasting) } : {}
+  return { command, args, env: Object.fromEntries(own), idleMs: idle_timeout * 1000, ...wrap }
+}
+
+function remote(entry: McpClientConfig, url: string, { env, storage }: ConnectionParts) {
+  const { api_key_env, api_key_header, sandbox, sandbox_config } = entry
+  return {
+    url,
+    ...(api_key_env === undefined
+      ? { oauth: { ...oauthOf(entry, env), storage } }
+      : { apiKey: variable(entry, api_key_env, 'api_key_env', env) }),
+    ...(api_key_header === undefined ? {} : { apiKeyHeader: api_key_header }),
+    ...(sandbox ? { networkAccess: sandbox_config?.network_access ?? false } : {}),
+  }
+}
+
+function oauthOf(entry: McpClientConfig, env: ConnectionParts['env']): OAuthOptions {
+  const { client_id, client_secret, client_secret_env, token_url, scope } = entry.oauth ?? {}
+  const secret =
+    client_secret_env === undefined ? client_secret : variable(entry, client_secret_env, 'oauth.client_secret_env', env)
+  return {
+    ...(client_id === undefined ? {} : { clientId: client_id }),
+    ...(secret === undefined ? {} : { clientSecret: secret }),
+    ...(token_url === undefined ? {} : { tokenUrl: token_url }),
+    ...(scope === undefined ? {} : { scope }),
+  }
+}
+
+function variable({ name }: McpClientConfig, variable: string, key: string, env: ConnectionParts['env']): string {
+  const value = env[variable]?.trim()
+  if (value) return value
+  throw callFailed(
+    name,
+    'authentication_failed',
+    `${key} names the environment variable ${variable}, which is not set or empty`,
+    {
+      delivered: 'no',
+    }
+  )
+}
+
+/** A text with the variables that it names. */
+function filled({ name }: McpClientConfig, text: string, env: ConnectionParts['env']): string {
+  return text.replace(/\$\{([A-Za-z_]\w*)\}/g, (_, variable: string) => {
+    const value = env[variable]
+    if (value !== undefined) return value
+    throw callFailed(name, 'connection_refused', `its env names the environment variable ${variable}, which is not set`, {
+      delivered: 'no',
+    })
+  })
+}

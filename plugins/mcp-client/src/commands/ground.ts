@@ -1,0 +1,115 @@
+import { codeOf, formatError, systemUse, type Use } from '@svc/core'
+import { type CommandCall, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
+import { findServers, fromWire, reachServer } from '@svc/core/processes'
+import { storeForgets } from '../errors.ts'
+import { homeFile } from '../home-file.ts'
+import { openNotes, readCatalogue, readPins, serverNamed } from '../notes.ts'
+import { readServers, type Server } from '../servers.ts'
+import { MCP_CLIENTS, type McpClientConfig } from '../settings.ts'
+import { type CatalogueNote, NOTES, type StateNote } from '../space.ts'
+import type { Pins } from '../standing.ts'
+
+/** The configured servers, of the configuration and of mcp.yaml. Throws the first thing that is wrong with them. */
+export async function configuredServers(call: CommandCall): Promise<readonly Server[]> {
+  const config = structuredClone((await call.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
+  // what does not fit the schema is told by `svc config check`, and the host does not start with it
+  const own = MCP_CLIENTS.check(config).length === 0 ? config : []
+  const { servers, problems } = await readServers(own, homeFile(call.home))
+  for (const problem of problems) throw problem
+  return servers
+}
+
+export const configuredServer = async (call: CommandCall, name: string): Promise<Server> =>
+  serverNamed(await configuredServers(call), name)
+
+export const useOf = ({ signal }: CommandCall, command: string): Use => systemUse(signal, `svc ${command}`)
+
+/** The store that servers of this home share. Throws STORE_FORGETS where it does not last. */
+export async function openStore(call: CommandCall, use: Use): Promise<Store> {
+  const store = (await call.host()).service(Store)
+  const { durable, kind } = await store.probe(use)
+  if (!durable) throw storeForgets(kind)
+  await openNotes(store, use)
+  return store
+}
+
+/** The process sandbox of the configured host, if it has one. */
+export async function sandboxOf(call: CommandCall): Promise<ProcessSandbox | undefined> {
+  try {
+    return (await call.host()).service(ProcessSandbox)
+  } catch (error) {
+    if (codeOf(error) === 'SERVICE_MISSING') return undefined
+    throw error
+  }
+}
+
+/** The id of the server that runs from this home, as the store knows it; none where none runs. Throws SERVER_AMBIGUOUS. */
+export async function runningId(call: CommandCall, port: number | undefined, use: Use): Promise<string | undefined> {
+  try {
+    using server = await reachServer(call.home, { port })
+    return (await server.control.report(use)).serverId
+  } catch (error) {
+    if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
+    throw error
+  }
+}
+
+/** What a running server tells of its tool servers, by name. */
+export async function statesOf(
+  store: Store,
+  serverId: string,
+  use: Use
+): Promise<Map<string, StateNote & { readonly key: string }>> {
+  const prefix = `state/${serverId}/`
+  const found = new Map<string, StateNote & { readonly key: string }>()
+  for (let cursor: string | undefined; ; ) {
+    const page = await store.range(
+      NOTES,
+      { from: prefix, to: `${prefix}\u{10ffff}`, limit: 1000, ...(cursor === undefined ? {} : { cursor }) },
+      use
+    )
+    for (const { key, value } of page.records) {
+      const name = key.slice(prefix.length, key.lastIndexOf('/'))
+      const note = { ...(value as unknown as StateNote), key }
+      if (isNewer(note, found.get(name))) found.set(name, note)
+    }
+    if (page.next === undefined) return found
+    cursor = page.next
+  }
+}
+
+/** One that is owned counts before one that was. */
+const isNewer = (one: StateNote, other: StateNote | undefined): boolean =>
+  other === undefined ||
+  (one.worker === null) < (other.worker === null) ||
+  ((one.worker === null) === (other.worker === null) && one.seen > other.seen)
+
+/** What is known of the tools of a server: as the running one has read them last, and as they were approved. */
+export interface Known {
+  readonly pins: Pins
+  readonly catalogue: CatalogueNote | undefined
+}
+
+export async function knownOf(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<Known> {
+  const state = serverId === undefined ? undefined : (await statesOf(store, serverId, use)).get(server.entry.name)
+  const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
+  return { catalogue, pins: await readPins(store, server, use) }
+}
+
+/** Lets the servers of this home take up what has changed. Answers the exit code: 1 where one could not. */
+export async function takeUp(call: CommandCall, use: Use): Promise<number> {
+  using stack = new DisposableStack()
+  const servers = (await findServers(call.home)).map(server => stack.use(server))
+  if (servers.length === 0) call.note('no server runs: the next svc serve takes it up')
+  let code = 0
+  for (const { control, info } of servers) {
+    const { problems } = await control.reload(use)
+    if (problems.length === 0) call.note(`${info.url} has taken it up`)
+    for (const problem of problems) call.note(formatError(fromWire(problem)))
+    if (problems.length > 0) code = 1
+  }
+  return code
+}
+
+/** Its address, or its command. */
+export const placeOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')

@@ -1,0 +1,31 @@
+import type { Claim } from './claim.ts'
+import type { News } from './news.ts'
+
+export interface HandOverParts {
+  readonly news: News
+  readonly claim: Claim
+  /** Whether nobody else owns the server yet. */
+  readonly isOwned: () => boolean
+}
+
+/** A successor that has not taken the lease by then has no such server. */
+const WANTED_MS = 1_000
+/** One that has taken it and does not tell so is no longer waited for. */
+const TOLD_MS = 10_000
+
+/**
+ * Answers when all workers know the successor of this one. Who asks just when a worker ends cannot know whether it was heard, and so fails: a worker that owns
+ * a server ends after that.
+ */
+export async function handOver({ news, claim, isOwned }: HandOverParts, signal: AbortSignal): Promise<void> {
+  const begun = performance.now()
+  for (let isWanted = false; isOwned() && performance.now() - begun < TOLD_MS; ) {
+    await news.next(signal)
+    if (isWanted || performance.now() - begun < WANTED_MS) continue
+    const fence = await claim.take()
+    if (fence) return claim.leave(fence)
+    isWanted = true
+  }
+  // one more look of the others at the store
+  await news.next(signal)
+}

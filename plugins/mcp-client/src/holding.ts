@@ -1,0 +1,249 @@
+import { codeOf, type Log, messageOf, type Use } from '@svc/core'
+import type { Fence, Json, McpCallOptions, McpErrorClass, McpState, ToolStep } from '@svc/core/contracts'
+import { failureOf } from '@svc/mcp'
+import type { McpChange, McpClient, McpClientOptions, McpStatus } from '@svc/mcp-client'
+import type { Board } from './board.ts'
+import type { Figures } from './figures.ts'
+import { Listing } from './listing.ts'
+import type { Server } from './servers.ts'
+import type { CatalogueNote, StateNote, Told } from './space.ts'
+import { Telling } from './telling.ts'
+import { checkStanding, hashOfAll, reasonOf } from './verdicts.ts'
+
+/** Tells of connections as they come and go; seconds are what connecting took, or how long it lasted. */
+export interface Heralds {
+  connected(server: Server, protocolVersion: string, seconds: number): void
+  disconnected(server: Server, reason: string, seconds: number): void
+}
+
+export interface HoldingParts {
+  readonly server: Server
+  readonly board: Board
+  /** How it is connected. Throws MCP_CALL_FAILED. */
+  readonly options: () => McpClientOptions
+  /** The name of this worker, and the prefix of its leases. */
+  readonly self: string
+  readonly holder: string
+  /** The proof of owning it; none where there are no other workers. */
+  readonly fence: Fence | undefined
+  readonly figures: Figures
+  readonly heralds: Heralds
+  readonly log: Log
+  readonly lasting: Use
+  /** The proof of owning it is worth nothing any more. */
+  readonly lost: () => void
+}
+
+type Args = { readonly [name: string]: Json | undefined }
+
+/** What nobody has told for a month is forgotten. */
+const REMIND_MS = 24 * 3600 * 1000
+
+/** The connection to a server, in the worker that owns it. */
+export class Holding {
+  readonly #parts: HoldingParts
+  readonly #listing = new Listing(() => this.#list())
+  readonly #telling = new Telling(() => this.#tell())
+  #client: Promise<McpClient> | undefined
+  #told: Told = { state: 'disconnected', since: Date.now(), attempts: 0 }
+  #catalogue: CatalogueNote | undefined
+  #known: StateNote['known']
+  #since = performance.now()
+  #calls = 0
+  #idle = Promise.withResolvers<void>()
+  #isLeaving = false
+
+  constructor(parts: HoldingParts) {
+    this.#parts = parts
+  }
+
+  get state(): McpState {
+    return this.#told.state
+  }
+  get fence(): Fence | undefined {
+    return this.#parts.fence
+  }
+  /** Whether other workers know that it is owned here. */
+  get isTold(): boolean {
+    return !this.#telling.isSilent
+  }
+
+  /** Connects and lists its tools, also what has failed just now. What fails stands in its state, and is tried again as its policy says. */
+  async open({ signal }: Use = this.#parts.lasting): Promise<void> {
+    const client = await this.#made()
+    await client.connect({ signal })
+    await this.#listing.known(signal)
+  }
+
+  /** Calls a tool, of those that this very connection has listed; one that was not approved may not be. */
+  async *call(tool: string, args: Args, options: McpCallOptions, use: Use): AsyncGenerator<ToolStep, void> {
+    const { server, board, figures } = this.#parts
+    const { name } = server.entry
+    const begun = performance.now()
+    let failed: McpErrorClass | undefined
+    this.#calls += 1
+    try {
+      await this.#listing.known(use.signal)
+      checkStanding(name, tool, board.tools(server))
+      const client = await this.#made()
+      for await (const step of client.call(tool, args, { ...options, owner: use.principal.id }, use)) {
+        if (step.type === 'result' && step.result.isError) failed = 'tool_error'
+        yield step
+      }
+    } catch (error) {
+      failed = failureOf(error).class
+      throw error
+    } finally {
+      figures.ended(name, failed, (performance.now() - begun) / 1000)
+      this.#calls -= 1
+      if (this.#calls === 0) this.#rest()
+    }
+  }
+
+  /** From here on all workers know who owns it, and how it stands. */
+  announce(): Promise<void> {
+    return this.#telling.begin()
+  }
+
+  /** Looks after it from time to time. */
+  tend(): void {
+    const isConnected = this.state === 'connected' || this.state === 'degraded'
+    if (isConnected) this.#listing.fresh().catch(() => {}) // nothing, where its tools are known
+    if (Date.now() - this.#telling.toldAt > REMIND_MS) void this.#telling.tell()
+  }
+
+  /** Whoever stays may take it over; until somebody does, it is served here. */
+  leave(): Promise<void> {
+    this.#isLeaving = true
+    return this.#telling.begin()
+  }
+
+  /** Which tools are approved has changed, or which there are. */
+  weigh(): void {
+    const { server, board } = this.#parts
+    const changed = board.tools(server)?.filter(one => one.standing === 'changed') ?? []
+    const reason = reasonOf(server.entry.name, changed, this.#catalogue?.faults ?? [])
+    void this.#client?.then(client => client.setDegraded(reason)).catch(() => {})
+  }
+
+  /** Somebody wants it connected: ends a quarantine, and a wait for the next attempt. */
+  async enable(): Promise<void> {
+    await (await this.#made()).setEnabled(true)
+    await this.open()
+  }
+
+  /** Connects anew: what it knew of its credentials is old. */
+  async renew(reason: string): Promise<void> {
+    await (await this.#made()).disconnect(reason)
+    await this.enable()
+  }
+
+  /** Answers when no call runs. */
+  async idle(): Promise<void> {
+    if (this.#calls > 0) await this.#idle.promise
+  }
+
+  /** Ends it at once: its process is gone when this answers. */
+  async close(): Promise<void> {
+    this.#listing.close()
+    const client = await this.#client?.catch(() => undefined)
+    await Promise.all([this.#telling.end(), client?.close()])
+  }
+
+  /** How it stands, as the board has it. */
+  note(worker: string | null): StateNote {
+    const { holder, board, server } = this.#parts
+    const catalogue = this.#catalogue ?? board.catalogue(server)
+    return {
+      worker,
+      holder,
+      leaving: this.#isLeaving,
+      told: this.#told,
+      catalogue: catalogue?.hash ?? null,
+      seen: Date.now(),
+      ...(this.#known ? { known: this.#known } : {}),
+    }
+  }
+
+  #rest() {
+    this.#idle.resolve()
+    this.#idle = Promise.withResolvers()
+  }
+
+  #made(): Promise<McpClient> {
+    this.#client ??= this.#make().catch((error: unknown) => {
+      this.#client = undefined
+      this.#take({ state: 'failed', since: Date.now(), attempts: 0, lastError: failureOf(error) })
+      throw error
+    })
+    return this.#client
+  }
+
+  /** A service without servers never imports the library. */
+  async #make(): Promise<McpClient> {
+    const options = this.#parts.options()
+    const { createMcpClient } = await import('@svc/mcp-client')
+    const client = createMcpClient(options)
+    client.onChange(change => this.#heard(change))
+    return client
+  }
+
+  #heard(change: McpChange) {
+    const { server, figures, heralds } = this.#parts
+    const seconds = (performance.now() - this.#since) / 1000
+    switch (change.type) {
+      case 'state':
+        if (change.status.state === 'connecting') this.#since = performance.now()
+        this.#known = change.status.known ?? this.#known
+        return this.#take(toldOf(change.status))
+      case 'connected':
+        this.#since = performance.now()
+        figures.connected(server.entry.name)
+        heralds.connected(server, change.protocolVersion, seconds)
+        return void this.#listing.fresh().catch(() => {}) // its failure stands in the state
+      case 'disconnected':
+        heralds.disconnected(server, change.reason, seconds)
+        return this.#listing.forget()
+      case 'tools':
+        return this.#listing.again()
+    }
+  }
+
+  #take(told: Told) {
+    this.#told = told
+    void this.#telling.tell()
+  }
+
+  /** Lists the tools, pins those that are new, and tells all workers. */
+  async #list(): Promise<void> {
+    const { server, board, lasting } = this.#parts
+    const client = await this.#made()
+    const { tools, faults } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
+      client.setDegraded(failureOf(error))
+      throw error
+    })
+    await board.pinFirstSights(server, tools, lasting)
+    const hash = hashOfAll(tools, faults)
+    if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, faults }
+    board.listed(server, this.#catalogue)
+    await this.#telling.tell()
+    this.weigh()
+  }
+
+  async #tell(): Promise<void> {
+    const { server, board, self, fence, lasting, log, lost } = this.#parts
+    try {
+      await board.tell(server, this.note(self), this.#isLeaving ? undefined : fence, lasting)
+    } catch (error) {
+      if (codeOf(error) === 'STORE_FENCED') return lost()
+      // a conflict: somebody has taken over what this worker leaves
+      if (codeOf(error) === 'STORE_CONFLICT' || lasting.signal.aborted) return
+      log.warn({ err: error, server: server.entry.name }, `how a tool server stands could not be told: ${messageOf(error)}`)
+    }
+  }
+}
+
+function toldOf({ state, since, attempts, lastError, nextRetryAt, protocolVersion, stderr }: McpStatus): Told {
+  const all = { state, since, attempts, lastError, nextRetryAt, protocolVersion, stderr }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as unknown as Told
+}

@@ -1,0 +1,39 @@
+import { definePlugin, Events, Host, systemUse } from '@svc/core'
+import { Checks, Http, McpClients, MetricSources, PeerAnswers, Peers, ProcessSandbox, Store } from '@svc/core/contracts'
+import { homeFile } from './home-file.ts'
+import { NOBODY } from './nobody.ts'
+import { readServers } from './servers.ts'
+import { MCP_CLIENTS } from './settings.ts'
+
+/** After this worker has joined the others, before it serves; before the server drains, and when nobody here calls any more. */
+const [JOINED, FIRST, LAST] = [950, -100, 500]
+
+export default definePlugin({
+  section: 'mcp.clients',
+  config: MCP_CLIENTS,
+  check: async config => (await readServers(config, homeFile())).problems,
+  requires: { store: Store, host: Host, events: Events },
+  optional: { peers: Peers, http: Http, sandbox: ProcessSandbox },
+  provides: McpClients,
+  async setup(scope, { host, http, ...given }) {
+    const { log, hooks } = scope
+    const { servers } = await readServers(scope.config, homeFile())
+    if (servers.length === 0) return NOBODY
+    // most services have no server: they load nothing of this
+    const { createMcp, TOPIC } = await import('./service.ts')
+    const lasting = systemUse(scope.signal, 'mcp-client')
+    const { serverId } = await host.report(lasting)
+    const isEager = given.peers !== undefined || http !== undefined
+    const changed = (server: string) => void hooks.changed({ server }, lasting)
+    const mcp = await createMcp({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
+    scope.defer(() => mcp.close())
+    scope.add(PeerAnswers, TOPIC, mcp.answer)
+    scope.add(Checks, 'mcp', mcp.health)
+    scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })
+    scope.tap(Host.hooks.ready, (_, use) => void mcp.begin(use), { stage: JOINED })
+    scope.tap(Peers.hooks.gone, ({ holder }) => mcp.gone(holder))
+    scope.tap(Host.hooks.closing, how => (how.successor ? mcp.leave() : undefined), { stage: FIRST })
+    scope.tap(Host.hooks.closing, how => mcp.drain(how.limitMs), { stage: LAST, limitMs: Number.POSITIVE_INFINITY })
+    return mcp.clients
+  },
+})

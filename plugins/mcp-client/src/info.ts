@@ -1,0 +1,47 @@
+import { SECRET } from '@svc/core'
+import type { McpServerInfo, McpTool } from '@svc/core/contracts'
+import { timesOf } from './client-options.ts'
+import type { Server } from './servers.ts'
+import type { Told } from './space.ts'
+
+/** What is known of a server at one moment. */
+export interface Facts {
+  /** As its owner tells; nobody has yet where it is absent. */
+  readonly told: Told | undefined
+  readonly isOn: boolean
+  readonly tools: readonly McpTool[] | undefined
+}
+
+const NEVER: Told = { state: 'disconnected', since: 0, attempts: 0 }
+
+/** How a server stands, for everybody: without credentials. */
+export function shownOf({ entry }: Server, { told = NEVER, isOn, tools = [] }: Facts): McpServerInfo {
+  const usable = isOn && told.state !== 'quarantined'
+  return {
+    ...told,
+    name: entry.name,
+    ...(entry.url === undefined
+      ? { command: [entry.command ?? '', ...hushed(entry.args ?? [])] }
+      : { url: addressOf(entry.url) }),
+    ...(isOn ? {} : { state: 'disabled' }),
+    tools: usable ? tools.filter(one => one.standing === 'good').map(one => one.name) : [],
+    effects: entry.effects ?? ['execute', 'network'],
+    callLimitMs: timesOf(entry).total,
+  }
+}
+
+/** Arguments without what follows a flag that is called like a secret. */
+function hushed(args: readonly string[]): string[] {
+  return args.map((arg, at) => {
+    const [flag = '', value] = arg.split('=', 2)
+    if (value !== undefined && SECRET.test(flag)) return `${flag}=…`
+    if (!arg.startsWith('-') && SECRET.test(args[at - 1] ?? '')) return '…'
+    return arg.replace(/\b(bearer|basic)\s+\S+/i, '$1 …')
+  })
+}
+
+/** Without what may be a key: its query. */
+export function addressOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
+}

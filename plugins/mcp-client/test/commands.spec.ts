@@ -1,0 +1,127 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { McpServerInfo } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { openDesk } from './support/commands.ts'
+import { hostile } from './support/house.ts'
+import { listen } from './support/remote.ts'
+
+const { command, args } = hostile()
+interface Tried {
+  readonly ok: boolean
+  readonly steps: readonly { readonly step: string; readonly ms: number; readonly error?: { readonly class: string } }[]
+}
+
+describe('svc mcp without a server that runs', () => {
+  it('writes servers down, shows them without their secrets, and takes them out', async () => {
+    await using desk = await openDesk([{ name: 'configured', url: 'https://a.example/mcp?key=abc123', enabled: false }])
+    expect(
+      (await desk.run('add', 'one', '--env', 'A=abc123', '--timeout', '5', '--allow-path', '/data', '--', command, ...args)).code
+    ).to.equal(0)
+    await desk.run('add', 'docs', 'https://docs.example/mcp', '--api-key-env', 'DOCS_KEY')
+    const file = join(desk.home, 'mcp.yaml')
+    expect((await stat(file)).mode & 0o777).to.equal(0o600)
+    const { out, err } = await desk.run('list')
+    expect(out)
+      .to.match(/configured +disabled/)
+      .and.match(/one +disconnected +0 /)
+      .and.not.include('abc123')
+    expect(err).to.include('no server runs')
+    const { servers } = JSON.parse((await desk.run('list', '--json')).out) as { servers: McpServerInfo[] }
+    expect(servers.map(one => [one.name, one.state])).to.deep.equal([
+      ['configured', 'disabled'],
+      ['one', 'disconnected'],
+      ['docs', 'disconnected'],
+    ])
+    expect((await desk.run('remove', 'one')).code).to.equal(0)
+    expect(await readFile(file, 'utf8'))
+      .to.include('docs')
+      .and.not.include('one')
+    expect(await desk.run('remove', 'configured')).to.include({ code: 'MCP_SERVER_UNKNOWN' })
+  })
+
+  for (const [said, ...words] of [
+    ['something is missing', 'add', 'one'],
+    ['one word too many', 'add', 'one', 'http://a/', 'b'],
+    ['must be 1 to 32', 'add', 'o n e', 'http://a/'],
+    ['must be an address', 'add', 'one', 'a.example'],
+    ['--env is NAME=value', 'add', 'one', '--env', 'x', '--', 'x'],
+    ['timeout must be', 'add', 'one', '--timeout', 'soon', 'http://a/'],
+    ["Unknown option '--colour'", 'list', '--colour'],
+    ['--args needs --tool', 'test', 'one', '--args', '{}'],
+    ['--port must be a port', 'list', '--port', 'x'],
+  ])
+    it(`says "${said}" to: ${words.join(' ')}`, async () => {
+      await using desk = await openDesk()
+      const { code, err } = await desk.run(words[0]!, ...words.slice(1))
+      expect(code).to.equal('COMMAND_LINE_INVALID')
+      expect(err).to.include(said).and.include('write: svc mcp')
+    })
+
+  it('tries a program step by step, and calls a tool of it', async () => {
+    await using desk = await openDesk([{ name: 'one', ...hostile() }])
+    const good = await desk.run('test', 'one', '--tool', 'echo', '--args', '{"text": "hi there"}')
+    expect(good.out).to.match(/✓ start .*\n✓ handshake .*2025-11-25.*\n✓ list .*14 tools\n✓ call .*hi there\n/)
+    const bad = await desk.run('test', 'one', '--tool', 'fail', '--json')
+    const { ok, steps } = JSON.parse(bad.out) as Tried
+    expect([bad.code, ok, steps.at(-1)?.step, steps.at(-1)?.error?.class]).to.deep.equal([1, false, 'call', 'tool_error'])
+    expect(await desk.run('test', 'oen')).to.deep.include({ code: 'MCP_SERVER_UNKNOWN' })
+  })
+
+  it('says at which step a remote server cannot be reached, and why', async () => {
+    await using refusing = await listen((_, response) => void response.writeHead(401).end())
+    await using odd = await listen(
+      (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+    )
+    const port = Number(new URL(refusing.url).port)
+    await using desk = await openDesk([
+      { name: 'nowhere', url: 'http://nowhere.invalid/mcp' },
+      { name: 'closed', url: 'http://127.0.0.1:1/mcp' },
+      { name: 'plain', url: `https://127.0.0.1:${port}/mcp` },
+      { name: 'refusing', url: `${refusing.url}/mcp` },
+      { name: 'odd', url: `${odd.url}/mcp` },
+      { name: 'keyless', url: `${odd.url}/mcp`, api_key_env: 'SVC_TEST_NOWHERE' },
+    ])
+    const failure = async (name: string) => {
+      const { steps } = JSON.parse((await desk.run('test', name, '--json')).out) as Tried
+      return `${steps.at(-1)?.step} ${steps.at(-1)?.error?.class}`
+    }
+    expect(await failure('nowhere')).to.equal('resolve connection_refused')
+    expect(await failure('closed')).to.equal('connect connection_refused')
+    expect(await failure('plain')).to.equal('tls connection_refused')
+    expect(await failure('refusing')).to.equal('auth authentication_failed')
+    expect(await failure('odd')).to.equal('handshake protocol_error')
+    expect(await failure('keyless')).to.equal('auth authentication_failed')
+  })
+
+  it('notes tools down at first sight, and approves none that nobody has seen', async () => {
+    await using desk = await openDesk([{ name: 'one', ...hostile({ hidden: true }), deny: ['env'] }])
+    const { out } = await desk.run('tools', 'one')
+    expect(out).to.match(/^echo {2}Does echo\.\n {2}hidden characters taken out: description U\+200B/m)
+    expect(out).to.include('env (left out by the configuration)')
+    expect(JSON.parse((await desk.run('list', '--json')).out))
+      .to.have.nested.property('servers[0].tools')
+      .that.includes('echo')
+    expect((await desk.run('approve', 'one', 'ekko')).code).to.equal('MCP_TOOL_UNKNOWN')
+    expect((await desk.run('approve', 'one')).err).to.include('nothing of one had changed')
+  })
+
+  it('takes over what other clients keep, and tells what it cannot', async () => {
+    await using desk = await openDesk([{ name: 'taken', command: 'x' }])
+    const file = join(desk.home, 'other.json')
+    await writeFile(file, JSON.stringify({ mcpServers: { one: { command, args }, taken: { command: 'y' }, odd: {} } }))
+    const { code, out, err } = await desk.run('import', file)
+    expect([code, out.trim().endsWith('one')]).to.deep.equal([0, true])
+    expect(err).to.include('taken: left out').and.include('odd: left out')
+    expect((await desk.run('import', join(desk.home, 'none.json'))).code).to.equal('MCP_IMPORT_INVALID')
+  })
+
+  it('logs in to nothing that knows no login', async () => {
+    await using desk = await openDesk([
+      { name: 'program', command: 'x' },
+      { name: 'keyed', url: 'http://127.0.0.1:1/mcp', api_key_env: 'KEY' },
+    ])
+    expect(await desk.run('login', 'program')).to.include({ code: 'COMMAND_LINE_INVALID' })
+    expect((await desk.run('login', 'keyed')).err).to.include('keyed is given the key of KEY')
+  })
+})

@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { community, hostile, openHouse } from './support/house.ts'
+
+const SANDBOX = { name: 'sandbox-process', use: new URL('../../sandbox-process/', import.meta.url) }
+const trial = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true'])
+/** Cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
+const boxed = trial.status === 0 ? describe : describe.skip
+const why = trial.status === 0 ? '' : ' – LEFT OUT: no bubblewrap, or no namespaces for it, on this machine'
+
+describe('tool servers as npm has them', () => {
+  let folder: string
+  before(async () => {
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-mcp-')))
+    await mkdir(join(folder, 'data'))
+    await writeFile(join(folder, 'data', 'note.txt'), 'remember the milk')
+    await writeFile(join(folder, 'other.txt'), 'not yours')
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+  const data = () => join(folder, 'data')
+
+  it('read and write files, and keep to their folder', async () => {
+    await using house = await openHouse([{ name: 'files', ...community('filesystem', data()) }])
+    expect((await house.clients.tools('files', testUse())).map(tool => tool.name)).to.include.members([
+      'read_text_file',
+      'write_file',
+    ])
+    expect(await house.say('files', 'read_text_file', { path: join(data(), 'note.txt') })).to.equal('remember the milk')
+    await house.say('files', 'write_file', { path: join(data(), 'new.txt'), content: 'written' })
+    expect(await readFile(join(data(), 'new.txt'), 'utf8')).to.equal('written')
+    expect(await house.say('files', 'read_text_file', { path: join(folder, 'other.txt') })).to.include('denied')
+  })
+
+  it('keep a memory, and do everything', async () => {
+    await using house = await openHouse([
+      { name: 'memory', ...community('memory'), env: { MEMORY_FILE_PATH: join(data(), 'memory.jsonl') } },
+      { name: 'everything', ...community('everything') },
+    ])
+    await house.say('memory', 'create_entities', { entities: [{ name: 'Ada', entityType: 'person', observations: ['counts'] }] })
+    expect(await house.say('memory', 'search_nodes', { query: 'Ada' })).to.include('counts')
+    expect(await house.say('everything', 'echo', { message: 'hi' })).to.equal('Echo: hi')
+    expect(await house.say('everything', 'get-tiny-image')).to.include('image')
+  })
+
+  boxed(`in the process sandbox${why}`, () => {
+    it('write where they may, and nowhere else', async () => {
+      const command = community('filesystem', folder)
+      const sandbox_config = { allowed_paths: [data()] }
+      await using house = await openHouse([{ name: 'files', ...command, sandbox: true, sandbox_config }], [SANDBOX])
+      expect(
+        await house.say('files', 'read_text_file', { path: join(folder, 'other.txt') }),
+        'its own argument can be read'
+      ).to.equal('not yours')
+      await house.say('files', 'write_file', { path: join(data(), 'boxed.txt'), content: 'written' })
+      expect(await readFile(join(data(), 'boxed.txt'), 'utf8')).to.equal('written')
+      expect(await house.say('files', 'write_file', { path: join(folder, 'other.txt'), content: 'mine' })).to.match(
+        /EROFS|EACCES|denied|restricted/
+      )
+      expect(await readFile(join(folder, 'other.txt'), 'utf8')).to.equal('not yours')
+    })
+
+    it('see neither the processes of this machine nor the variables of svc', async () => {
+      await using house = await openHouse(
+        [{ name: 'one', ...hostile(), sandbox: true, sandbox_config: { memory_limit: '1G' } }],
+        [SANDBOX]
+      )
+      expect(JSON.parse(await house.say('one', 'pid')))
+        .to.have.property('pid')
+        .that.is.below(100)
+      expect(await house.say('one', 'env')).to.not.include(house.home)
+    })
+  })
+})

@@ -1,0 +1,82 @@
+import { Store } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { loginStorage, personStorage } from '../src/logins.ts'
+import { readServers } from '../src/servers.ts'
+import { openAuthority } from './support/authority.ts'
+import { openHouse } from './support/house.ts'
+import { openRemote } from './support/remote.ts'
+
+const KEY = 'the-key-of-the-server'
+
+describe('a remote tool server', () => {
+  for (const [sdk, protocolVersion] of [
+    [2, '2026-07-28'],
+    [1, '2025-11-25'],
+  ] as const)
+    it(`of the official SDK ${sdk} is called with its key, and sees nothing of the caller`, async () => {
+      process.env.SVC_TEST_KEY = KEY
+      try {
+        await using remote = await openRemote(
+          sdk,
+          ({ headers }, response) => headers.authorization !== `Bearer ${KEY}` && Boolean(response.writeHead(401).end())
+        )
+        await using house = await openHouse([{ name: 'one', url: remote.url, api_key_env: 'SVC_TEST_KEY' }])
+        const principal = { id: 'token:anna', scopes: ['tools'] }
+        const steps = house.clients.call('one', 'greet', {}, {}, testUse({ principal, requestId: 'the-request' }))
+        expect(JSON.stringify((await Array.fromAsync(steps)).at(-1))).to.include(`hello from v${sdk}`)
+        expect(await house.info('one')).to.deep.include({
+          state: 'connected',
+          protocolVersion,
+          tools: ['greet'],
+          url: remote.url,
+        })
+        expect(remote.headers.every(headers => headers.authorization === `Bearer ${KEY}`)).to.equal(true)
+        expect(JSON.stringify(remote.headers)).to.not.include('anna')
+        expect(JSON.stringify(await house.clients.list(testUse()))).to.not.include(KEY)
+      } finally {
+        delete process.env.SVC_TEST_KEY
+      }
+    })
+
+  it('gets a token by client credentials, and another when that one is refused', async () => {
+    await using authority = await openAuthority()
+    const oauth = { client_id: 'the-client', client_secret: 'the-secret', token_url: authority.tokenUrl }
+    await using house = await openHouse([
+      { name: 'one', url: authority.remote.url, oauth },
+      { name: 'wrong', url: authority.remote.url, oauth: { ...oauth, client_secret: 'no' }, retry_attempts: 0 },
+    ])
+    expect(await house.say('one', 'greet')).to.equal('hello from v2')
+    expect(await house.say('one', 'greet')).to.equal('hello from v2')
+    expect(authority.grants).to.deep.equal(['client_credentials'])
+    authority.revoke()
+    expect(await house.say('one', 'greet')).to.equal('hello from v2')
+    expect(authority.grants).to.deep.equal(['client_credentials', 'client_credentials'])
+    expect(await house.say('wrong', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
+    expect(JSON.stringify(await house.clients.list(testUse()))).to.not.include('the-secret')
+  })
+
+  it('keeps what a person who logged in has brought, whatever a connection from before still wants to keep', async () => {
+    await using house = await openHouse([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }])
+    const store = house.host.service(Store)
+    const [server] = (await readServers([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }], '/nowhere/mcp.yaml')).servers
+    const connection = loginStorage(store, server!, testUse())
+    expect(await connection.load()).to.equal(undefined)
+    await connection.save({ client: 'old' })
+    const person = personStorage(store, server!, testUse())
+    await person.save({ tokens: 'new' })
+    await connection.save({ client: 'older still' })
+    expect(await connection.load()).to.deep.equal({ tokens: 'new' })
+    await connection.save({ tokens: 'refreshed' })
+    expect(await connection.load()).to.deep.equal({ tokens: 'refreshed' })
+  })
+
+  it('that wants a person to log in says so', async () => {
+    await using authority = await openAuthority()
+    await using house = await openHouse([{ name: 'one', url: authority.remote.url }])
+    expect(await house.say('one', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
+    const info = await house.info('one')
+    expect(info).to.include({ state: 'needs_auth' })
+    expect(authority.grants).to.deep.equal([])
+  })
+})

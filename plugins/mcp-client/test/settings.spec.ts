@@ -1,0 +1,204 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { addToFile, removeFromFile } from '../src/home-edit.ts'
+import { importServers } from '../src/import-servers.ts'
+import { readServers } from '../src/servers.ts'
+import { MCP_CLIENTS, type McpClientConfig } from '../src/settings.ts'
+import { isWanted } from '../src/standing.ts'
+
+const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
+  (await readServers(entries, file)).problems.map(({ message, where, mend }) => `${message} (${where}) ${mend}`)
+
+describe('the configuration of tool servers', () => {
+  let folder: string
+  let file: string
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+    file = join(folder, 'mcp.yaml')
+  })
+  afterEach(() => rm(folder, { recursive: true, force: true }))
+
+  it('takes every documented key', () => {
+    const entry = {
+      name: 'docs',
+      url: 'https://docs.example/mcp',
+      tools: ['search'],
+      timeout: 12.5,
+      retry_attempts: 3,
+      oauth: { client_id: 'a', client_secret: 'b', token_url: 'https://auth.example/token', scope: 'read' },
+      sandbox: true,
+      sandbox_config: { timeout: 10, memory_limit: '512M', network_access: true },
+      allow: ['read_*'],
+      deny: ['*_all'],
+      effects: ['read'],
+      enabled: false,
+    }
+    expect(MCP_CLIENTS.check([entry])).to.deep.equal([])
+    const program = {
+      name: 'p',
+      command: 'node',
+      args: [''],
+      env: { A: 'b' },
+      sandbox: true,
+      sandbox_config: { filesystem_readonly: false, allowed_paths: ['/tmp'] },
+    }
+    expect(MCP_CLIENTS.check([program])).to.deep.equal([])
+  })
+
+  for (const [why, entry, said] of [
+    ['neither url nor command', {}, 'must have either url or command'],
+    ['both', { url: 'http://a/', command: 'b' }, 'must have either url or command'],
+    ['an address that is none', { url: 'localhost:8080' }, 'url must be an address'],
+    ['a password in the address', { url: 'https://me:secret@a/' }, 'url must hold no name and password'],
+    ['arguments of a remote server', { url: 'http://a/', args: ['x'] }, 'args belongs to a command'],
+    ['a key of a program', { command: 'x', api_key_env: 'K' }, 'api_key_env belongs to a url'],
+    ['two credentials', { url: 'http://a/', api_key_env: 'K', oauth: {} }, 'oauth stands beside api_key_env'],
+    [
+      'two secrets',
+      { url: 'http://a/', oauth: { client_secret: 'a', client_secret_env: 'B' } },
+      'oauth.client_secret_env stands beside',
+    ],
+    [
+      'a token address without a client',
+      { url: 'http://a/', oauth: { token_url: 'http://b/' } },
+      'oauth.token_url needs client_id',
+    ],
+    ['a sandbox that is not asked for', { command: 'x', sandbox_config: {} }, 'sandbox_config holds nothing'],
+    [
+      'files of a remote server',
+      { url: 'http://a/', sandbox: true, sandbox_config: { allowed_paths: ['/a'] } },
+      'sandbox_config.allowed_paths is about files',
+    ],
+    [
+      'files of a remote server that may be written',
+      { url: 'http://a/', sandbox: true, sandbox_config: { filesystem_readonly: false } },
+      'sandbox_config.filesystem_readonly is about files',
+    ],
+  ] as const)
+    it(`refuses ${why}, and shows no secret`, async () => {
+      const problems = await problemsOf([{ name: 'one', ...entry }])
+      expect(problems).to.have.length(1)
+      expect(problems[0]).to.include(`tool server "one": `).and.include(said).and.include('(mcp.clients[0])')
+      expect(problems[0]).to.not.include('secret@')
+    })
+
+  it('refuses a name that is there twice, in the configuration or in mcp.yaml', async () => {
+    await writeFile(file, 'clients:\n  - name: two\n    command: x\n')
+    const problems = await problemsOf(
+      [
+        { name: 'one', command: 'a' },
+        { name: 'one', command: 'b' },
+        { name: 'two', command: 'c' },
+      ],
+      file
+    )
+    expect(problems).to.have.length(2)
+    expect(problems[0]).to.include('"one" is there twice: mcp.clients[0]')
+    expect(problems[1])
+      .to.include('"two" is there twice: mcp.clients[2]')
+      .and.match(/mcp\.yaml:2\)/)
+  })
+
+  it('tells what is wrong with mcp.yaml, with its line', async () => {
+    await writeFile(file, '# mine\nclients:\n  - name: a\n    url: nowhere\n  - name: b\n    command: x\n    sandbx: true\n')
+    expect(await problemsOf([], file)).to.satisfy(
+      (all: string[]) => all.length === 1 && /sandbx.*mcp\.yaml:7\).*sandbox/.test(all[0]!)
+    )
+    await writeFile(file, '# mine\nclients:\n  - name: a\n    url: nowhere\n')
+    expect(await problemsOf([], file)).to.satisfy(
+      (all: string[]) => all.length === 1 && /url must be.*mcp\.yaml:4\)/.test(all[0]!)
+    )
+    await writeFile(file, 'clients: [\n')
+    expect((await problemsOf([], file))[0]).to.match(/mcp\.yaml:\d\)/)
+  })
+
+  it('knows a server by its address or command, and anew when anything about it is set otherwise', async () => {
+    const { servers } = await readServers(
+      [
+        { name: 'a', command: 'x', args: ['1'] },
+        { name: 'b', command: 'x', args: ['1'], timeout: 3 },
+      ],
+      file
+    )
+    expect(servers[0]!.identity).to.equal(servers[1]!.identity)
+    expect(servers[0]!.fingerprint).to.not.equal(servers[1]!.fingerprint)
+  })
+
+  describe('mcp.yaml', () => {
+    it('is made for its owner alone, and keeps what a person wrote', async () => {
+      await addToFile(file, [{ name: 'files', command: 'npx', args: ['-y', 'some-server', '/data: 1'] }])
+      expect((await stat(file)).mode & 0o777).to.equal(0o600)
+      const first = await readFile(file, 'utf8')
+      await writeFile(file, `${first}  # mine, and last\n  - url: http://a/mcp # why\n    name: mine\n`)
+      await addToFile(file, [{ name: 'more', url: 'https://b/mcp', timeout: 5 }])
+      await removeFromFile(file, 'files', 'mend')
+      const text = await readFile(file, 'utf8')
+      expect(text).to.include('# mine, and last').and.include('http://a/mcp # why').and.include('svc mcp add')
+      const { servers, problems } = await readServers([], file)
+      expect(problems).to.deep.equal([])
+      expect(servers.map(one => one.entry)).to.deep.equal([
+        { url: 'http://a/mcp', name: 'mine' },
+        { name: 'more', url: 'https://b/mcp', timeout: 5 },
+      ])
+      expect((await stat(file)).mode & 0o777).to.equal(0o600)
+    })
+
+    it('is not touched where it has faults, or the name is not in there', async () => {
+      await writeFile(file, 'clients:\n  - name: a\n    comand: x\n')
+      const failed = await addToFile(file, [{ name: 'b', command: 'x' }]).catch((error: { code: string }) => error.code)
+      expect(failed).to.equal('MCP_CLIENT_INVALID')
+      expect(await readFile(file, 'utf8')).to.equal('clients:\n  - name: a\n    comand: x\n')
+      await writeFile(file, 'clients: []\n')
+      expect(await removeFromFile(file, 'b', 'mend').catch((error: { code: string }) => error.code)).to.equal(
+        'MCP_SERVER_UNKNOWN'
+      )
+    })
+  })
+
+  it('leaves tools in by name and pattern, deny weighing most', () => {
+    const wanted = (name: string, rules: Partial<McpClientConfig>) => isWanted(name, { name: 's', ...rules })
+    expect(wanted('a', {})).to.equal(true)
+    expect(wanted('a', { tools: ['b'] })).to.equal(false)
+    expect(wanted('read_file', { allow: ['read_*', 'list'] })).to.equal(true)
+    expect(wanted('reader', { allow: ['read_*'] })).to.equal(false)
+    expect(wanted('read_file', { allow: ['read_*'], deny: ['*file'] })).to.equal(false)
+    expect(wanted('abcabd', { allow: ['a*b*d'] })).to.equal(true)
+    expect(wanted('ab', { allow: ['ab*b'] })).to.equal(false)
+    expect(wanted('a'.repeat(64), { allow: [`${'*a'.repeat(30)}*b`] })).to.equal(false)
+  })
+
+  describe('what other clients keep', () => {
+    it('is taken over: commands, addresses, variables', () => {
+      const { entries, notes } = importServers(
+        JSON.stringify({
+          mcpServers: {
+            files: { command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${env:MY_TOKEN}' } },
+            'My Docs!': { url: 'https://docs.example/mcp', headers: { Authorization: 'Bearer ${DOCS_KEY}' }, disabled: true },
+          },
+        })
+      )
+      expect(entries).to.deep.equal([
+        { name: 'files', command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${MY_TOKEN}' } },
+        { name: 'My-Docs', url: 'https://docs.example/mcp', api_key_env: 'DOCS_KEY', enabled: false },
+      ])
+      expect(notes).to.deep.equal(['My Docs!: is called My-Docs here'])
+    })
+
+    it('is told where it cannot be taken over, without a key', () => {
+      const { entries, notes } = importServers(
+        JSON.stringify({
+          mcpServers: { a: { url: 'https://a/', headers: { Authorization: 'Bearer abc123' } }, b: {}, c: { url: 'ftp://x' } },
+        })
+      )
+      expect(entries.map(one => one.name)).to.deep.equal(['a'])
+      expect(notes).to.have.length(3)
+      expect(notes.join('\n')).to.include('b: left out').and.include('c: left out').and.not.include('abc123')
+      for (const text of ['{', '[]', '{"a": 1}'])
+        expect(() => importServers(text))
+          .to.throw()
+          .with.property('code', 'MCP_IMPORT_INVALID')
+    })
+  })
+})

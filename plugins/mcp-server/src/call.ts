@@ -1,0 +1,201 @@
+import { codeOf, type Events, type Fault, type Log, messageOf, type Use, within } from '@svc/core'
+import type { Json, ToolDialog, ToolResult, ToolStep } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { tellCall } from './call-events.ts'
+import type { PublishedTool } from './catalogue.ts'
+import { consented, consentTo } from './consent.ts'
+import { argumentsInvalid, callLate, toolBroken } from './errors.ts'
+import { encodeResult, failure } from './result.ts'
+import { type SeatLimits, Seats } from './seats.ts'
+import { wordsOf } from './words.ts'
+
+export type Arguments = { readonly [name: string]: Json | undefined }
+
+export interface CallLimits extends SeatLimits {
+  /** Milliseconds that a call has, its wait for a place included, where neither caller nor tool say otherwise. */
+  readonly timeoutMs: number
+  /** Bytes of a result as JSON. */
+  readonly resultBytes: number
+}
+
+/** 64 calls at once, 8 a tool, 10 MiB, 60 s: decisions.md section 2. */
+export const CALL_LIMITS: CallLimits = { atOnce: 64, perTool: 8, waiting: 1_024, timeoutMs: 60_000, resultBytes: 10 * 1_048_576 }
+
+/** What a tool tells on its way. */
+export type Told = Extract<ToolStep, { readonly type: 'progress' | 'log' }>
+
+interface CallOptions {
+  readonly timeoutMs?: number
+  /** What the caller can be asked for, and its answers; absent: nobody can be asked. */
+  readonly dialog?: ToolDialog
+  /** Takes what the tool tells on its way; absent: it goes nowhere. */
+  readonly tell?: (told: Told) => void
+}
+
+/** What came of a call. */
+export type CallEnd =
+  | {
+      readonly type: 'result'
+      readonly result: ToolResult
+      /** The result as the protocol writes it: JSON of `{content, structuredContent?, isError?, _meta?}`. */
+      readonly json: string
+      /** What the tool threw; then the result has its words. */
+      readonly thrown?: unknown
+    }
+  | Extract<ToolStep, { readonly type: 'input' }>
+
+/** Calls of published tools, within the limits that all share. */
+export interface Calls {
+  /**
+   * One call. Throws INVALID_VALUE (the arguments break the schema), TIMEOUT, RATE_LIMITED, TOOL_EXECUTION_FAILED (the tool's own schema is none), and what the
+   * signal aborted with. What the tool throws is a result.
+   */
+  call(published: PublishedTool, args: Arguments, use: Use, options?: CallOptions): Promise<CallEnd>
+}
+
+export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
+  const seats = new Seats(limits)
+  const checks = new WeakMap<PublishedTool, ToolSchema>()
+  return {
+    async call(published, args, use, options = {}) {
+      const ended = tellCall(events, published, use)
+      try {
+        const check = checks.get(published) ?? (await checkOf(published))
+        checks.set(published, check)
+        mustFit(published, check, args)
+        const end = await seated(seats, limits, { published, args, use, options, log })
+        ended({ end })
+        return end
+      } catch (error) {
+        ended({ thrown: error })
+        throw error
+      }
+    },
+  }
+}
+
+interface Call {
+  readonly published: PublishedTool
+  readonly args: Arguments
+  readonly use: Use
+  readonly options: CallOptions
+  readonly log: Log
+}
+
+/** Runs a call on a place of its own, in its time. */
+async function seated(seats: Seats, limits: CallLimits, call: Call): Promise<CallEnd> {
+  const { published, use, options } = call
+  const { name, tool } = published
+  const limitMs = options.timeoutMs ?? tool.timeoutMs ?? limits.timeoutMs
+  let isSeated = false
+  const work = async (signal: AbortSignal) => {
+    const seat = seats.take(name, { signal })
+    if (seat) await seat
+    isSeated = true
+    return runBounded(call, limits.resultBytes, signal)
+  }
+  try {
+    return await within(limitMs, work, { signal: use.signal, late: () => callLate(name, limitMs) })
+  } finally {
+    // a tool that hears of no end keeps nobody else from working
+    if (isSeated) seats.leave(name)
+  }
+}
+
+async function runBounded({ published, args, use, options, log }: Call, limit: number, signal: AbortSignal): Promise<CallEnd> {
+  try {
+    return bounded(await run(published, args, { ...use, signal }, options), limit)
+  } catch (error) {
+    signal.throwIfAborted()
+    log.debug({ err: error, tool: published.name, request_id: use.requestId }, 'a tool failed')
+    return failedWith(error)
+  }
+}
+
+async function checkOf({ name, tool }: PublishedTool): Promise<ToolSchema> {
+  try {
+    return await toolSchema(tool.parameters)
+  } catch (error) {
+    throw toolBroken(name, error)
+  }
+}
+
+const SMALL = 10_000
+const TOLD = 10
+
+function mustFit(published: PublishedTool, schema: ToolSchema, args: Arguments): void {
+  // the check fills in defaults, and what a tool is given is what its caller wrote
+  const faults = (how: 'all' | 'first') => schema.check(published.hasDefaults ? structuredClone(args) : args, how)
+  try {
+    const [first] = faults('first')
+    if (first === undefined) return
+    const all = JSON.stringify(args).length < SMALL ? faults('all') : [first]
+    throw argumentsInvalid(`The arguments do not fit: ${all.slice(0, TOLD).map(words).join('; ')}`, placeOf(first), first.message)
+  } catch (error) {
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') throw argumentsInvalid(messageOf(error), 'arguments', 'too long')
+    if (error instanceof RangeError)
+      throw argumentsInvalid('The arguments are nested too deeply', 'arguments', 'nested too deeply')
+    throw codeOf(error) === 'INVALID_VALUE' ? error : toolBroken(published.name, error)
+  }
+}
+
+const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const placeOf = ({ path }: Fault) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
+
+type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
+
+const NOBODY: ToolDialog = { can: [] }
+
+async function run(published: PublishedTool, args: Arguments, use: Use, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
+  const consent = consentTo(published, dialog)
+  if ('instead' in consent) return consent.instead
+  const answer = await lastWord(published, args, use, { dialog: consent.dialog, ...(tell && { tell }) })
+  return published.tool.asks && isInput(answer) ? consented(answer) : answer
+}
+
+async function lastWord(
+  { tool }: PublishedTool,
+  args: Arguments,
+  use: Use,
+  { dialog = NOBODY, tell }: CallOptions
+): Promise<Answer> {
+  if (!tool.run) return tool.call(args, use)
+  for await (const step of tool.run(args, dialog, use)) {
+    if (use.signal.aborted) break
+    if (step.type === 'result') return step.result
+    if (step.type === 'input') return step
+    tell?.(step)
+  }
+  use.signal.throwIfAborted()
+  throw new TypeError('the tool did not say what came of it')
+}
+
+const isInput = (answer: Answer): answer is Extract<ToolStep, { readonly type: 'input' }> =>
+  (answer as { readonly type?: unknown } | undefined)?.type === 'input'
+
+function bounded(answer: Answer, limit: number): CallEnd {
+  return isInput(answer) ? answer : { type: 'result', ...encodeResult(answer, limit) }
+}
+
+/** What was thrown, as a result that says so. */
+const failedWith = (thrown: unknown): CallEnd => ({
+  type: 'result',
+  ...encodeResult(failure(wordsOf(thrown, SPEECHLESS).slice(0, LONGEST)), Number.POSITIVE_INFINITY),
+  thrown,
+})
+
+/** Characters of what went wrong. */
+const LONGEST = 100_000
+const SPEECHLESS = 'The tool failed and did not say why.'
+
+/** The same, for callers that are told in words what a call could not do: it throws only what the signal aborted with. */
+export async function callOrTell(...[calls, published, args, use, options]: CallParts): Promise<CallEnd> {
+  try {
+    return await calls.call(published, args, use, options)
+  } catch (error) {
+    use.signal.throwIfAborted()
+    return failedWith(error)
+  }
+}
+
+type CallParts = [calls: Calls, ...Parameters<Calls['call']>]

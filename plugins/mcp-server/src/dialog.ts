@@ -1,0 +1,26 @@
+import { isTree } from '@svc/core'
+import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
+import { META } from '@svc/mcp'
+import type { Server, ServerContext } from './sdk.ts'
+
+/** What a client that declares these capabilities can be asked for. */
+export function askable(capabilities: unknown): InputRequest['method'][] {
+  const can = isTree(capabilities) ? capabilities : {}
+  return [
+    ...(can.elicitation === undefined ? [] : ['elicitation/create' as const]),
+    ...(can.sampling === undefined ? [] : ['sampling/createMessage' as const]),
+    ...(can.roots === undefined ? [] : ['roots/list' as const]),
+  ]
+}
+
+/** What the caller of a request can be asked for, and what it has answered. */
+export function dialogOf(server: Server, { mcpReq }: ServerContext): ToolDialog {
+  const envelope: { readonly [key: string]: unknown } | undefined = mcpReq.envelope
+  const capabilities = envelope === undefined ? server.getClientCapabilities() : envelope[META.capabilities]
+  const state = mcpReq.requestState<unknown>()
+  return {
+    can: askable(capabilities),
+    ...(mcpReq.inputResponses === undefined ? {} : { answers: mcpReq.inputResponses as { readonly [key: string]: Json } }),
+    ...(typeof state === 'string' ? { state } : {}),
+  }
+}

@@ -1,0 +1,33 @@
+import { definePlugin, Events, Host, type SlotToken, systemUse } from '@svc/core'
+import { Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
+import { mcpServerConfig } from './settings.ts'
+
+/** Before the http plugin waits for its connections. */
+const FIRST = -1_000
+
+/** Publishes tools over the tool protocol (MCP) and plain HTTP. */
+export default definePlugin({
+  section: 'mcp.server',
+  config: mcpServerConfig,
+  requires: { host: Host, events: Events, tools: Tools, resources: Resources, prompts: Prompts, routes: Routes },
+  optional: { peers: Peers },
+  async setup(scope, { host, routes, ...given }) {
+    const { config, log } = scope
+    if (!config.enabled) return
+    const { createToolServer } = await import('./tool-server.ts')
+    const own = systemUse(scope.signal, 'mcp-server')
+    const { version } = await host.report(own)
+    const { mcp, ...server } = createToolServer({ config, env: process.env, log, own, version, ...given })
+    const add = <T>(slot: SlotToken<T>, name: string, item: T) => void scope.add(slot, name, item)
+    server.contribute(add)
+    scope.tap(Tools.changed, change => mcp.toolsChanged(change))
+    scope.tap(Resources.changed, () => mcp.resourcesChanged())
+    scope.tap(Prompts.changed, () => mcp.promptsChanged())
+    scope.tap(Host.hooks.closing, () => mcp.leave(), { stage: FIRST })
+    scope.tap(Host.hooks.ready, () => {
+      server.complete(add, host, routes)
+      return undefined
+    })
+    scope.defer(() => mcp.close())
+  },
+})

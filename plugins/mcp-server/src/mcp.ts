@@ -1,0 +1,107 @@
+import type { Log, SlotChange, SlotView, Use } from '@svc/core'
+import type { Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
+import type { Calls } from './call.ts'
+import { type Catalogue, createCatalogue } from './catalogue.ts'
+import { type Changes, createChanges } from './changes.ts'
+import { createEndpoint, type Endpoint } from './endpoint.ts'
+import { createMcpMount } from './mcp-mount.ts'
+import { createModern } from './modern.ts'
+import type { Published, ServerInfo } from './published.ts'
+import { createSessions, type SessionLimits, type Sessions } from './sessions.ts'
+import { createStreams } from './streams.ts'
+import type { ToolSet } from './tool-sets.ts'
+import { createPeerAnswer, createWorkers } from './workers.ts'
+
+export interface McpParts {
+  readonly info: ServerInfo
+  /** All that is published, then its sets; the first has resources and prompts as well. */
+  readonly sets: readonly [ToolSet, ...ToolSet[]]
+  readonly tools: SlotView<Tool>
+  readonly resources: SlotView<Resource>
+  readonly prompts: SlotView<Prompt>
+  readonly peers: Peers | undefined
+  readonly calls: Calls
+  readonly limits: SessionLimits
+  /** The circumstances of work that no request ends. */
+  readonly own: Use
+  readonly log: Log
+}
+
+/** The protocol, at all its addresses. */
+export interface Mcp {
+  readonly mounts: readonly Mount[]
+  /** All that is published. */
+  readonly catalogue: () => Catalogue
+  /** What one client with a line of its own (stdio) finds. */
+  readonly published: Published
+  /** For the workers' slot, under `TOPIC`. */
+  readonly peerAnswer: PeerAnswer
+  /** For taps of the slots' changes. */
+  toolsChanged(change: SlotChange): void
+  resourcesChanged(): void
+  promptsChanged(): void
+  /** Another worker serves from now on: streams without an end close, and say when to come back. */
+  leave(): void
+  close(): Promise<void>
+}
+
+/** Subscriptions that a worker has open at one address. */
+const SUBSCRIPTIONS = 1_024
+
+interface Address {
+  readonly set: ToolSet
+  readonly published: Published
+  readonly sessions: Sessions
+  readonly endpoint: Endpoint
+}
+
+export function createMcp(parts: McpParts): Mcp {
+  const { sets, peers, info } = parts
+  const workers = createWorkers(peers)
+  const streams = createStreams(info)
+  const addressOf = (set: ToolSet, published: Published): Address => {
+    const sessions = createSessions({ published, limits: parts.limits, name: use => workers.name(use), own: parts.own })
+    const modern = createModern(published, SUBSCRIPTIONS)
+    return { set, published, sessions, endpoint: createEndpoint({ path: set.path, modern, sessions, workers }) }
+  }
+  const addresses = sets.map((set, at) => addressOf(set, publishedBy(parts, set, at === 0)))
+  const all = addresses[0]!.published
+  const tell = (kind: Parameters<Changes['publish']>[0] & { kind: `${string}_list_changed` }) => {
+    for (const { published } of addresses) published.changes.publish(kind)
+  }
+  return {
+    mounts: addresses.map(({ set, endpoint }) => createMcpMount(set.path, endpoint, streams)),
+    catalogue: all.catalogue,
+    published: all,
+    peerAnswer: createPeerAnswer((forwarded, use) =>
+      addresses.find(({ set }) => set.path === forwarded.path)?.endpoint.answerHere(forwarded.message, use)
+    ),
+    toolsChanged({ added, removed }) {
+      for (const { set, published } of addresses)
+        if ([...added, ...removed].some(set.isPublished)) published.changes.publish({ kind: 'tools_list_changed' })
+    },
+    resourcesChanged: () => tell({ kind: 'resources_list_changed' }),
+    promptsChanged: () => tell({ kind: 'prompts_list_changed' }),
+    leave() {
+      streams.end()
+      for (const { sessions } of addresses) sessions.retire()
+    },
+    async close() {
+      streams.end()
+      await Promise.all(addresses.map(({ sessions }) => sessions.close()))
+    },
+  }
+}
+
+function publishedBy({ info, tools, calls, own, log, ...parts }: McpParts, set: ToolSet, isAll: boolean): Published {
+  const resources = isAll ? parts.resources : undefined
+  return {
+    info,
+    catalogue: createCatalogue(tools, set, log),
+    calls,
+    resources,
+    prompts: isAll ? parts.prompts : undefined,
+    changes: createChanges(resources, own, log),
+    log,
+  }
+}

@@ -1,0 +1,61 @@
+import type { McpHttpHandler } from '@modelcontextprotocol/server'
+import { isTree, messageOf, type Use } from '@svc/core'
+import { answerPlain, modernFrame } from './fast.ts'
+import { headerMismatch } from './faults.ts'
+import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
+import { checkParameterHeaders } from './parameter-headers.ts'
+import { plainModern } from './plain.ts'
+import { createProtocolServer } from './protocol-server.ts'
+import type { Published } from './published.ts'
+import { carry, loadSdk } from './sdk.ts'
+import { answerOf, webRequest } from './web.ts'
+
+/** The stateless era: each request says all about itself. */
+export interface Modern {
+  answer(message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer>
+}
+
+/** Requests of the plain kind are answered here, all others by the SDK. `subscriptions`: how many of them a worker has open. */
+export function createModern(published: Published, subscriptions: number): Modern {
+  const frame = modernFrame(published.info)
+  let handler: Promise<McpHttpHandler> | undefined
+  return {
+    async answer(message, body, use) {
+      const mismatch = mismatchOf(message, body, published)
+      if (mismatch) return mismatch
+      const plain = plainModern(message.headers, body)
+      const can = plain?.method === 'tools/call' ? (plain.can ?? []) : []
+      const fast = plain && (await answerPlain(plain, frame, published, { use, can }))
+      if (fast && !('begun' in fast)) return fast
+      handler ??= open(published, subscriptions)
+      const authInfo = carry({ use, begun: fast?.begun })
+      const response = await (await handler).fetch(webRequest(message, use.signal), { parsedBody: body, authInfo })
+      return answerOf(response, use.signal)
+    },
+  }
+}
+
+async function open(published: Published, maxSubscriptions: number): Promise<McpHttpHandler> {
+  const sdk = await loadSdk()
+  const { changes, log } = published
+  return sdk.createMcpHandler(() => createProtocolServer(sdk, published), {
+    legacy: 'reject',
+    maxSubscriptions,
+    onerror: err => log.debug({ err }, 'a request of the tool protocol was refused'),
+    bus: { publish: () => {}, subscribe: listener => changes.subscribe(listener, true) },
+  })
+}
+
+/** The SDK looks at headers that repeat arguments only where it has the tools itself. */
+function mismatchOf({ headers }: HttpMessage, body: unknown, { catalogue }: Published): HttpAnswer | undefined {
+  if (!isTree(body) || body.method !== 'tools/call' || !isTree(body.params)) return undefined
+  const { name, arguments: args } = body.params
+  const tool = typeof name === 'string' ? catalogue().get(name) : undefined
+  if (!tool || tool.headers.length === 0) return undefined
+  try {
+    checkParameterHeaders(tool.headers, args, headers)
+    return undefined
+  } catch (error) {
+    return headerMismatch(messageOf(error), idOf(body))
+  }
+}

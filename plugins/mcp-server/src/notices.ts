@@ -1,0 +1,46 @@
+import type { Changes } from './changes.ts'
+import type { Server } from './sdk.ts'
+
+/** Addresses that one client may want to hear of. */
+const MOST = 1_000
+
+/** Sends changes to the client of a server that has one for itself, and takes its wishes for resources. Returns the end of it. */
+export function follow(server: Server, changes: Changes): () => void {
+  const wanted = new Set<string>()
+  const send = createSending(server)
+  let stopWatching: (() => void) | undefined
+  const stopListening = changes.subscribe(change => {
+    if (change.kind !== 'resource_updated') send(change.kind)
+  }, false)
+  const listen = () =>
+    changes.subscribe(change => {
+      if (change.kind === 'resource_updated' && wanted.has(change.uri))
+        void server.sendResourceUpdated({ uri: change.uri }).catch(ignore)
+    }, true)
+  const ignore = (error: Error) => server.onerror?.(error)
+  if (server.getCapabilities().resources) {
+    server.setRequestHandler('resources/subscribe', ({ params }) => {
+      if (wanted.size >= MOST && !wanted.has(params.uri)) throw new RangeError(`no more than ${MOST} resources can be followed`)
+      wanted.add(params.uri)
+      stopWatching ??= listen()
+      return {}
+    })
+    server.setRequestHandler('resources/unsubscribe', ({ params }) => {
+      wanted.delete(params.uri)
+      return {}
+    })
+  }
+  return () => {
+    stopListening()
+    stopWatching?.()
+  }
+}
+
+function createSending(server: Server) {
+  const sends = {
+    tools_list_changed: () => server.sendToolListChanged(),
+    prompts_list_changed: () => server.sendPromptListChanged(),
+    resources_list_changed: () => server.sendResourceListChanged(),
+  }
+  return (kind: keyof typeof sends) => void sends[kind]().catch(error => server.onerror?.(error as Error))
+}

@@ -1,0 +1,61 @@
+import type { ListResourcesResult, ListResourceTemplatesResult, ReadResourceResult } from '@modelcontextprotocol/server'
+import { codeOf, type SlotView, type Use } from '@svc/core'
+import type { Resource } from '@svc/core/contracts'
+import { CALL_LIMITS } from './call.ts'
+import type { Published } from './published.ts'
+import { exchangeOf, type Sdk, type Server } from './sdk.ts'
+import { wordsOf } from './words.ts'
+
+/** `resources/list`, `resources/templates/list` and `resources/read`. */
+export function reading(server: Server, sdk: Sdk, resources: SlotView<Resource>, { log }: Published, own: Use | undefined): void {
+  const { ProtocolError, ProtocolErrorCode } = sdk
+  const unknown = (uri: string) => new ProtocolError(ProtocolErrorCode.InvalidParams, 'Resource not found', { uri })
+  server.setRequestHandler(
+    'resources/list',
+    (): ListResourcesResult => ({
+      resources: listed(resources).flatMap(([name, { uri, ...resource }]) =>
+        uri === undefined ? [] : [{ uri, name, ...factsOf(resource) }]
+      ),
+    })
+  )
+  server.setRequestHandler(
+    'resources/templates/list',
+    (): ListResourceTemplatesResult => ({
+      resourceTemplates: listed(resources).flatMap(([name, { uriTemplate, ...resource }]) =>
+        uriTemplate === undefined ? [] : [{ uriTemplate, name, ...factsOf(resource) }]
+      ),
+    })
+  )
+  server.setRequestHandler('resources/read', async ({ params: { uri } }, context): Promise<ReadResourceResult> => {
+    const resource = resourceAt(sdk, resources, uri)
+    if (!resource) throw unknown(uri)
+    const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
+    try {
+      const contents = [...(await resource.read(uri, use))]
+      if (JSON.stringify(contents).length <= CALL_LIMITS.resultBytes) return { contents }
+    } catch (error) {
+      use.signal.throwIfAborted()
+      if (codeOf(error) === 'RESOURCE_UNKNOWN') throw unknown(uri)
+      log.debug({ err: error, uri, request_id: use.requestId }, 'a resource could not be read')
+      throw new ProtocolError(ProtocolErrorCode.InternalError, wordsOf(error, 'The resource could not be read.'))
+    }
+    throw new ProtocolError(ProtocolErrorCode.InternalError, `the resource is larger than ${CALL_LIMITS.resultBytes} characters`)
+  })
+}
+
+const listed = (resources: SlotView<Resource>) => resources.entries().toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+const factsOf = ({ title, description, mimeType, size }: Omit<Resource, 'uri' | 'uriTemplate'>) => ({
+  ...(title === undefined ? {} : { title }),
+  ...(description === undefined ? {} : { description }),
+  ...(mimeType === undefined ? {} : { mimeType }),
+  ...(size === undefined ? {} : { size }),
+})
+
+/** The resource with this address, else the first whose template leads there. */
+function resourceAt(sdk: Sdk, resources: SlotView<Resource>, uri: string): Resource | undefined {
+  const all = listed(resources).map(([, resource]) => resource)
+  return all.find(one => one.uri === uri) ?? all.find(one => one.uriTemplate !== undefined && leadsTo(sdk, one.uriTemplate, uri))
+}
+
+const leadsTo = (sdk: Sdk, template: string, uri: string) => new sdk.UriTemplate(template).match(uri) !== null

@@ -1,0 +1,143 @@
+import { isTree, type Use } from '@svc/core'
+import { askable } from './dialog.ts'
+import { answerPlain, type Begun, LEGACY_FRAME } from './fast.ts'
+import { type HttpAnswer, type HttpMessage, jsonAnswer, type RpcId } from './message.ts'
+import { follow } from './notices.ts'
+import { plainLegacy } from './plain.ts'
+import { createProtocolServer } from './protocol-server.ts'
+import type { Published } from './published.ts'
+import { carry, loadSdk, type Server } from './sdk.ts'
+import { answerOf, webRequest } from './web.ts'
+
+/** One client between its `initialize` and its end. */
+export interface Session {
+  readonly id: string
+  /** `performance.now()` of its last request's end. */
+  readonly touched: number
+  /** Something of it runs, or a stream is open. */
+  readonly busy: boolean
+  answer(message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer>
+  close(): Promise<void>
+}
+
+export interface SessionParts {
+  readonly id: string
+  readonly published: Published
+  /** Its work outlives the requests that begin it: a client may leave the line and still want it done. */
+  readonly own: Use
+  /** The session came to its end: by its client, or by `close`. */
+  readonly onclose: () => void
+}
+
+/** Makes a session; its first request must be `initialize`. */
+export async function openSession({ id, published, own, onclose }: SessionParts): Promise<Session> {
+  const sdk = await loadSdk()
+  const ending = new AbortController()
+  const transport = new sdk.WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id })
+  const server = createProtocolServer(sdk, published)
+  const stopFollowing = follow(server, published.changes)
+  server.onclose = () => {
+    stopFollowing()
+    ending.abort(new Error('the session ended'))
+    onclose()
+  }
+  await server.connect(transport)
+  const fast = createFast(server, published, ending.signal)
+  const lasting = AbortSignal.any([own.signal, ending.signal])
+  const open = createOpen()
+  return {
+    id,
+    get touched() {
+      return open.touched
+    },
+    get busy() {
+      return open.count > 0
+    },
+    answer: (message, body, use) =>
+      open.counted(async () => {
+        const answer = await fast(message, body, use)
+        if (answer && !('begun' in answer)) return answer
+        const authInfo = carry({ use: { ...use, signal: lasting }, begun: answer?.begun })
+        const parsed = message.method === 'POST' ? { parsedBody: body } : {}
+        const response = await transport.handleRequest(webRequest(message), { ...parsed, authInfo })
+        // the SDK answers nothing to what was cancelled, and would keep its line open for ever
+        const cancelled = cancelledBy(body)
+        if (cancelled !== undefined) transport.closeSSEStream(cancelled)
+        return answerOf(response, use.signal)
+      }),
+    close: () => server.close(),
+  }
+}
+
+/** How much of a session is under way, and since when nothing is. */
+function createOpen() {
+  const open = { count: 0, touched: performance.now() }
+  const done = () => {
+    open.count--
+    open.touched = performance.now()
+  }
+  return Object.assign(open, {
+    async counted(work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+      open.count++
+      try {
+        const answer = await work()
+        if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }
+        done()
+        return answer
+      } catch (error) {
+        done()
+        throw error
+      }
+    },
+  })
+}
+
+async function* passing(items: AsyncIterable<string>, done: () => void): AsyncGenerator<string> {
+  try {
+    yield* items
+  } finally {
+    done()
+  }
+}
+
+/** Answers calls and lists without the SDK, and what cancels such a call. */
+function createFast(server: Server, published: Published, ended: AbortSignal) {
+  const running = new Map<RpcId, AbortController>()
+  let logs = false
+  ended.addEventListener('abort', () => {
+    for (const one of running.values()) one.abort(ended.reason)
+  })
+  return async (message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer | Begun | undefined> => {
+    const said = cancelledBy(body)
+    const cancelled = said === undefined ? undefined : running.get(said)
+    if (cancelled) {
+      cancelled.abort(new Error('the caller cancelled it'))
+      return ACCEPTED
+    }
+    // who sets a level wants to read what is logged
+    if (isTree(body) && body.method === 'logging/setLevel') logs = true
+    const plain = plainLegacy(message.headers, body)
+    if (!plain || running.has(plain.id) || message.method !== 'POST') return undefined
+    const ending = new AbortController()
+    running.set(plain.id, ending)
+    try {
+      const can = askable(server.getClientCapabilities())
+      return await answerPlain(plain, LEGACY_FRAME, published, { use: { ...use, signal: ending.signal }, can, logs })
+    } catch (error) {
+      // whoever cancelled it wants no answer, and its line has to end
+      if (ending.signal.aborted) return ACCEPTED
+      throw error
+    } finally {
+      running.delete(plain.id)
+    }
+  }
+}
+
+const ACCEPTED: HttpAnswer = { ...jsonAnswer('', {}), status: 202 }
+
+/** The id of the request that a message cancels. */
+function cancelledBy(body: unknown): RpcId | undefined {
+  if (!isTree(body) || body.method !== 'notifications/cancelled' || !isTree(body.params)) return undefined
+  const { requestId } = body.params
+  return typeof requestId === 'string' || typeof requestId === 'number' ? requestId : undefined
+}

@@ -1,0 +1,97 @@
+import { codeOf, isTree, type Use } from '@svc/core'
+import type { Json, PeerAnswer, Peers } from '@svc/core/contracts'
+import { sessionUnknown } from './faults.ts'
+import type { HttpAnswer, HttpMessage } from './message.ts'
+
+/** Under which the workers of a server ask each other. */
+const TOPIC = 'mcp-server.session'
+
+/** A request on its way to the worker that has its session. */
+export interface Forwarded {
+  /** The address it came to. */
+  readonly path: string
+  readonly message: HttpMessage
+}
+
+/** The workers of this server as far as sessions care: the name of a session begins with that of its worker. */
+export interface Workers {
+  /** A new session's name. */
+  name(use: Use): Promise<string>
+  /** This worker's name; `undefined` where there is but one. */
+  self(use: Use): Promise<string | undefined>
+  /** Whose session it is; `undefined` for one that names no worker. */
+  of(session: string | undefined): string | undefined
+  /** What that worker answers; `undefined` where it has ended. */
+  ask(worker: string, forwarded: Forwarded, use: Use): Promise<HttpAnswer | undefined>
+}
+
+export function createWorkers(peers: Peers | undefined): Workers {
+  let own: Promise<string> | undefined
+  const self = async (use: Use) => peers && (await (own ??= peers.self(use)))
+  return {
+    self,
+    async name(use) {
+      const worker = await self(use)
+      const id = crypto.randomUUID()
+      return worker === undefined ? id : `${Buffer.from(worker).toString('base64url')}.${id}`
+    },
+    of(session = '') {
+      const dot = peers ? session.indexOf('.') : -1
+      return dot === -1 ? undefined : Buffer.from(session.slice(0, dot), 'base64url').toString()
+    },
+    async ask(worker, { path, message }, use) {
+      const items = peers!.ask(worker, TOPIC, { path, ...message }, use)[Symbol.asyncIterator]()
+      try {
+        const first = await items.next()
+        return first.done ? undefined : answerFrom(first.value as unknown as Head, items)
+      } catch (error) {
+        if (isGone(error)) return undefined
+        throw error
+      }
+    },
+  }
+}
+
+const isGone = (error: unknown) => ['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '')
+
+/** What goes before the items of an answer's body, or with the whole of it. */
+interface Head {
+  readonly status: number
+  readonly headers: HttpAnswer['headers']
+  readonly body?: string
+}
+
+const answerFrom = ({ status, headers, body }: Head, items: AsyncIterator<Json>): HttpAnswer => ({
+  status,
+  headers,
+  body: body ?? textsOf(items),
+})
+
+/** A stream whose worker ends, ends. */
+async function* textsOf(items: AsyncIterator<Json>): AsyncGenerator<string> {
+  try {
+    for (let next = await items.next(); !next.done; next = await items.next()) yield next.value as string
+  } catch (error) {
+    if (!isGone(error)) throw error
+  } finally {
+    await items.return?.()
+  }
+}
+
+/** Answers what other workers ask about sessions of this one. */
+export const createPeerAnswer = (answer: (forwarded: Forwarded, use: Use) => Promise<HttpAnswer> | undefined): PeerAnswer => ({
+  async *answer(asked, use) {
+    const forwarded = forwardedOf(asked)
+    const { status, headers, body } = (await (forwarded && answer(forwarded, use))) ?? sessionUnknown()
+    if (typeof body === 'string') return yield { status, headers, body }
+    yield { status, headers }
+    yield* body
+  },
+})
+
+function forwardedOf(asked: Json): Forwarded | undefined {
+  if (!isTree(asked) || !isTree(asked.headers)) return undefined
+  const { path, method, text } = asked
+  if (typeof path !== 'string' || typeof method !== 'string' || typeof text !== 'string') return undefined
+  return { path, message: { method, text, headers: asked.headers as HttpMessage['headers'] } }
+}

@@ -1,0 +1,118 @@
+import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
+import { expect } from 'chai'
+import type { Furniture } from './support/house.ts'
+import { asked, bearer, came, KEY, keyed, PATHS, plain } from './support/keyed.ts'
+
+const required = { auth: { required: true } }
+
+describe('with mcp.server.auth.required and server.auth off', () => {
+  let one: Awaited<ReturnType<typeof keyed>>
+  before(async () => {
+    one = await keyed({ mcp: required })
+  })
+  after(() => one.host.close())
+
+  for (const path of PATHS)
+    it(`asks for the key at ${path}, in either header`, async () => {
+      const none = await asked(one, path)
+      expect([none.status, none.body.error_code, none.headers.get('www-authenticate')]).to.deep.equal([
+        401,
+        'AUTHENTICATION_FAILED',
+        'Bearer realm="svc"',
+      ])
+      for (const headers of [plain(KEY), bearer(KEY), { ...plain(KEY), ...bearer(KEY) }, { authorization: `bearer ${KEY}` }])
+        expect(came(await asked(one, path, headers)), JSON.stringify(headers)).to.equal(true)
+    })
+
+  it('asks nowhere else', async () => {
+    for (const path of ['/free', '/mine', '/health', '/nowhere']) expect((await one.ask.get(path)).status, path).to.not.equal(401)
+    expect((await one.ask.get('/mine')).body).to.deep.include({ id: 'anonymous', scopes: ['*'] })
+  })
+})
+
+describe('what is refused there', () => {
+  it('are two that differ, each other one, and the same header twice', async () => {
+    await using one = await keyed({ mcp: required })
+    for (const headers of [
+      { ...plain(KEY), ...bearer('other') },
+      { ...plain('other'), ...bearer(KEY) },
+      { ...plain(KEY), authorization: 'Basic dTpw' },
+      plain(`${KEY}x`),
+      plain(KEY.toUpperCase()),
+      plain(''),
+      bearer(''),
+      { authorization: KEY },
+    ])
+      expect((await one.ask.get('/tools', headers)).status, JSON.stringify(headers)).to.equal(401)
+  })
+
+  it('is slowed when it is guessed, on every path together; the good one still passes', async () => {
+    await using one = await keyed({ mcp: required })
+    for (let n = 0; n < 10; n++) {
+      const path = PATHS[n % PATHS.length]!
+      const headers = n % 2 === 0 ? plain(`guess-${n}`) : bearer(`guess-${n}`)
+      expect((await asked(one, path, headers)).status, `${n}`).to.equal(401)
+    }
+    for (const path of PATHS) {
+      const slowed = await asked(one, path, bearer('guess'))
+      expect([slowed.status, slowed.body.error_code]).to.deep.equal([429, 'RATE_LIMITED'])
+      expect(slowed.headers.get('retry-after')).to.match(/^\d+$/)
+      expect(came(await asked(one, path, bearer(KEY)))).to.equal(true)
+    }
+    expect((await one.ask.get('/tools')).status, 'nothing shown is no guess').to.equal(401)
+  })
+})
+
+describe('with server.auth on', () => {
+  const HOLDERS: Readonly<Record<string, readonly string[]>> = { tooler: ['tools'], reader: ['read'], all: ['*'] }
+  const scheme: AuthScheme = {
+    challenge: 'Name',
+    async authenticate({ headers }) {
+      const given = headers['x-api-key']
+      if (given === undefined) return undefined
+      const scopes = HOLDERS[given]
+      if (!scopes) throw Object.assign(new Error('nobody'), { code: 'AUTHENTICATION_FAILED' })
+      return { id: given, scopes }
+    },
+  }
+  const open = (furniture: Furniture = {}, key?: string) =>
+    keyed({ server: { auth: { enabled: true } }, give: [item(AuthSchemes, 'name', scheme)], ...furniture }, key)
+  let one: Awaited<ReturnType<typeof keyed>>
+  before(async () => {
+    one = await open()
+  })
+  after(() => one.host.close())
+
+  for (const path of PATHS)
+    it(`lets the key and principals with the scope tools in at ${path}, and nobody else`, async () => {
+      for (const headers of [plain(KEY), bearer(KEY), plain('tooler'), plain('all')])
+        expect(came(await asked(one, path, headers)), JSON.stringify(headers)).to.equal(true)
+      const missing = await asked(one, path, plain('reader'))
+      expect([missing.status, missing.body.details]).to.deep.equal([403, { scope: 'tools', reason: 'the scope is missing' }])
+      const none = await asked(one, path)
+      expect([none.status, none.headers.get('www-authenticate')]).to.deep.equal([401, 'Name, Bearer realm="svc"'])
+      expect((await asked(one, path, { ...plain('tooler'), ...bearer(KEY) })).status, 'two that differ').to.equal(401)
+    })
+
+  it('has no use for the key elsewhere, and leaves /health open', async () => {
+    expect((await one.ask.get('/mine', plain(KEY))).status).to.equal(401)
+    expect((await one.ask.get('/mine', bearer(KEY))).status).to.equal(401)
+    expect((await one.ask.get('/mine', plain('reader'))).status).to.equal(200)
+    expect((await one.ask.get('/health')).status).to.equal(200)
+  })
+
+  it('needs no key in the environment where only principals are to come in', async () => {
+    await using bare = await open({}, '')
+    expect((await bare.ask.get('/tools', plain('tooler'))).status).to.equal(200)
+    expect((await bare.ask.get('/tools', plain(KEY))).status).to.equal(401)
+  })
+
+  it('does not start with the key as the only credential that anybody knows', async () => {
+    const failed = await keyed({ server: { auth: { enabled: true } } }).then(
+      started => started.host.close(),
+      (error: unknown) => error
+    )
+    expect(failed).to.have.nested.property('problems[0].code', 'AUTHENTICATION_WITHOUT_SCHEME')
+  })
+})

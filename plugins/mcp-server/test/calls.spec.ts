@@ -1,0 +1,52 @@
+import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { echo, house, refusal, toolOf } from './support/house.ts'
+
+describe('a call over plain HTTP', () => {
+  it('ends after the time that the caller gives, and the tool hears of it', async () => {
+    const ended = Promise.withResolvers<string>()
+    const slow = toolOf(
+      (_args, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            ended.resolve('aborted')
+            reject(signal.reason)
+          })
+        })
+    )
+    await using one = await house({ tools: { slow } })
+    const told = await one.ask.post('/tools/slow/call', { timeout: 0.05 })
+    expect(refusal(told)).to.deep.equal([504, 'TIMEOUT', { tool: 'slow', timeout_ms: 50 }])
+    expect(await ended.promise).to.equal('aborted')
+  })
+
+  it('is aborted when its caller leaves', async () => {
+    const begun = Promise.withResolvers<AbortSignal>()
+    const slow = toolOf((_args, { signal }) => {
+      begun.resolve(signal)
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    await using one = await house({ tools: { slow } })
+    const leaving = new AbortController()
+    const told = one.ask.raw('/tools/slow/call', { method: 'POST', signal: leaving.signal }).catch(() => 'left')
+    const signal = await begun.promise
+    const aborted = new Promise(resolve => signal.addEventListener('abort', resolve))
+    leaving.abort()
+    await aborted
+    expect(await told).to.equal('left')
+  })
+
+  it('finds tools that come later, and no more those that went', async () => {
+    const adding = Promise.withResolvers<() => () => void>()
+    const late = definePlugin({ setup: scope => adding.resolve(() => scope.add(Tools, 'late', echo)) })
+    await using one = await house({ give: [{ name: 'late', use: late }] })
+    const names = async () => ((await one.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
+    expect(await names()).to.deep.equal(['echo'])
+    const remove = (await adding.promise)()
+    expect(await names()).to.deep.equal(['echo', 'late'])
+    remove()
+    expect(await names()).to.deep.equal(['echo'])
+    expect((await one.ask.post('/tools/late/call', {})).status).to.equal(404)
+  })
+})

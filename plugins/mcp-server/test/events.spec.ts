@@ -1,0 +1,92 @@
+import { type BusEvent, Events, systemUse } from '@svc/core'
+import { expect } from 'chai'
+import { echo, type House, house, toolOf } from './support/house.ts'
+import { asked, begin } from './support/wire.ts'
+
+type Event = BusEvent<{ readonly [name: string]: unknown }>
+
+/** Reads the bus: `next` is the next so many events. */
+function reading(one: House) {
+  const use = systemUse(new AbortController().signal)
+  const items = one.host
+    .service(Events)
+    .subscribe({ categories: ['TOOL'] }, use)
+    [Symbol.asyncIterator]()
+  let first: Promise<IteratorResult<BusEvent>> | undefined = items.next()
+  return {
+    async next(count: number): Promise<Event[]> {
+      const all: Event[] = []
+      for (let at = 0; at < count; at++) {
+        all.push(((await (first ?? items.next())) as { value: Event }).value)
+        first = undefined
+      }
+      return all
+    },
+    [Symbol.asyncDispose]: async () => void (await items.return?.()),
+  }
+}
+
+const SECRET = 'a secret of the caller'
+
+describe('the event bus', () => {
+  it('hears of each call once when it begins and once when it ends, by whatever way it came, without arguments and results', async () => {
+    await using one = await house({ mcp: { sets: { some: ['echo'] } } })
+    await using bus = reading(one)
+    const call = { name: 'echo', arguments: { text: SECRET } }
+    await one.ask.post('/tools/echo/call', { arguments: call.arguments })
+    await asked(one.url, 'tools/call', call, { path: '/mcp/some' })
+    await (await begin(one.url)).request('tools/call', call)
+    const events = await bus.next(6)
+    expect(events.map(({ type }) => type)).to.deep.equal([1, 2, 3].flatMap(() => ['mcp_tool_called', 'mcp_tool_completed']))
+    expect(events.map(({ data }) => data.server)).to.deep.equal(['mcp', 'mcp', 'mcp/some', 'mcp/some', 'mcp', 'mcp'])
+    for (const [at, { data }] of events.entries()) {
+      expect(data).to.include({ source: 'mcp', tool_name: 'echo', direction: 'inbound' })
+      expect(data.duration).to.satisfy((seconds: number) => (at % 2 === 0 ? seconds === 0 : seconds > 0 && seconds < 10))
+      expect(data.call_id).to.equal(events[at - (at % 2)]!.data.call_id)
+    }
+    expect(JSON.stringify(events)).to.not.contain(SECRET)
+  })
+
+  it('hears of calls that fail by the class of what went wrong, and not in the words of the tool', async () => {
+    const fails = toolOf(async () => {
+      throw new Error(SECRET)
+    })
+    const says = toolOf(async () => ({ content: [{ type: 'text', text: SECRET }], isError: true }))
+    const hangs = toolOf(() => new Promise(() => {}), { timeoutMs: 20 })
+    await using one = await house({ tools: { echo, fails, says, hangs } })
+    await using bus = reading(one)
+    for (const [name, text] of [
+      ['fails', 'x'],
+      ['says', 'x'],
+      ['hangs', 'x'],
+      ['echo', 7],
+    ] as const)
+      await asked(one.url, 'tools/call', { name, arguments: { text } })
+    const ends = (await bus.next(8)).filter(({ type }) => type === 'mcp_tool_error')
+    expect(ends.map(({ data }) => [data.tool_name, data.error_class, data.error])).to.deep.equal([
+      ['fails', 'tool_error', 'the tool failed'],
+      ['says', 'tool_error', 'the tool says that it failed'],
+      ['hangs', 'timeout', 'it took too long'],
+      ['echo', 'tool_error', 'the arguments break its schema'],
+    ])
+  })
+
+  it('hears that a call was cancelled', async () => {
+    const begun = Promise.withResolvers<void>()
+    const endless = toolOf(async (_args, { signal }) => {
+      begun.resolve()
+      await new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+      throw signal.reason
+    })
+    await using one = await house({ tools: { endless } })
+    await using bus = reading(one)
+    const session = await begin(one.url)
+    const answer = session.request('tools/call', { name: 'endless', arguments: {} }, 7)
+    await begun.promise
+    await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } })
+    await answer
+    const [, end] = await bus.next(2)
+    expect(end).to.deep.include({ type: 'mcp_tool_error' })
+    expect(end!.data.error_class).to.equal('cancelled')
+  })
+})

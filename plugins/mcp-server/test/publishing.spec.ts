@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { ConfigTree } from '@svc/core'
+import { AuthSchemes, HealthFacts, Mounts, Pipes, Routes } from '@svc/core/contracts'
+import { testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { echo, house, type House } from './support/house.ts'
+import { asked, begin } from './support/wire.ts'
+
+const tools = { current_time: echo, read_file: echo, write_file: echo, github__search: echo, github__list: echo, local__x: echo }
+
+/** The problems of a start that fails. */
+async function problemsOf(mcp: ConfigTree): Promise<{ code: string; message: string; where?: string }[]> {
+  const started: House | { problems?: [] } = await house({ tools, mcp }).catch((error: { problems?: [] }) => error)
+  if ('host' in started) await started.host.close()
+  return 'host' in started ? [] : (started.problems ?? [])
+}
+
+const namesIn = async (one: House) =>
+  ((await one.ask.get('/tools')).body.tools as unknown as { name: string }[]).map(({ name }) => name)
+
+describe('what is published', () => {
+  for (const [what, mcp, names] of [
+    ['all tools where nothing is said', {}, Object.keys(tools).sort()],
+    ['those that are named', { tools: ['read_file', 'current_time'] }, ['current_time', 'read_file']],
+    ['those that a pattern fits', { tools: ['github__*', 'current_time'] }, ['current_time', 'github__list', 'github__search']],
+    ['none where the list is empty', { tools: [] }, []],
+    [
+      'what a server may bring later is taken as it is written',
+      { tools: ['gitlab__issues', 'gone__*', 'read_file'] },
+      ['read_file'],
+    ],
+  ] as const)
+    it(`is ${what}`, async () => {
+      await using one = await house({ tools, mcp })
+      expect(await namesIn(one)).to.deep.equal(names)
+      expect((await one.ask.get('/health')).body.tools).to.equal(names.length)
+      for (const hidden of Object.keys(tools).filter(name => !(names as readonly string[]).includes(name))) {
+        expect((await one.ask.get(`/tools/${hidden}`)).status, hidden).to.equal(404)
+        expect((await one.ask.post(`/tools/${hidden}/call`, { arguments: { text: 'x' } })).status, hidden).to.equal(404)
+      }
+    })
+
+  it('fails the start where a name is none, and says what is near', async () => {
+    const [problem, ...others] = await problemsOf({ tools: ['curent_time', 'zzz', 'read_file'], sets: { time: ['current_tme'] } })
+    expect(others).to.deep.equal([])
+    expect(problem).to.deep.include({ code: 'MCP_TOOL_UNKNOWN' })
+    expect(problem?.message.split('\n')).to.deep.equal([
+      'mcp.server.tools names "curent_time", and there is no such tool: did you mean "current_time"?',
+      'mcp.server.tools names "zzz", and there is no such tool',
+      'mcp.server.sets.time names "current_tme", and there is no such tool: did you mean "current_time"?',
+    ])
+  })
+
+  it('fails the start where a set names what mcp.server.tools leaves out', async () => {
+    const [problem] = await problemsOf({ tools: ['read_file'], sets: { files: ['read_file', 'write_file'] } })
+    expect(problem?.message).to.equal('mcp.server.sets.files names "write_file", which mcp.server.tools leaves out')
+    expect(await problemsOf({ tools: ['read_file', 'write_*'], sets: { files: ['write_file', '*'] } })).to.deep.equal([])
+  })
+
+  for (const [what, mcp] of [
+    ['a set with a name that is no word of a path', { sets: { 'a/b': [] } }],
+    ['a set that is no list', { sets: { a: 'read_file' } }],
+    ['a tool that is no text', { tools: [1] }],
+    ['a name with a blank in it', { tools: ['read file'] }],
+    ['a key that nobody knows', { tolls: [] }],
+  ] as const)
+    it(`fails the start for ${what}`, async () => {
+      const codes = (await problemsOf(mcp)).map(({ code }) => code)
+      expect(codes[0]).to.match(/^CONFIG_/)
+    })
+})
+
+describe('a set of tools', () => {
+  const mcp = {
+    tools: ['read_file', 'current_time', 'github__*'],
+    sets: { hub: ['github__*', 'local__*'], all: ['*'], none: [] },
+  }
+  const names = (result: unknown) => ((result as { tools?: { name: string }[] } | undefined)?.tools ?? []).map(({ name }) => name)
+
+  for (const [path, published] of [
+    ['/mcp', ['current_time', 'github__list', 'github__search', 'read_file']],
+    ['/mcp/hub', ['github__list', 'github__search']],
+    ['/mcp/all', ['current_time', 'github__list', 'github__search', 'read_file']],
+    ['/mcp/none', []],
+  ] as const)
+    it(`is what its path has, in both eras, and never more than is published: ${path}`, async () => {
+      await using one = await house({ tools, mcp })
+      expect(names((await asked(one.url, 'tools/list', {}, { path })).body.result)).to.deep.equal(published)
+      const session = await begin(one.url, { path })
+      expect(names((await session.request('tools/list')).body.result)).to.deep.equal(published)
+      for (const name of Object.keys(tools)) {
+        const { body } = await asked(one.url, 'tools/call', { name, arguments: { text: 'x' } }, { path })
+        const isThere = (published as readonly string[]).includes(name)
+        expect(isThere ? body.result?.structuredContent : body.error?.code, name).to.deep.equal(isThere ? { text: 'x' } : -32602)
+      }
+      await session.end()
+    })
+
+  it('that there is not is nothing', async () => {
+    await using one = await house({ tools, mcp })
+    for (const path of ['/mcp/other', '/mcp/hub/x', '/mcpx']) {
+      const { status, body } = await asked(one.url, 'tools/list', {}, { path })
+      expect([status, body.result], path).to.deep.equal([404, undefined])
+    }
+  })
+})
+
+describe('a tool server that is not switched on', () => {
+  it('adds nothing', async () => {
+    await using host = await testHost([new URL('..', import.meta.url)])
+    const sizes = [Routes, Mounts, AuthSchemes, HealthFacts, Pipes].map(slot => host.slot<unknown>(slot).size)
+    expect(sizes).to.deep.equal([0, 0, 0, 0, 0])
+  })
+})
+
+describe('the SDK of the protocol', () => {
+  it('is imported neither while the tool server is off, nor before its first client', async () => {
+    const script = fileURLToPath(new URL('./support/note-imports.ts', import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=svc-source', script])
+    const [off, on] = JSON.parse(stdout) as [string[], string[]]
+    const heavy = (names: readonly string[]) => names.filter(name => /^(@modelcontextprotocol\/|zod)/.test(name))
+    expect([heavy(off), heavy(on)]).to.deep.equal([[], []])
+    expect(off).to.not.include('@svc/mcp')
+    expect(on).to.include('@svc/mcp')
+  })
+})
+
+describe('GET /health of a server that serves tools alone', () => {
+  it('tells status, version, uptime, tools and protocol versions, to everybody', async () => {
+    await using one = await house({ tools, mcp: { tools: ['github__*'] }, server: { auth: { enabled: false } } })
+    const { status, body } = await one.ask.get('/health')
+    expect([status, body]).to.deep.equal([
+      200,
+      {
+        status: 'healthy',
+        version: '1.2.3',
+        uptime_seconds: 0,
+        tools: 2,
+        protocol_versions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'],
+      },
+    ])
+  })
+})

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { PassThrough } from 'node:stream'
+import { systemUse } from '@svc/core'
+import { Pipes, Tools } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { echo, type House, house, toolOf } from './support/house.ts'
+import { later } from './support/later.ts'
+import { envelope, type Json, LEGACY } from './support/wire.ts'
+
+/** A client at the other end of a pair of streams. */
+function line(one: House, ending = new AbortController()) {
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemUse(ending.signal))
+  const lines = createInterface({ input: output })[Symbol.asyncIterator]()
+  const say = (message: Json) => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  const hear = async () =>
+    JSON.parse((await lines.next()).value as string) as Json & { readonly result?: Json; readonly error?: Json }
+  return {
+    input,
+    served,
+    say,
+    hear,
+    async ask(method: string, params: Json = {}, id = 1) {
+      say({ id, method, params })
+      return hear()
+    },
+  }
+}
+
+const initialize = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
+const CALL = { name: 'echo', arguments: { text: 'x' } }
+const answered = { content: [{ type: 'text', text: 'x' }] }
+
+describe('a client on a line of its own', () => {
+  it('is served as the era of sessions wants it', async () => {
+    await using one = await house()
+    const client = line(one)
+    expect((await client.ask('initialize', initialize)).result).to.deep.include({ protocolVersion: LEGACY })
+    client.say({ method: 'notifications/initialized' })
+    expect((await client.ask('tools/call', CALL, 2)).result).to.deep.include(answered)
+    expect((await client.ask('tools/call', { name: 'none' }, 3)).error).to.include({ code: -32602 })
+    client.input.end()
+    await client.served
+  })
+
+  it('is served as the stateless era wants it', async () => {
+    await using one = await house()
+    const client = line(one)
+    const _meta = envelope()
+    expect((await client.ask('server/discover', { _meta })).result?.supportedVersions).to.deep.equal(['2026-07-28'])
+    expect((await client.ask('tools/call', { ...CALL, _meta }, 2)).result).to.deep.include({
+      ...answered,
+      resultType: 'complete',
+    })
+    client.input.end()
+    await client.served
+  })
+
+  it('cancels what it no longer wants', async () => {
+    const begun = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
+    const endless = toolOf(async (_args, { signal }) => {
+      begun.resolve()
+      await once(signal, 'abort')
+      ended.resolve()
+      throw signal.reason
+    })
+    await using one = await house({ tools: { endless } })
+    const client = line(one)
+    await client.ask('initialize', initialize)
+    client.say({ id: 2, method: 'tools/call', params: { name: 'endless', arguments: {} } })
+    await begun.promise
+    client.say({ method: 'notifications/cancelled', params: { requestId: 2 } })
+    await ended.promise
+    client.input.end()
+    await client.served
+  })
+
+  it('hears of changes, in its era: all of them, or those that it subscribed to', async () => {
+    const { gift, add } = later()
+    await using one = await house({ give: [gift] })
+    const [old, client] = [line(one), line(one)]
+    await old.ask('initialize', initialize)
+    const listening = { notifications: { toolsListChanged: true }, _meta: envelope() }
+    expect(await client.ask('subscriptions/listen', listening)).to.include({ method: 'notifications/subscriptions/acknowledged' })
+    add(Tools, 'more', echo)
+    for (const one of [old, client]) {
+      expect(await one.hear()).to.include({ method: 'notifications/tools/list_changed' })
+      one.input.end()
+      await one.served
+    }
+  })
+
+  it('hears of bad lines, and is served on', async () => {
+    await using one = await house()
+    const client = line(one)
+    await client.ask('initialize', initialize)
+    client.input.write('{"no json\n{}\n[]\n')
+    expect((await client.ask('ping', {}, 7)).result).to.deep.equal({})
+    client.input.end()
+    await client.served
+  })
+
+  it('is left when the server is told to', async () => {
+    await using one = await house()
+    const ending = new AbortController()
+    const client = line(one, ending)
+    await client.ask('initialize', initialize)
+    ending.abort()
+    await client.served
+  })
+})

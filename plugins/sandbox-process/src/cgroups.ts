@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto'
+import { access, mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf } from '@svc/core'
+import type { Released } from '@svc/core/contracts'
+import { attempt } from './attempt.ts'
+import { hierarchies, type Hierarchy } from './cgroup-places.ts'
+import { type Hold, type Holder, type Kind, type Limits, NOTHING } from './holding.ts'
+
+/** How a version writes a limit, and where it tells that one was met. */
+interface Files {
+  readonly limits: Readonly<Record<Kind, string>>
+  /** For memory that is swapped out: none of it. Missing where the kernel does not count it. */
+  readonly swap: (bytes: number) => readonly [file: string, value: string]
+  readonly events: Readonly<Record<Kind, readonly [file: string, word: string]>>
+}
+const FILES: Readonly<Record<1 | 2, Files>> = {
+  2: {
+    limits: { memory: 'memory.max', pids: 'pids.max' },
+    swap: () => ['memory.swap.max', '0'],
+    events: { memory: ['memory.events', 'oom_kill'], pids: ['pids.events', 'max'] },
+  },
+  1: {
+    limits: { memory: 'memory.limit_in_bytes', pids: 'pids.max' },
+    swap: bytes => ['memory.memsw.limit_in_bytes', String(bytes)],
+    events: { memory: ['memory.oom_control', 'oom_kill'], pids: ['pids.events', 'max'] },
+  },
+}
+
+/** A folder in which groups can be made that hold these kinds. */
+interface Place {
+  readonly version: 1 | 2
+  readonly kinds: readonly Kind[]
+  readonly folder: string
+}
+
+/** Moves itself into each group, and becomes the program; where it cannot, nothing runs. Bash and dash alike. */
+const ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+/** The processes of bubblewrap itself. */
+const OWN = 2
+const TRIAL: Limits = { memory: 67_108_864, pids: 16 }
+
+/** What control groups of a version can hold here, known by making one and moving a process into it. */
+export async function cgroupHolder(version: 1 | 2): Promise<Holder | undefined> {
+  const found = (await hierarchies()).filter(one => one.version === version)
+  const places = (await Promise.all(found.map(placeIn))).filter(place => place !== undefined)
+  if (places.length === 0) return undefined
+  await Promise.all(places.map(clearUp))
+  return { name: `cgroup${version}`, kinds: places.flatMap(place => place.kinds), hold: limits => hold(places, limits) }
+}
+
+async function placeIn({ version, kinds, folders }: Hierarchy): Promise<Place | undefined> {
+  for (const folder of folders) {
+    const held = (await Promise.all(kinds.map(kind => holds({ version, kinds: [kind], folder })))).flatMap((is, at) =>
+      is ? [kinds[at]!] : []
+    )
+    if (held.length > 0) return { version, kinds: held, folder }
+  }
+  return undefined
+}
+
+async function holds(place: Place): Promise<boolean> {
+  try {
+    const tried = await hold([place], TRIAL)
+    const [file, ...args] = tried.before
+    const { worked } = await attempt(file!, [...args, '/bin/sh', '-c', ':'])
+    await tried.release()
+    return worked
+  } catch {
+    // Read-only, no such controller, not allowed: another place may do.
+    return false
+  }
+}
+
+async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
+  const name = `svc-${process.pid}-${randomUUID()}`
+  const wanted = places.filter(place => place.kinds.some(kind => limits[kind] !== undefined))
+  const groups = wanted.map(place => ({ ...place, folder: join(place.folder, name) }))
+  const release = () => releaseAll(groups)
+  try {
+    await Promise.all(groups.map(group => make(group, limits)))
+  } catch (error) {
+    await release()
+    throw error
+  }
+  const procs = groups.map(group => join(group.folder, 'cgroup.procs'))
+  return { before: ['/bin/sh', '-c', ENTER, 'svc', ...procs, '--'], within: [], env: {}, release }
+}
+
+async function make({ version, kinds, folder }: Place, limits: Limits): Promise<void> {
+  const { limits: files, swap } = FILES[version]
+  await mkdir(folder)
+  if (version === 2) await enable(folder, kinds)
+  const put = (file: string, value: string) => writeFile(join(folder, file), value, { flag: 'r+' })
+  if (kinds.includes('pids') && limits.pids !== undefined) await put(files.pids, String(limits.pids + OWN))
+  if (!kinds.includes('memory') || limits.memory === undefined) return
+  await put(files.memory, String(limits.memory))
+  await put(...swap(limits.memory)).catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') throw error
+  })
+}
+
+/** A controller that the folder above was delegated, but does not hand on yet. It stays so where that folder has processes of its own. */
+async function enable(folder: string, kinds: readonly Kind[]): Promise<void> {
+  const missing = await Promise.all(
+    kinds.map(kind =>
+      access(join(folder, FILES[2].limits[kind])).then(
+        () => [],
+        () => [`+${kind}`]
+      )
+    )
+  )
+  if (missing.flat().length > 0) await writeFile(join(dirname(folder), 'cgroup.subtree_control'), missing.flat().join(' '))
+}
+
+async function releaseAll(groups: readonly Place[]): Promise<Released> {
+  const all = await Promise.all(groups.map(remove))
+  return { outOfMemory: all.some(one => one.outOfMemory), outOfPids: all.some(one => one.outOfPids) }
+}
+
+const ROUNDS = 400
+const ROUND_MS = 5
+
+async function remove({ version, kinds, folder }: Place): Promise<Released> {
+  const { events } = FILES[version]
+  let met = NOTHING
+  for (let round = 0; ; round++) {
+    const count = async (kind: Kind) => kinds.includes(kind) && (await countOf(folder, events[kind])) > 0
+    met = { outOfMemory: await count('memory'), outOfPids: await count('pids') }
+    try {
+      await rmdir(folder)
+      return met
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return met
+      if (codeOf(error) !== 'EBUSY' || round === ROUNDS) throw error
+    }
+    // Whoever is in it still: nobody outlives the group.
+    await killAll(folder)
+    await sleep(ROUND_MS)
+  }
+}
+
+async function killAll(folder: string): Promise<void> {
+  const listed = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
+  for (const pid of listed.split('\n').filter(Boolean).map(Number)) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+async function countOf(folder: string, [file, word]: readonly [string, string]): Promise<number> {
+  const text = await readFile(join(folder, file), 'utf8').catch(() => '')
+  return Number(new RegExp(`^${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+}
+
+const OLD_MS = 60_000
+
+/** Removes groups of hosts that were killed. Their processes ended with them, but for those of a sandbox that was just being made. */
+async function clearUp({ folder }: Place): Promise<void> {
+  const names = (await readdir(folder)).filter(name => /^svc-\d+-[0-9a-f-]{36}$/.test(name))
+  for (const name of names) {
+    const made = await stat(join(folder, name)).catch(() => undefined)
+    const isOld = made !== undefined && Date.now() - made.ctimeMs > OLD_MS
+    if (!isOld || isRunning(Number(name.split('-')[1]))) continue
+    await killAll(join(folder, name))
+    await rmdir(join(folder, name)).catch(() => {})
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return codeOf(error) === 'EPERM'
+  }
+}

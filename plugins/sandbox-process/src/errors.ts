@@ -1,0 +1,27 @@
+import { type SvcError, svcError } from '@svc/core'
+
+const DOCTOR = 'run "svc doctor": it shows what this machine can hold, and what would mend it'
+
+/** What is asked cannot be held here. `why` is for a person: it may name the machine's parts, no path of its users. */
+export const unavailable = (why: string): SvcError =>
+  svcError('SANDBOX_UNAVAILABLE', `the process sandbox refuses: ${why}`, { details: { reason: why }, mend: DOCTOR })
+
+/** A path that may not be shown to what runs in the sandbox. */
+export const pathRefused = (path: string, why: string, mend: string): SvcError =>
+  svcError('SANDBOX_PATH', `the sandbox does not show "${path}": ${why}`, { details: { path }, mend })
+
+export const showsHome = (path: string): SvcError =>
+  pathRefused(
+    path,
+    'the svc home would be seen with it, where keys and conversations lie',
+    'name a folder apart from the svc home'
+  )
+
+export const leadsOut = (path: string): SvcError =>
+  pathRefused(path, 'a link on its way leads out of the folders that may be shown', 'name the folder itself')
+
+export const noCommand = (command: string): SvcError =>
+  svcError('SANDBOX_COMMAND', `there is no program "${command}" to be run`, {
+    details: { command },
+    mend: 'install it, or write its whole path; a bare name is looked up in PATH',
+  })

@@ -1,0 +1,148 @@
+import { constants } from 'node:fs'
+import { access, open, realpath, stat } from 'node:fs/promises'
+import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { noCommand } from './errors.ts'
+import { isThere, isWithin } from './paths.ts'
+
+/** A program, and what must be seen of the machine for it to run. */
+export interface Program {
+  /** By which it is started: perhaps a link, for some programs look at their own name. */
+  readonly path: string
+  /** The same with links followed. */
+  readonly real: string
+  /** The real file of what interprets it, where its first line names that by a path. */
+  readonly interpreter?: string
+  /** Real files and folders of its own. */
+  readonly read: readonly string[]
+  /** Links to be made: from, to. */
+  readonly links: readonly (readonly [at: string, to: string])[]
+  /** Folders in which it, and what interprets it, is found by name. */
+  readonly folders: readonly string[]
+  /** The real file of the Node that runs it, where one does. */
+  readonly node?: string
+  /** True where it is that Node itself. */
+  readonly isNode: boolean
+}
+
+/** Seen in every sandbox. */
+export const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store', '/gnu/store']
+/** What shows that a folder with `bin` is an installation, which is shown with its libraries; any other folder with `bin` may be somebody's home. */
+const INSTALLED = ['lib/node_modules', 'pyvenv.cfg', 'conda-meta']
+const PARTS = ['bin', 'lib', 'lib64', 'libexec', 'pyvenv.cfg']
+
+/** Finds a program by name or path, and what belongs to it. Throws SANDBOX_COMMAND. */
+export async function findProgram(command: string, where: { readonly path: string; readonly cwd: string }): Promise<Program> {
+  const at = await lookUp(command, where)
+  if (at === undefined) throw noCommand(command)
+  const own = await piece(at)
+  const name = await interpreterOf(own.real)
+  const found = name === undefined ? undefined : await lookUp(name, where)
+  const interpreter = found === undefined ? undefined : await piece(found)
+  const all = interpreter ? [own, interpreter] : [own]
+  const node = all.find(one => /^node(js)?$/.test(basename(one.real)))
+  return {
+    path: own.at,
+    real: own.real,
+    ...(interpreter && name!.includes(sep) ? { interpreter: interpreter.real } : {}),
+    read: all.flatMap(one => one.read),
+    links: all.flatMap(one => one.links),
+    folders: all.map(one => dirname(one.at)).filter(folder => !isSystem(folder)),
+    isNode: node === own,
+    ...(node === undefined ? {} : { node: node.real }),
+  }
+}
+
+const isSystem = (path: string) => SYSTEM_FOLDERS.some(folder => isWithin(path, folder))
+
+interface Piece {
+  readonly at: string
+  readonly real: string
+  readonly read: readonly string[]
+  readonly links: Program['links']
+}
+
+async function piece(found: string): Promise<Piece> {
+  const at = join(await realpath(dirname(found)), basename(found))
+  const real = await realpath(found)
+  const read = [...(await partsOf(at)), ...(await partsOf(real))].filter(path => !isSystem(path))
+  const isSeen = isSystem(at) || read.some(path => isWithin(at, path))
+  return { at, real, read: [...read, ...(isSystem(real) ? [] : [real])], links: isSeen || at === real ? [] : [[at, real]] }
+}
+
+/** The installation that a file belongs to. A compiled program of a Node package needs nothing beside it. */
+async function partsOf(file: string): Promise<string[]> {
+  if (isSystem(file)) return []
+  const packages = packagesAround(file)
+  if (packages !== undefined) return (await firstBytes(file)).startsWith('\x7fELF') ? [] : [packages]
+  const prefix = dirname(dirname(file))
+  const marks = await Promise.all(INSTALLED.map(one => isThere(join(prefix, one))))
+  if (basename(dirname(file)) !== 'bin' || !marks.includes(true)) return []
+  const parts = PARTS.map(one => join(prefix, one))
+  const there = await Promise.all(parts.map(isThere))
+  return parts.filter((_, index) => there[index])
+}
+
+/** The outermost `node_modules` that a file lies in. */
+function packagesAround(file: string): string | undefined {
+  const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
+  return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
+}
+
+async function lookUp(
+  command: string,
+  { path, cwd }: { readonly path: string; readonly cwd: string }
+): Promise<string | undefined> {
+  if (command.includes(sep)) return (await isProgram(resolve(cwd, command))) ? resolve(cwd, command) : undefined
+  for (const folder of path.split(delimiter))
+    if (isAbsolute(folder) && (await isProgram(join(folder, command)))) return join(folder, command)
+  // A service may be started by its whole path: its own Node is in no PATH then.
+  return command === 'node' ? process.execPath : undefined
+}
+
+async function isProgram(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK)
+    return (await stat(file)).isFile()
+  } catch {
+    return false
+  }
+}
+
+const SHEBANG_BYTES = 256
+
+async function firstBytes(file: string): Promise<string> {
+  await using handle = await open(file).catch(() => undefined)
+  const read = await handle?.read(Buffer.alloc(SHEBANG_BYTES), 0, SHEBANG_BYTES, 0)
+  return read?.buffer.toString('latin1', 0, read.bytesRead) ?? ''
+}
+
+/** `#!/usr/bin/env node`, `#!/usr/bin/env -S node --flag`, `#!/opt/node/bin/node`. */
+async function interpreterOf(file: string): Promise<string | undefined> {
+  const [, line] = /^#!\s*([^\n]+)/.exec(await firstBytes(file)) ?? []
+  const words = line?.trim().split(/\s+/) ?? []
+  return basename(words[0] ?? '') === 'env' ? words.slice(1).find(word => !word.startsWith('-') && !word.includes('=')) : words[0]
+}
+
+/** What a Node program is made of: the `node_modules` or the package that its script lies in, else the script alone. */
+export async function packageOf(script: string, isTooMuch: (folder: string) => boolean): Promise<string> {
+  const packages = packagesAround(script)
+  if (packages !== undefined) return packages
+  for (let folder = dirname(script); folder !== dirname(folder); folder = dirname(folder))
+    if (await isThere(join(folder, 'package.json'))) return isTooMuch(folder) ? script : folder
+  return script
+}
+
+/** The first argument that is a file: what Node runs, as it is named and with links followed. */
+export async function scriptOf(
+  args: readonly string[],
+  cwd: string
+): Promise<{ readonly named: string; readonly real: string } | undefined> {
+  for (const arg of args) {
+    if (/^(-e|--eval|-p|--print|-)$/.test(arg)) return undefined
+    if (arg.startsWith('-')) continue
+    const named = resolve(cwd, arg)
+    const real = await realpath(named).catch(() => undefined)
+    if (real !== undefined) return { named, real }
+  }
+  return undefined
+}

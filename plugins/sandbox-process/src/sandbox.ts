@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { resolve } from 'node:path'
+import type { ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
+import { lineOf } from './bubblewrap.ts'
+import { unavailable } from './errors.ts'
+import { NOTHING, type Hold } from './holding.ts'
+import { holdLimits, needed } from './limits.ts'
+import { lookAtMachine, type Machine } from './machine.ts'
+import { realPlace } from './paths.ts'
+import { showFor } from './view.ts'
+
+export interface SandboxOptions {
+  /** The svc home: nobody in a sandbox ever sees it. */
+  readonly home: string
+}
+
+/** Looks at nothing before it is first asked. */
+export function createSandbox({ home }: SandboxOptions): ProcessSandbox & AsyncDisposable {
+  const holds = new Map<string, Hold>()
+  const machine = onceItWorks(lookAtMachine)
+
+  async function release(id: string) {
+    const hold = holds.get(id)
+    holds.delete(id)
+    return (await hold?.release()) ?? NOTHING
+  }
+
+  return {
+    probe: async () => (await machine()).ability,
+    release,
+    async wrap(request, use) {
+      const found = await machine()
+      const { bwrap, ability } = found
+      if (!bwrap) throw unavailable(ability.reason ?? 'bubblewrap does not work here')
+      const limits = needed(request.limits, found)
+      const shown = await showFor(request, await realPlace(resolve(home)))
+      use.signal.throwIfAborted()
+      const held = await holdLimits(limits, found, shown.isNode)
+      const id = randomUUID()
+      holds.set(id, held.hold)
+      const line = [
+        ...held.hold.before,
+        ...lineOf(bwrap, { ...shown.view, unset: Object.keys(held.hold.env).filter(name => !(name in shown.env)) }),
+        ...held.hold.within,
+        ...shown.program,
+      ]
+      return wrapped(id, line, { ...held.hold.env, ...shown.env }, { ...held.enforced, ...enforcedOf(request, shown) })
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...holds.keys()].map(release))
+    },
+  }
+}
+
+const enforcedOf = ({ limits }: ProcessRequest, { isFenced }: { readonly isFenced: boolean }) =>
+  ({ network: limits.networkAccess ? 'host' : 'none', nodePermission: isFenced }) as const
+
+const wrapped = (
+  id: string,
+  [file, ...args]: readonly string[],
+  env: WrappedProcess['env'],
+  enforced: WrappedProcess['enforced']
+): WrappedProcess => ({ id, file: file!, args, env, enforced })
+
+/** One look for all that ask at the same time; kept where the machine can, for what is missing may be installed. */
+function onceItWorks(look: () => Promise<Machine>): () => Promise<Machine> {
+  let known: Promise<Machine> | undefined
+  return () => {
+    known ??= look().then(
+      found => {
+        if (!found.ability.ready) known = undefined
+        return found
+      },
+      (error: unknown) => {
+        known = undefined
+        throw error
+      }
+    )
+    return known
+  }
+}

@@ -1,0 +1,142 @@
+import { delimiter, resolve, sep } from 'node:path'
+import type { ProcessRequest } from '@svc/core/contracts'
+import type { View } from './bubblewrap.ts'
+import { leadsOut } from './errors.ts'
+import { homesOfPeople } from './homes.ts'
+import { asOptions, fence, hasPermissions } from './node-fence.ts'
+import { hiddenIn, isWithin, leastOf, type Shown, visible } from './paths.ts'
+import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from './program.ts'
+
+/** One process as the sandbox starts it. */
+export interface ShownProcess {
+  readonly view: Omit<View, 'unset'>
+  /** The program with its arguments. */
+  readonly program: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly isNode: boolean
+  readonly isFenced: boolean
+}
+
+const STANDARD = ['/usr/local/bin', '/usr/bin', '/bin']
+const TMP_BYTES = 268_435_456
+/** What the loader and the shell outside the sandbox would follow. */
+const LOADER = /^(LD_|GLIBC_|MALLOC_|BASH_|ENV$|SHELLOPTS$|IFS$)/
+/** What starts Node for another program needs child processes. */
+const STARTERS = /(^|\/)(npx|npm)$/
+
+/** What is seen by a process, and how it is started. Throws SANDBOX_PATH, SANDBOX_COMMAND. */
+export async function showFor(request: ProcessRequest, home: string): Promise<ShownProcess> {
+  const { command, args, limits } = request
+  const asked = await pathsOf(request, home)
+  const cwd = asked.cwd ?? '/tmp'
+  const program = await findProgram(command, {
+    path: request.env.PATH ?? process.env.PATH ?? '',
+    cwd: asked.cwd ?? process.cwd(),
+  })
+  const script = program.isNode ? await scriptOf(args, cwd) : undefined
+  const named = command.includes(sep) ? resolve(asked.cwd ?? process.cwd(), command) : program.path
+  keepIn(asked, [
+    [named, program.real],
+    [program.path, program.interpreter ?? program.real],
+    ...(script ? [[script.named, script.real] as const] : []),
+  ])
+  const own = [...program.read, ...(await packagesOf(program, script?.real, { home, write: asked.write }))]
+  const all = await Promise.all(own.map(path => visible(path, home)))
+  const shown = leastOf({ read: [...asked.read, ...all], write: asked.write })
+  const { flags, options } = await fenceFor(request, program, shown)
+  const { set, env } = split({ ...defaults(program), ...request.env, ...options })
+  return {
+    view: {
+      ...shown,
+      links: uncovered(program, shown),
+      hidden: await hiddenIn(SYSTEM_FOLDERS, home),
+      network: limits.networkAccess,
+      cwd,
+      set,
+      tmpBytes: limits.memoryBytes ?? TMP_BYTES,
+    },
+    program: [program.path, ...flags, ...args],
+    env,
+    isNode: program.node !== undefined,
+    isFenced: flags.length > 0 || 'NODE_OPTIONS' in options,
+  }
+}
+
+/** The folders that were asked for, with links followed. */
+async function pathsOf({ cwd, limits }: ProcessRequest, home: string): Promise<Shown & { readonly cwd?: string }> {
+  const { allowedPaths, readPaths = [], filesystemReadonly } = limits
+  const real = (paths: readonly string[]) => Promise.all(paths.map(path => visible(path, home)))
+  const [write, read] = await Promise.all([real(allowedPaths), real(readPaths)])
+  const work = cwd === undefined ? undefined : await visible(cwd, home)
+  const pairs = [...allowedPaths, ...readPaths].map((path, at) => [resolve(path), [...write, ...read][at]!] as const)
+  const places = work === undefined ? [] : [[resolve(cwd!), work] as const]
+  stayIn([...pairs, ...(filesystemReadonly ? [] : places)], [...pairs, ...places])
+  const own = work === undefined ? read : [...read, work]
+  const paths = filesystemReadonly ? { read: own, write } : { read: [], write: [...write, ...own] }
+  return { ...paths, ...(work === undefined ? {} : { cwd: work }) }
+}
+
+type Place = readonly [named: string, real: string]
+
+/** What ran before may have put a link in the place of a folder: what lies in one that is asked for as well must still lie there once its links are followed. */
+function stayIn(folders: readonly Place[], places: readonly Place[]): void {
+  for (const [path, real] of places)
+    for (const [named, folder] of folders)
+      if ((isWithin(path, named) || isWithin(path, folder)) && !isWithin(real, folder)) throw leadsOut(path)
+}
+
+/** A program that the sandbox may write says only of what the sandbox sees anyway that it belongs to it. */
+function keepIn({ read, write }: Shown, places: readonly Place[]): void {
+  const seen = [...read, ...write, ...SYSTEM_FOLDERS]
+  for (const [path, real] of places)
+    if (write.some(folder => isWithin(path, folder)) && !seen.some(folder => isWithin(real, folder))) throw leadsOut(path)
+}
+
+/** A package that holds somebody's home is somebody's home; and what the sandbox may write does not say what lies around it. */
+async function packagesOf(
+  { node, isNode, path, read }: Program,
+  script: string | undefined,
+  { home, write }: { readonly home: string; readonly write: readonly string[] }
+): Promise<string[]> {
+  const homes = [home, ...(await homesOfPeople()), ...write.filter(folder => isWithin(script ?? path, folder))]
+  const isTooMuch = (folder: string) => homes.some(one => isWithin(one, folder) && !write.includes(folder))
+  if (script !== undefined) return isSystem(script) ? [] : [await packageOf(script, isTooMuch)]
+  return node === undefined || isNode || isSystem(path)
+    ? []
+    : Promise.all(read.filter(one => one !== node).map(one => packageOf(one, isTooMuch)))
+}
+
+const isSystem = (path: string) => isWithin(path, '/usr')
+
+/** Links that do not lie in a folder that is shown anyway. */
+const uncovered = ({ links }: Program, { read, write }: Shown) =>
+  links.filter(([at]) => ![...read, ...write].some(folder => isWithin(at, folder)))
+
+const defaults = ({ folders }: Program) => ({
+  PATH: [...new Set([...folders, ...STANDARD])].join(delimiter),
+  HOME: '/tmp',
+  TMPDIR: '/tmp',
+})
+
+/** Variables that may stand before bubblewrap, and those that are set within. The first are not seen in a list of processes. */
+function split(all: Readonly<Record<string, string>>): {
+  readonly env: Record<string, string>
+  readonly set: Record<string, string>
+} {
+  const of = (inside: boolean) => Object.fromEntries(Object.entries(all).filter(([name]) => LOADER.test(name) === inside))
+  return { env: of(false), set: of(true) }
+}
+
+interface Fence {
+  readonly flags: readonly string[]
+  readonly options: Readonly<Record<string, string>>
+}
+
+async function fenceFor({ node, command, env }: ProcessRequest, program: Program, shown: Shown): Promise<Fence> {
+  const wanted = node ?? program.isNode
+  if (!wanted || program.node === undefined || !(await hasPermissions(program.node))) return { flags: [], options: {} }
+  const flags = fence(shown)
+  if (program.isNode) return { flags, options: {} }
+  const more = STARTERS.test(command) ? ['--allow-child-process'] : []
+  return { flags: [], options: { NODE_OPTIONS: asOptions([...flags, ...more], env.NODE_OPTIONS) } }
+}

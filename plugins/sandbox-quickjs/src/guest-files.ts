@@ -1,0 +1,74 @@
+import { lstat, opendir } from 'node:fs/promises'
+import {
+  inWords,
+  isDirectory,
+  isSpecial,
+  openFolder,
+  openForTarget,
+  openPlace,
+  openRoots,
+  putFile,
+  readWhole,
+  realOf,
+  refuseRun,
+  type Roots,
+} from '@svc/roots'
+import { refused } from './errors.ts'
+import { MOST_CHARACTERS } from './messages.ts'
+
+/** What guests may do with the files of their folders. */
+export interface GuestFiles {
+  read(path: string, signal: AbortSignal): Promise<string>
+  /** Takes the place of a file that is there. */
+  write(path: string, content: string, signal: AbortSignal): Promise<null>
+  list(path: string, signal: AbortSignal): Promise<readonly { readonly name: string; readonly type: string }[]>
+}
+
+const MOST_ENTRIES = 10_000
+
+/** Opens folders for guests. Throws CONFIG_INVALID for one that is none. */
+export async function openGuestFiles(paths: readonly string[]): Promise<GuestFiles> {
+  const roots = await openRoots(paths, 'allowed_paths')
+  return {
+    read: (path, signal) => readText(roots, path, signal),
+    write: (path, content, signal) => writeText(roots, path, content, signal),
+    list: (path, signal) => listEntries(roots, path, signal),
+  }
+}
+
+async function readText(roots: Roots, path: string, signal: AbortSignal): Promise<string> {
+  const place = await roots.find(path)
+  await using opened = await openPlace(roots, place, 'file')
+  const bytes = await inWords(place.shown, signal, () => readWhole(opened, MOST_CHARACTERS, signal))
+  if (!bytes) throw refused(`"${place.shown}" has more than ${MOST_CHARACTERS} bytes`)
+  return new TextDecoder().decode(bytes)
+}
+
+async function writeText(roots: Roots, path: string, content: string, signal: AbortSignal): Promise<null> {
+  const target = await roots.target(path)
+  refuseRun(realOf(target), target.shown)
+  return inWords(target.shown, signal, async () => {
+    await using folder = await openForTarget(roots, target, signal)
+    const there = await lstat(folder.at(target.name)).catch(() => undefined)
+    if (there?.isDirectory()) throw isDirectory(target.shown)
+    if (there && !there.isFile()) throw isSpecial(target.shown)
+    await putFile(folder, target.name, { bytes: Buffer.from(content), ...(there ? { instead: there } : {}) }, signal)
+    return null
+  })
+}
+
+async function listEntries(roots: Roots, path: string, signal: AbortSignal) {
+  if (roots.isAll(path)) return roots.labels.map(name => ({ name, type: 'directory' }))
+  const place = await roots.find(path)
+  await using folder = await openFolder(roots, place)
+  return inWords(place.shown, signal, async () => {
+    const found: { name: string; type: string }[] = []
+    for await (const entry of await opendir(folder.at('.'))) {
+      signal.throwIfAborted()
+      if (found.length === MOST_ENTRIES) throw refused(`"${place.shown}" has more than ${MOST_ENTRIES} entries`)
+      const type = entry.isDirectory() ? 'directory' : entry.isFile() ? 'file' : entry.isSymbolicLink() ? 'link' : 'other'
+      found.push({ name: entry.name, type })
+    }
+    return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+  })
+}

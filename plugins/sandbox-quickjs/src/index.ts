@@ -1,0 +1,24 @@
+import { definePlugin } from '@svc/core'
+import { ScriptSandbox } from '@svc/core/contracts'
+import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createGuestFetch } from './guest-fetch.ts'
+import { createPool } from './pool.ts'
+import { createSandbox } from './sandbox.ts'
+import { createServants } from './servant.ts'
+import { bytesOf, problemsOf, quickjsConfig } from './settings.ts'
+
+export default definePlugin({
+  section: 'sandbox.quickjs',
+  config: quickjsConfig,
+  check: async config => problemsOf(config),
+  provides: ScriptSandbox,
+  setup(scope) {
+    const { workers, timeout, memory_limit: memory, allow } = scope.config
+    const bounds = { timeoutMs: timeout * 1000, memoryBytes: bytesOf(memory) }
+    const web = scope.use(createGuardedFetch({ allow }))
+    const pool = scope.use(createPool(workers, bounds.memoryBytes))
+    return createSandbox({ pool, bounds, servantFor: createServants(createGuestFetch(web)) })
+  },
+})
+
+export type { QuickjsConfig } from './settings.ts'

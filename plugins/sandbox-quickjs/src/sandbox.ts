@@ -1,0 +1,89 @@
+import { asSvcError, codeOf, type RuntimeModule, type SvcError, type Use } from '@svc/core'
+import type { Json, Script, ScriptLimits, ScriptResult, ScriptSandbox } from '@svc/core/contracts'
+import { contributionsOf, resultOf } from './contributions.ts'
+import { callTimedOut, guestFailed, inputTooLarge, limitInvalid } from './errors.ts'
+import type { Servant } from './guest-thread.ts'
+import { type Job, MOST_CHARACTERS, type Outcome } from './messages.ts'
+import type { Pool } from './pool.ts'
+import { LEAST_BYTES } from './settings.ts'
+
+/** What every run is held to, whatever is asked for. */
+interface SandboxBounds {
+  readonly timeoutMs: number
+  readonly memoryBytes: number
+}
+
+export interface SandboxParts {
+  readonly pool: Pool
+  readonly bounds: SandboxBounds
+  readonly servantFor: (grants: Pick<ScriptLimits, 'network' | 'paths'>) => Servant
+}
+
+type Work = Pick<Job, 'code' | 'what' | 'tenant'> & { readonly input: unknown; readonly limits: ScriptLimits }
+
+/** Makes the sandbox: scripts, and plugins' plain JavaScript. */
+export function createSandbox(parts: SandboxParts): ScriptSandbox {
+  return {
+    async run({ code, input = null, tenant, limits = {} }: Script, use): Promise<ScriptResult> {
+      const owner = `tenant ${tenant ?? use.principal.id}`
+      const { json, lines } = await perform(parts, { code, what: 'script', tenant: owner, input, limits }, use)
+      return { value: JSON.parse(json) as Json, console: lines as ScriptResult['console'] }
+    },
+    async open(module, use) {
+      const { json } = await perform(parts, { ...workOf(module, use), what: 'describe', input: null }, use)
+      return contributionsOf(module, JSON.parse(json))
+    },
+    async call(module, { slot, name, method, args }, use) {
+      const input = [...args, { config: module.config, requestId: use.requestId }]
+      const work = { ...workOf(module, use), what: [slot, name, method], input }
+      const { json } = await perform(parts, work, use).catch((error: SvcError) => {
+        throw error.code === 'SANDBOX_TIMEOUT' ? callTimedOut(error) : error
+      })
+      return resultOf(JSON.parse(json))
+    },
+  }
+}
+
+// Who asks through a plugin shares no engine with others who do: the plugin could keep there what it was told.
+const workOf = ({ plugin, code, permissions }: RuntimeModule, use: Use) => ({
+  code,
+  tenant: `plugin ${plugin} ${use.principal.id}`,
+  limits: { network: permissions.network ?? [] },
+})
+
+async function perform({ pool, bounds, servantFor }: SandboxParts, work: Work, use: Use): Promise<Outcome & { json: string }> {
+  const { limits } = work
+  const job: Job = {
+    code: work.code,
+    what: work.what,
+    tenant: work.tenant,
+    input: packed(work),
+    timeoutMs: timeoutOf(limits, bounds, use),
+    memoryBytes: memoryOf(limits, bounds),
+    fetch: (limits.network ?? []).length > 0,
+    files: (limits.paths ?? []).length > 0,
+  }
+  const outcome = await pool.run(job, servantFor(limits), use).catch((error: unknown) => {
+    throw codeOf(error) === undefined ? asSvcError(error, 'SANDBOX_FAILED') : error
+  })
+  if (outcome.failure) throw guestFailed(outcome.failure)
+  return outcome
+}
+
+function packed({ code, input }: Work): string {
+  const json = JSON.stringify(input)
+  if (code.length > MOST_CHARACTERS) throw inputTooLarge('code', MOST_CHARACTERS)
+  if (json.length > MOST_CHARACTERS) throw inputTooLarge('input', MOST_CHARACTERS)
+  return json
+}
+
+function timeoutOf({ timeoutMs = Number.POSITIVE_INFINITY }: ScriptLimits, bounds: SandboxBounds, { deadline }: Use): number {
+  if (!(timeoutMs > 0)) throw limitInvalid('limits.timeoutMs', 'must be above 0')
+  const left = deadline === undefined ? timeoutMs : Math.max(1, deadline - Date.now())
+  return Math.min(timeoutMs, left, bounds.timeoutMs)
+}
+
+function memoryOf({ memoryBytes = Number.POSITIVE_INFINITY }: ScriptLimits, bounds: SandboxBounds): number {
+  if (!(memoryBytes >= LEAST_BYTES)) throw limitInvalid('limits.memoryBytes', `must be at least ${LEAST_BYTES}`)
+  return Math.min(memoryBytes, bounds.memoryBytes)
+}

@@ -1,0 +1,20 @@
+import { definePlugin, systemUse } from '@svc/core'
+import { ProcessSandbox, Tools, Workplace } from '@svc/core/contracts'
+import { checkSettings, shellConfig } from './settings.ts'
+
+export default definePlugin({
+  section: 'tools.shell',
+  config: shellConfig,
+  optional: { sandbox: ProcessSandbox, workplace: Workplace },
+  async setup(scope, { sandbox, workplace }) {
+    const { config } = scope
+    if (!config.enabled) return
+    checkSettings(config, sandbox)
+    // Switched off, as it is by default, it shall cost a start nothing.
+    const [{ createRunCommand }, { openRoots }] = await Promise.all([import('./run-command.ts'), import('@svc/roots')])
+    const folders = config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
+    scope.add(Tools, 'run_command', createRunCommand({ sandbox, config, roots: await openRoots(folders, 'tools.shell.roots') }))
+  },
+})
+
+export type { ShellConfig } from './settings.ts'

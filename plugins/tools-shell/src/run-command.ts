@@ -1,0 +1,120 @@
+import { runChild, type RunResult } from '@svc/child'
+import type { Use } from '@svc/core'
+import type { Effect, ProcessLimits, ProcessSandbox, Released, Tool } from '@svc/core/contracts'
+import type { Roots } from '@svc/roots'
+import { objectOf, toolOf } from '@svc/tool-parts'
+import { notAllowed, timedOut, zeroByte } from './errors.ts'
+import { bytesOf, type ShellConfig } from './settings.ts'
+import { toldResult } from './told.ts'
+
+export interface ShellParts {
+  readonly sandbox: ProcessSandbox
+  readonly roots: Roots
+  readonly config: ShellConfig
+}
+
+/** What the schema lets through. */
+interface Arguments {
+  readonly command: readonly string[]
+  readonly cwd?: string
+  readonly input?: string
+  readonly timeout?: number
+}
+
+/** Bytes of output after which a command is ended. */
+const FLOOD_BYTES = 67_108_864
+/** How long it takes to make a sandbox and to end one, at the most: the tool's own time is longer by it. */
+const AROUND_MS = 15_000
+
+const output = { type: 'string', description: 'its beginning and its end where it is too long, with a note between' }
+
+/** Makes `run_command`: a program of the list, without a shell, in the process sandbox. */
+export function createRunCommand(parts: ShellParts): Tool {
+  const { roots, config } = parts
+  return toolOf<Arguments>({
+    description: `Runs a program and answers what it printed. No shell: no pipes, patterns or variables; one word of the command each. Programs: ${config.commands.join(', ')}. ${wordsOf(config)} ${roots.words}`,
+    category: 'shell',
+    effects: effectsOf(config),
+    timeoutMs: config.timeout_ms + AROUND_MS,
+    parameters: {
+      ...objectOf(
+        {
+          command: {
+            type: 'array',
+            items: { type: 'string', maxLength: 100_000 },
+            minItems: 1,
+            maxItems: 1000,
+            description: 'the program and its arguments, like ["git", "log", "--oneline"]',
+          },
+          cwd: { type: 'string', maxLength: 4096, description: 'the folder to run in' },
+          input: { type: 'string', maxLength: 1_000_000, description: 'what the program reads from its standard input' },
+          timeout: {
+            type: 'number',
+            exclusiveMinimum: 0,
+            description: `seconds it may take; at most, and by default, ${config.timeout_ms / 1000}`,
+          },
+        },
+        ['cwd', 'input', 'timeout']
+      ),
+    },
+    result: objectOf(
+      {
+        exit_code: { type: ['integer', 'null'], description: 'null where a signal ended it' },
+        signal: { type: ['string', 'null'] },
+        stdout: output,
+        stderr: output,
+        truncated: { type: 'boolean' },
+        duration_ms: { type: 'integer' },
+        stopped: { enum: ['memory', 'processes', 'output'], description: 'which limit it met, where it met one' },
+      },
+      ['stopped']
+    ),
+    call: (wanted, use) => runCommand(parts, wanted, use),
+  })
+}
+
+const effectsOf = ({ write, network }: ShellConfig): Effect[] => [
+  'read',
+  ...(write ? (['write'] as const) : []),
+  'execute',
+  ...(network ? (['network'] as const) : []),
+]
+
+const wordsOf = ({ write, network }: ShellConfig): string =>
+  `It runs in a sandbox: ${write ? 'it may write in the folder of the tools and in /tmp' : 'it may write in /tmp alone, which is gone afterwards'}, and has ${network ? 'the network' : 'no network'}.`
+
+async function runCommand({ sandbox, roots, config }: ShellParts, { command, cwd, input, timeout }: Arguments, use: Use) {
+  const [program, ...args] = command as [string, ...string[]]
+  if (!config.commands.includes(program)) throw notAllowed(program, config.commands)
+  if (command.some(word => word.includes('\0'))) throw zeroByte()
+  const place = cwd === undefined || roots.isAll(cwd) ? roots.all[0]! : await roots.find(cwd)
+  const timeoutMs = Math.min(config.timeout_ms, timeout === undefined ? config.timeout_ms : Math.ceil(timeout * 1000))
+  const request = { command: program, args, env: environment(config.env), cwd: place.real, limits: limitsOf(config, roots) }
+  const { id, enforced: _enforced, ...line } = await sandbox.wrap(request, use)
+  let ran: RunResult | undefined
+  let met: Released
+  try {
+    const bounds = { timeoutMs, most: config.max_output_bytes, floodBytes: FLOOD_BYTES, contained: true, signal: use.signal }
+    ran = await runChild({ ...line, ...bounds, ...(input === undefined ? {} : { input }) })
+  } finally {
+    met = await sandbox.release(id, use)
+  }
+  if (ran.stopped === 'timeout') throw timedOut(timeoutMs)
+  return toldResult(ran, met)
+}
+
+function limitsOf({ write, network, read_paths, memory_limit, pids }: ShellConfig, { all }: Roots): ProcessLimits {
+  const folders = all.map(root => root.real)
+  return {
+    networkAccess: network,
+    filesystemReadonly: true,
+    allowedPaths: write ? folders : [],
+    readPaths: write ? read_paths : [...folders, ...read_paths],
+    memoryBytes: bytesOf(memory_limit),
+    ...(pids === undefined ? {} : { pids }),
+  }
+}
+
+/** Of our variables those that the operator names. */
+const environment = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(names.flatMap(name => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))

@@ -1,0 +1,30 @@
+import { toolKit } from '@svc/core/testing'
+import { COMMANDS, openShell, withSandbox } from './support/shell.ts'
+
+const outside = ['..', '/etc', 'leak', '/proc/self/root'].map(cwd => ({ args: { command: ['ls'], cwd }, message: /outside/ }))
+
+withSandbox('run_command, by the tool kit', () => {
+  const open = async () => ({ ...(await openShell()), name: 'run_command' })
+  const cases = toolKit(open, {
+    good: [
+      { args: { command: ['cat', 'a.txt'] } },
+      { args: { command: ['sh', '-c', 'cat; exit 3'], input: 'x', cwd: 'inner', timeout: 10 } },
+    ],
+    bad: [
+      ...outside,
+      { args: { command: ['rm', '-rf', '.'] }, message: new RegExp(`"rm" may not be run; these may: ${COMMANDS.join(', ')}`) },
+      { args: { command: ['/bin/sh', '-c', 'true'] }, message: /may not be run/ },
+      { args: { command: ['echo', 'a\0b'] }, message: /zero byte/ },
+      { args: { command: ['no-such-program'] }, message: /no program "no-such-program"/ },
+      { args: { command: ['ls'], cwd: 'nowhere' }, message: /does not exist/ },
+      { args: { command: ['sleep', '1000'], timeout: 0.1 }, message: /took longer than 0.1 s/ },
+      { args: { command: [] } },
+      { args: { command: 'ls' } },
+      { args: { command: ['ls'], timeout: 0 } },
+      { args: {} },
+    ],
+    slow: { args: { command: ['sh', '-c', 'trap "" TERM; sleep 1000'] } },
+    concurrent: 4,
+  })
+  for (const one of cases) it(one.title, one.run)
+})

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const require = createRequire(import.meta.url)
+const SUITE = join(dirname(require.resolve('@modelcontextprotocol/conformance/package.json')), 'dist/index.js')
+export const run = promisify(execFile)
+
+/** The revisions of the protocol that are asked for. */
+export type Revision = '2026-07-28' | '2025-11-25'
+
+/** What became of each scenario: counted ones, and others. */
+export async function conform(url: string, revision: Revision) {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-conformance-'))
+  const args = [SUITE, 'server', '--url', `${url}/mcp`, '--requirements', revision]
+  // it ends with 1 where a scenario fails, counted or not
+  const { stdout } = await run(process.execPath, args, { cwd: folder, maxBuffer: 1e8 }).catch(
+    error => error as { stdout: string }
+  )
+  await rm(folder, { recursive: true, force: true })
+  const lines = stdout.slice(stdout.indexOf('=== SUMMARY ===')).split('\n')
+  const uncounted = new Set(lines.flatMap(line => /^ {2}[✓✗] (\S+) \(/.exec(line)?.[1] ?? []))
+  const told = lines.flatMap(line => {
+    const [, mark, name = ''] = /^([✓✗]) (\S+):/.exec(line) ?? []
+    return mark === undefined ? [] : [{ name, passed: mark === '✓' }]
+  })
+  const passedOf = (all: typeof told) => all.filter(one => one.passed).map(one => one.name)
+  const failedOf = (all: typeof told) => all.filter(one => !one.passed).map(one => one.name)
+  const counted = told.filter(one => !uncounted.has(one.name))
+  return { passed: passedOf(counted), failed: failedOf(counted), more: passedOf(told.filter(one => uncounted.has(one.name))) }
+}

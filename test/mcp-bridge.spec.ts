@@ -1,0 +1,143 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { expect } from 'chai'
+import { z } from 'zod'
+import { hostileCommand, type HostileServer, openHostile } from './support/hostile.ts'
+import { newHome, post, type Service, startService } from './support/service.ts'
+
+const everything = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
+
+interface Listed {
+  readonly name: string
+  readonly description: string
+  readonly parameters: { readonly properties?: object }
+}
+
+const get = async (service: Service, path: string) => (await fetch(service.url + path)).json() as Promise<Record<string, unknown>>
+const call = (service: Service, tool: string, args: object = {}) => post(`${service.url}/tools/${tool}/call`, { arguments: args })
+const turn = () => new Promise(resolve => setTimeout(resolve, 20))
+
+/** Waits until the service has a tool of this name, or has it no longer. */
+async function listed(service: Service, name: string, isThere = true): Promise<Listed | undefined> {
+  for (;;) {
+    const { tools } = (await get(service, '/tools')) as { tools: Listed[] }
+    const found = tools.find(tool => tool.name === name)
+    if ((found !== undefined) === isThere) return found
+    await turn()
+  }
+}
+
+describe('bridged tool servers in a running service', () => {
+  let service: Service
+  let remote: HostileServer
+  before(async function () {
+    this.timeout(60_000)
+    remote = await openHostile()
+    const home = await newHome()
+    const command = { command: process.execPath }
+    const clients = [
+      { name: 'everything', ...command, args: [everything] },
+      { name: 'remote', url: remote.url, timeout: 5 },
+      { name: 'absent', command: '/no/such/program' },
+      { name: 'flood', ...hostileCommand({ tools: 100_000 }) },
+      { name: 'endless', ...hostileCommand({ cursors: 'endless' }) },
+      { name: 'mute', ...hostileCommand({ silent: ['initialize'] }) },
+      { name: 'shy', ...hostileCommand(), deny: ['die', 'big'], effects: ['read'] },
+    ]
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ mcp: { server: { enabled: true }, clients } }))
+    service = await startService({ home, cwd: home })
+    for (const name of ['everything__echo', 'remote__echo', 'shy__echo', 'flood__echo']) await listed(service, name)
+  })
+  after(async () => {
+    await service?.[Symbol.asyncDispose]()
+    await remote?.[Symbol.asyncDispose]()
+    await rm(service?.home, { recursive: true, force: true })
+  })
+
+  it('are tools like all others: over REST, to models and in the list', async () => {
+    const answer = await call(service, 'everything__echo', { message: 'hi' })
+    expect(answer.body).to.deep.include({ success: true, content: [{ type: 'text', text: 'Echo: hi' }], is_error: false })
+    const chat = await post(`${service.url}/api/v1/chat`, { message: '/tool everything__get-sum {"a":2,"b":3}' })
+    expect(chat.body['response']).to.include('5')
+    expect((chat.body['tools_used'] as object[])[0]).to.include({ tool: 'everything__get-sum', success: true })
+    const { tools } = (await get(service, '/api/v1/tools')) as { tools: { name: string; category: string }[] }
+    expect(tools.find(({ name }) => name === 'everything__echo')?.category).to.equal('mcp')
+  })
+
+  it('keep what their results hold: data, images, links', async () => {
+    const { body } = await call(service, 'everything__get-structured-content', { location: 'Chicago' })
+    expect(body['structured_content']).to.have.keys('temperature', 'conditions', 'humidity')
+    const image = await call(service, 'everything__get-tiny-image')
+    expect((image.body['content'] as { type: string }[]).map(({ type }) => type)).to.include('image')
+    const links = await call(service, 'everything__get-resource-links', { count: 2 })
+    expect((links.body['content'] as { type: string }[]).filter(({ type }) => type === 'resource_link')).to.have.length(2)
+  })
+
+  it('reach clients of the protocol as they are, with what this service does not know', async () => {
+    const client = new Client({ name: 'test', version: '1.0.0' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`)))
+    const { content, structuredContent, _meta } = await client.request(
+      { method: 'tools/call', params: { name: 'shy__odd', arguments: {} } },
+      z.looseObject({ content: z.unknown(), structuredContent: z.unknown(), _meta: z.unknown() })
+    )
+    await client.close()
+    expect({ content, structuredContent, _meta }).to.deep.equal({
+      content: [{ type: 'hologram', data: { a: [1] } }],
+      structuredContent: { b: 2 },
+      _meta: { c: 3 },
+    })
+  })
+
+  it('have no tools that the configuration denies, and the effects that it says', async () => {
+    for (const name of ['shy__die', 'shy__big']) expect((await call(service, name)).body['error_code']).to.equal('TOOL_NOT_FOUND')
+    await post(`${service.url}/api/v1/mode/switch`, { mode: 'plan' })
+    const chat = (tool: string) => post(`${service.url}/api/v1/chat`, { message: `/tool ${tool} {"text":"x"}`, tools: [tool] })
+    const [refused, allowed] = [await chat('remote__echo'), await chat('shy__echo')]
+    await post(`${service.url}/api/v1/mode/switch`, { mode: 'build' })
+    expect([refused.status, refused.body['error_code']]).to.deep.equal([400, 'INVALID_VALUE'])
+    expect(allowed.status).to.equal(200)
+  })
+
+  it('that are absent, mute, flooding or endless take no tools away from others, and are told by name', async () => {
+    const { tools } = (await get(service, '/tools')) as { tools: Listed[] }
+    expect(tools.filter(({ name }) => name.startsWith('flood__'))).to.have.length(1000)
+    expect(tools.filter(({ name }) => /^(absent|mute)__/.test(name))).to.deep.equal([])
+    expect((await call(service, 'everything__echo', { message: 'still here' })).status).to.equal(200)
+    const metrics = await (await fetch(`${service.url}/metrics`)).text()
+    expect(metrics).to.match(/svc_mcp_tool_calls_total\{[^}]*tool="everything__echo"[^}]*outcome="completed"[^}]*\} [1-9]/)
+    for (const name of ['absent', 'flood']) expect(metrics).to.match(new RegExp(`server="${name}"`))
+  })
+
+  it('tell a caller who is down, and serve again when they are back', async () => {
+    const port = Number(new URL(remote.url).port)
+    await remote[Symbol.asyncDispose]()
+    const down = await call(service, 'remote__echo', { text: 'anybody?' })
+    expect([down.status, down.body['error_code']]).to.deep.equal([503, 'PROVIDER_ERROR'])
+    expect(down.body['details']).to.deep.include({ server: 'remote' })
+    expect((await call(service, 'shy__echo', { text: 'me' })).status).to.equal(200)
+    remote = await openHostile({ port })
+    for (;;) {
+      const { status } = await call(service, 'remote__echo', { text: 'back' })
+      if (status === 200) break
+      await turn()
+    }
+  })
+
+  it('lose one call when they die, and only that', async () => {
+    const died = await call(service, 'flood__die')
+    expect(died.status).to.be.oneOf([500, 503])
+    expect((await call(service, 'everything__echo', { message: 'alive' })).status).to.equal(200)
+    for (;;) {
+      const { status } = await call(service, 'flood__echo', { text: 'again' })
+      if (status === 200) break
+      await turn()
+    }
+  })
+
+  it('leave neither arguments nor results in the log', async () => {
+    await call(service, 'shy__echo', { text: 'a-secret-argument' })
+    expect(service.output()).to.include('"tool":"shy__echo"').and.not.include('a-secret-argument')
+  })
+})
