@@ -43,7 +43,7 @@ describe('svc config show', () => {
     const secrets = ['tops3cret', 'hush', 'pa55', 'whisper']
     await place.write(
       'svc.config.yaml',
-      `mcp:\n  clients:\n    - name: a\n      url: http://me:pa55@example.test/\n      oauth: { client_secret: tops3cret }\n      env: { TOKEN_A: hush }\nserver:\n  ssl: { key: whisper }\n`
+      `mcp:\n  clients:\n    - name: a\n      url: http://example.test/\n      oauth: { client_secret: tops3cret }\n    - name: b\n      command: x\n      env: { TOKEN_A: hush }\ntools:\n  web:\n    search: { type: searxng, url: 'http://me:pa55@example.test/' }\nserver:\n  ssl: { key: whisper }\n`
     )
     for (const args of [
       ['config', 'show'],

@@ -1,7 +1,7 @@
 import type { Log, Use } from '@svc/core'
 import type { Fence, McpTool, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp'
-import { follow } from './follow.ts'
+import { follow } from '@svc/space/follow'
 import { changePins, type Note, openNotes, readCatalogue, readNote } from './notes.ts'
 import type { Server } from './servers.ts'
 import {
@@ -61,7 +61,9 @@ export class Board {
       for await (const { key, version, value } of store.watch(NOTES, use)) await this.#take(key, { version, value }, use)
     }
     const read = (use: Use) => this.#read(use)
-    follow(watch, read, lasting, log).catch((err: unknown) => log.error({ err }, 'changes of tool servers are no longer seen'))
+    follow({ what: 'tool servers', watch, read }, lasting, log).catch((err: unknown) =>
+      log.error({ err }, 'changes of tool servers are no longer seen')
+    )
     await read(lasting)
   }
 

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { McpClientConfig } from './settings.ts'
 
 /** What no schema says of an entry: `keys` is where, `mend` what to do. */
@@ -6,6 +7,9 @@ export interface EntryFault {
   readonly message: string
   readonly mend: string
 }
+
+/** Programs that fetch others and run them. */
+const FETCHERS: readonly string[] = ['npx', 'bunx', 'pnpx', 'uvx', 'pipx']
 
 type Rule = (entry: McpClientConfig) => EntryFault | undefined
 const fault = (keys: readonly string[], message: string, mend: string): EntryFault => ({ keys, message, mend })
@@ -46,6 +50,14 @@ const RULES: readonly Rule[] = [
   ({ sandbox, sandbox_config }) =>
     sandbox_config !== undefined && sandbox === undefined
       ? fault(['sandbox_config'], 'holds nothing without sandbox: true', 'add sandbox: true, or false where it is to wait')
+      : undefined,
+  ({ command, sandbox, sandbox_config: limits }) =>
+    sandbox && !limits?.network_access && command !== undefined && FETCHERS.includes(basename(command))
+      ? fault(
+          ['command'],
+          `is ${basename(command)}, which fetches what it runs each time, and has no network in the sandbox`,
+          'install the server once and name its program, or allow it: sandbox_config.network_access: true (svc mcp add --network)'
+        )
       : undefined,
   ({ url, sandbox, sandbox_config: limits }) =>
     url !== undefined && sandbox && (limits?.filesystem_readonly === false || (limits?.allowed_paths?.length ?? 0) > 0)

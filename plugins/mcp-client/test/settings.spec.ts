@@ -65,6 +65,11 @@ describe('the configuration of tool servers', () => {
       { url: 'http://a/', oauth: { token_url: 'http://b/' } },
       'oauth.token_url needs client_id',
     ],
+    [
+      'what cannot be fetched in the sandbox',
+      { command: '/usr/bin/npx', args: ['x'], sandbox: true },
+      'command is npx, which fetches',
+    ],
     ['a sandbox that is not asked for', { command: 'x', sandbox_config: {} }, 'sandbox_config holds nothing'],
     [
       'files of a remote server',

@@ -1,6 +1,6 @@
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { Json, Peers, Space, Store } from '@svc/core/contracts'
-import { follow } from './follow.ts'
+import { follow } from '@svc/space/follow'
 
 /** What was switched in this server; `null` where nothing was. */
 interface SessionState {
@@ -61,7 +61,9 @@ export async function openSession({ store, key, peers, log }: SessionParts, last
     if (version === before) [version, now] = [stored?.version ?? 0, stored ? stateOf(stored.value) : NOTHING]
     else take(stored?.value, stored?.version ?? 0)
   }
-  follow(watch, read, lasting, log).catch((err: unknown) => log.error({ err }, 'switches of other workers are no longer seen'))
+  follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
+    log.error({ err }, 'switches of other workers are no longer seen')
+  )
   await read(lasting)
 
   const put = async (change: Partial<SessionState>, use: Use): Promise<void> => {

@@ -14,6 +14,7 @@ const OPTIONS = {
   'allow-path': { type: 'string', multiple: true },
   timeout: { type: 'string' },
   sandbox: { type: 'boolean' },
+  network: { type: 'boolean' },
   ...JSON_FLAG,
 } as const
 
@@ -45,12 +46,17 @@ interface Wish {
   readonly 'allow-path'?: readonly string[] | undefined
   readonly timeout?: string | undefined
   readonly sandbox?: boolean | undefined
+  readonly network?: boolean | undefined
 }
 
 /** The entry as it is written. Throws COMMAND_LINE_INVALID for what an entry cannot say. */
 function entryOf(wish: Wish): McpClientConfig {
   const [command, ...args] = wish.program
-  const paths = wish['allow-path']
+  const limits = {
+    ...(wish.network ? { network_access: true } : {}),
+    ...(wish['allow-path'] === undefined ? {} : { allowed_paths: wish['allow-path'] }),
+  }
+  const hasLimits = Object.keys(limits).length > 0
   const entry: McpClientConfig = {
     name: wish.name,
     ...(wish.url === undefined ? {} : { url: wish.url }),
@@ -58,8 +64,8 @@ function entryOf(wish: Wish): McpClientConfig {
     ...(wish.env === undefined ? {} : { env: Object.fromEntries(wish.env.map(pairOf)) }),
     ...(wish['api-key-env'] === undefined ? {} : { api_key_env: wish['api-key-env'] }),
     ...(wish.timeout === undefined ? {} : { timeout: Number(wish.timeout) }),
-    ...(wish.sandbox || paths !== undefined ? { sandbox: true } : {}),
-    ...(paths === undefined ? {} : { sandbox_config: { allowed_paths: paths } }),
+    ...(wish.sandbox || hasLimits ? { sandbox: true } : {}),
+    ...(hasLimits ? { sandbox_config: limits } : {}),
   }
   const [fault] = MCP_CLIENTS.check([structuredClone(entry)])
   if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, USAGE.add)

@@ -1,30 +1,32 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Log, Use } from '@svc/core'
 
+/** What is followed. */
+export interface Followed {
+  /** For the log: "the watch over … ended". */
+  readonly what: string
+  /** Goes on until it ends, fails, or the signal aborts. */
+  watch(use: Use): Promise<void>
+  /** Takes what is there, once `watch` has begun. */
+  read(use: Use): Promise<void>
+}
+
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/**
- * Keeps to something that changes until `lasting.signal` aborts: `watch` goes on until it ends or fails, `read` takes what is there once it has begun. Both
- * begin anew after 0.1 s, doubled up to 10 s while it fails at once.
- */
-export async function follow(
-  watch: (use: Use) => Promise<void>,
-  read: (use: Use) => Promise<void>,
-  lasting: Use,
-  log: Log
-): Promise<void> {
+/** Keeps to something that changes until `lasting.signal` aborts. Watch and read begin anew after 0.1 s, doubled up to 10 s while they fail at once. */
+export async function follow({ what, ...both }: Followed, lasting: Use, log: Log): Promise<void> {
   for (let waitMs = FIRST_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_MS)) {
     const began = performance.now()
-    const err = await attempt(watch, read, lasting)
+    const err = await attempt(both, lasting)
     if (performance.now() - began > LONGEST_MS) waitMs = FIRST_MS
     await setTimeout(waitMs, undefined, { signal: lasting.signal, ref: false }).catch(() => {})
     if (lasting.signal.aborted) return
-    log.warn({ err }, 'the watch over switches of other workers ended; it begins anew')
+    log.warn({ err }, `the watch over ${what} ended; it begins anew`)
   }
 }
 
-async function attempt(watch: (use: Use) => Promise<void>, read: (use: Use) => Promise<void>, lasting: Use): Promise<unknown> {
+async function attempt({ watch, read }: Pick<Followed, 'watch' | 'read'>, lasting: Use): Promise<unknown> {
   const ending = new AbortController()
   const use = { ...lasting, signal: AbortSignal.any([lasting.signal, ending.signal]) }
   try {
