@@ -110,6 +110,14 @@ describe('bridged tool servers in a running service', () => {
     for (const name of ['absent', 'flood']) expect(metrics).to.match(new RegExp(`server="${name}"`))
   })
 
+  it('never hear what their callers came with', async () => {
+    const secrets = { authorization: 'Bearer inbound-1', 'x-api-key': 'inbound-2', cookie: 'session=inbound-3' }
+    const answer = await post(`${service.url}/tools/remote__headers/call`, {}, secrets)
+    const [{ text }] = answer.body['content'] as [{ text: string }]
+    expect(JSON.parse(text)).to.include.keys('host', 'mcp-session-id')
+    expect(text).to.not.include('inbound-')
+  })
+
   it('tell a caller who is down, and serve again when they are back', async () => {
     const port = Number(new URL(remote.url).port)
     await remote[Symbol.asyncDispose]()

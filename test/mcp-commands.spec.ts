@@ -12,9 +12,9 @@ import { runSvc } from './support/command.ts'
 import { hostileCommand } from './support/hostile.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { SVC } from './support/entry.ts'
 
 const DOOR = fileURLToPath(new URL('./support/mcp-door.ts', import.meta.url))
-const MAIN = fileURLToPath(new URL('../cli/src/main.ts', import.meta.url))
 
 /** A state that has not come about by then never will. */
 const LIMIT_MS = 30_000
@@ -78,7 +78,7 @@ describe('svc mcp', () => {
     await svcIn(home)('add', 'one', authority.remote.url)
     await using service = await startService({ home })
     await until(service, 'one', info => info.state === 'needs_auth')
-    const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, 'mcp', 'login', 'one'], {
+    const child = spawn(process.execPath, [...SVC, 'mcp', 'login', 'one'], {
       cwd: home,
       env: { PATH: process.env.PATH, SVC_HOME: home },
       stdio: ['ignore', 'pipe', 'ignore'],

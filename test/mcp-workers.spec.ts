@@ -5,17 +5,12 @@ import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { type Answer, createClient, type OpenStream } from './support/client.ts'
+import { SVC } from './support/entry.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 
 const FIXTURE = fileURLToPath(new URL('./conformance/fixture/', import.meta.url))
 /** Starts faster than all of svc. */
-const TOOL_SERVER = [
-  process.execPath,
-  '--conditions=svc-source',
-  fileURLToPath(new URL('../cli/src/main.ts', import.meta.url)),
-  'mcp',
-  'serve',
-]
+const TOOL_SERVER = [process.execPath, ...SVC, 'mcp', 'serve']
 const WORKERS = 4
 const VERSION = '2025-11-25'
 const EVERYWHERE = Array.from({ length: 2 * WORKERS }, (_, at) => at + 1)

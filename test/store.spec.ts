@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
@@ -13,12 +12,11 @@ import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from
 import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
 import { inNewHome, post, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-
-const MAIN = fileURLToPath(new URL('../cli/src/main.ts', import.meta.url))
+import { SVC } from './support/entry.ts'
 
 /** Runs `svc` to its end. */
 async function svc(home: string, ...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, ...args], {
+  const child = spawn(process.execPath, [...SVC, ...args], {
     env: { PATH: process.env.PATH, SVC_HOME: home },
     cwd: home,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,11 +1,11 @@
 import { exec } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { once } from 'node:events'
 import { openUpstream } from '@svc/core/testing'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'
+import { SVC } from './support/entry.ts'
 
 interface Event {
   readonly type: string
@@ -21,8 +21,6 @@ const eventsOf = (out: string) =>
     .map(line => JSON.parse(line) as Event)
 const replyOf = (events: readonly Event[]) => events.map(event => event.content ?? '').join('')
 
-const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
-
 describe('svc chat without a server', () => {
   const it = sideBySide()
   it('answers one message', async () => {
@@ -37,7 +35,7 @@ describe('svc chat without a server', () => {
 
   it('puts what comes through the pipe of a shell below the message', async () => {
     await using place = await makePlace()
-    const command = `echo 'a long text' | "${process.execPath}" --conditions=svc-source "${BIN}" chat 'Sum this up'`
+    const command = `echo 'a long text' | "${process.execPath}" ${SVC.map(word => `"${word}"`).join(' ')} chat 'Sum this up'`
     const { stdout } = await promisify(exec)(command, {
       env: { PATH: process.env.PATH, SVC_HOME: place.home },
       cwd: place.folder,

@@ -3,12 +3,10 @@ import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
-
-const BIN = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
+import { SVC } from './support/entry.ts'
 
 /** The end to write to of a real pipe that nobody reads any more. */
 function brokenPipe({ folder }: Place): { readonly end: number } & Disposable {
@@ -22,7 +20,7 @@ function brokenPipe({ folder }: Place): { readonly end: number } & Disposable {
 
 function start({ folder, home }: Place, args: readonly string[], stdout: number) {
   const env = { PATH: process.env.PATH, SVC_HOME: home }
-  return spawn(process.execPath, ['--conditions=svc-source', BIN, ...args], {
+  return spawn(process.execPath, [...SVC, ...args], {
     cwd: folder,
     env,
     stdio: ['ignore', stdout, 'pipe'],

@@ -1,9 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
-
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url))
+import { SVC } from './entry.ts'
 
 export interface CommandOptions {
   readonly home: string
@@ -13,7 +11,7 @@ export interface CommandOptions {
 
 /** Runs a command of `svc` to its end. */
 export async function runSvc(args: readonly string[], { home, cwd = home, env = {} }: CommandOptions) {
-  const child = spawn(process.execPath, ['--conditions=svc-source', MAIN, ...args], {
+  const child = spawn(process.execPath, [...SVC, ...args], {
     cwd,
     env: { PATH: process.env.PATH, ...env, SVC_HOME: home },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -36,6 +36,7 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
   die: { run: () => process.exit(3) },
   pid: { run: () => text(JSON.stringify({ pid: process.pid, grandchild })) },
   env: { run: () => text(JSON.stringify(process.env)) },
+  headers: { run: () => text(JSON.stringify(heard)) },
   cancelled: { run: () => text(JSON.stringify(cancelled)) },
   odd: { run: () => ({ content: [{ type: 'hologram', data: { a: [1] } }], structuredContent: { b: 2 }, _meta: { c: 3 } }) },
   lie: { run: () => ({ content: 'no list' }) },
@@ -186,7 +187,11 @@ function forever(write: () => boolean): void {
 const bodyOf = async (request: IncomingMessage) => JSON.parse(Buffer.concat(await Array.fromAsync(request)).toString()) as Message
 let [requests, session] = [0, 0]
 
+/** HTTP: the headers of the last request. */
+let heard: IncomingMessage['headers'] = {}
+
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  heard = request.headers
   if (faults.status !== undefined) return void response.writeHead(faults.status, { location: faults.location ?? '' }).end('no')
   if (request.method !== 'POST')
     return void (faults.stream === 'endless' ? events(response, true) : response.writeHead(405).end())

@@ -4,9 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url))
+import { SVC } from './entry.ts'
 
 export interface ServiceOptions {
   readonly args?: readonly string[]
@@ -50,7 +48,7 @@ export async function inNewHome(run: (home: string) => Promise<void>): Promise<v
 /** Starts the service on a free port and waits until it listens. Throws with its output when it ends instead. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const home = options.home ?? (await newHome())
-  const [program = '', ...words] = options.command ?? [process.execPath, '--conditions=svc-source', MAIN, 'serve']
+  const [program = '', ...words] = options.command ?? [process.execPath, ...SVC, 'serve']
   const child = spawn(program, [...words, ...(options.ownPort ? [] : ['--port', '0']), '--json', ...(options.args ?? [])], {
     env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
     cwd: options.cwd ?? home,

@@ -2,10 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import type { Place } from './svc.ts'
-
-const BIN = fileURLToPath(new URL('../../bin/svc.js', import.meta.url))
+import { SVC } from './entry.ts'
 
 interface Answer {
   readonly id?: number
@@ -14,7 +12,7 @@ interface Answer {
 
 /** A client of the tool protocol at the standard input and output of a command. */
 export function talk(place: Place, args: readonly string[]) {
-  const child = spawn(process.execPath, ['--conditions=svc-source', BIN, ...args], {
+  const child = spawn(process.execPath, [...SVC, ...args], {
     cwd: place.folder,
     env: { PATH: process.env.PATH, SVC_HOME: place.home },
     stdio: ['pipe', 'pipe', 'pipe'],

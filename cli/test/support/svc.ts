@@ -4,10 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
-
-const BIN = fileURLToPath(new URL('../../bin/svc.js', import.meta.url))
-const NODE_FLAGS = ['--conditions=svc-source']
+import { SVC } from './entry.ts'
 
 /** A home and a project folder of a test's own, outside the repository, and what runs in them. */
 export interface Place extends AsyncDisposable {
@@ -60,7 +57,7 @@ export async function makePlace(): Promise<Place> {
   const running = new Set<ChildProcess>()
   const start = (args: readonly string[], options: RunOptions = {}) => {
     const env = { ...cleanEnv(), SVC_HOME: home, ...options.env }
-    const child = spawn(process.execPath, [...NODE_FLAGS, BIN, ...args], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, [...SVC, ...args], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
     running.add(child)
     child.once('exit', () => running.delete(child))
     child.stdin.on('error', () => {})

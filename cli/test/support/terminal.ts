@@ -1,8 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { SVC } from './entry.ts'
 
-const BIN = fileURLToPath(new URL('../../bin/svc.js', import.meta.url))
 const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' ')
 
 /** Whether this machine has util-linux' `script`. */
@@ -11,7 +10,7 @@ export const hasTerminal = () => spawnSync('script', ['--version']).status === 0
 /** A terminal of util-linux' `script`, and a person at it. */
 export async function terminal(place: { readonly home: string; readonly folder: string }, args: readonly string[]) {
   // `exec`, for a shell that stays takes Ctrl-C for itself as well and ends with 130
-  const command = `exec ${quoted([process.execPath, '--conditions=svc-source', BIN, ...args])}`
+  const command = `exec ${quoted([process.execPath, ...SVC, ...args])}`
   // Node takes a terminal without colours for granted where CI is set
   const { CI: _ci, ...env } = process.env
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
