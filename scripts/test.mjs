@@ -42,6 +42,8 @@ function build() {
   const { status } = spawnSync(process.execPath, ['scripts/bundle.ts', ...folders], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
   process.env.SVC_TEST_ENTRY = resolve('cli/dist/main.js')
+  // hundreds of processes read the same sources: what one has compiled the next need not
+  process.env.NODE_COMPILE_CACHE = resolve('node_modules/.cache/svc-test')
 }
 
 /** A mocha whose lines are kept until they are to be told. */

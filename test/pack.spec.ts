@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -42,8 +43,7 @@ describe('the packed packages', function () {
     const child = spawn(command, args, { cwd: folder, env: environment(home), stdio: ['ignore', 'pipe', 'inherit'] })
     const gone = once(child, 'exit')
     try {
-      const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
-      const { url } = JSON.parse(line) as { url: string }
+      const url = await readyUrl(child.stdout)
       const { status, body } = await post(`${url}/api/v1/chat`, { message: 'Hello from a tarball\n/tool current_time {}' })
       expect(status).to.equal(200)
       expect(body.response).to.contain('Hello from a tarball')
@@ -74,6 +74,15 @@ describe('the packed packages', function () {
     expect(stdout).to.contain('"hello"')
   })
 })
+
+/** Where it listens; a line of its log may come first. */
+async function readyUrl(output: Readable): Promise<string> {
+  for await (const line of createInterface({ input: output })) {
+    const { event, url } = JSON.parse(line) as { event?: string; url?: string }
+    if (event === 'ready') return url!
+  }
+  throw new Error('it ended before it listened')
+}
 
 const HELLO = `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'

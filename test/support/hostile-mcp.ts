@@ -36,7 +36,6 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
   die: { run: () => process.exit(3) },
   pid: { run: () => text(JSON.stringify({ pid: process.pid, grandchild })) },
   env: { run: () => text(JSON.stringify(process.env)) },
-  headers: { run: () => text(JSON.stringify(heard)) },
   cancelled: { run: () => text(JSON.stringify(cancelled)) },
   odd: { run: () => ({ content: [{ type: 'hologram', data: { a: [1] } }], structuredContent: { b: 2 }, _meta: { c: 3 } }) },
   lie: { run: () => ({ content: 'no list' }) },
@@ -66,6 +65,7 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
 
 const note = (what: string, params: unknown) => ({ jsonrpc: '2.0', method: `notifications/${what}`, params })
 const faults = JSON.parse(process.argv[2] ?? '{}') as Faults
+if (faults.http) TOOLS['headers'] = { run: () => text(JSON.stringify(heard)) }
 let grandchild: number | undefined
 
 function* listed() {
