@@ -1,0 +1,57 @@
+import { defineService, defineSlot, type Use } from '@svc/core'
+import type { Json } from './store.ts'
+import type { Budget, Body, Run } from './workflow.ts'
+
+/** How the members of a team work together. */
+export type Formation = 'sequential' | 'parallel' | 'hierarchical' | 'pipeline' | 'consensus' | 'reflection'
+
+/** One member of a team: a model with a task of its own. */
+export interface TeamMember {
+  readonly role: string
+  /** What it is to reach; told to the model. */
+  readonly goal: string
+  /** In `hierarchical`: leads the others; in `reflection`: judges. One member at most; absent: the first, and in `reflection` the last. */
+  readonly lead?: boolean
+  readonly profile?: string
+  readonly mode?: string
+  /** Names of tools; absent: as its mode has it; empty: none. */
+  readonly tools?: readonly string[]
+  readonly budget?: Budget
+}
+
+/** A team, as it is written. */
+export interface TeamDefinition {
+  readonly name: string
+  readonly description?: string
+  readonly formation: Formation
+  /** By name, in the order they work in. */
+  readonly members: { readonly [name: string]: TeamMember }
+  /** What all of them may spend together. */
+  readonly budget?: Budget
+  /** `consensus`, `reflection`, `hierarchical`: at most so many rounds; default 3. */
+  readonly rounds?: number
+  /** `consensus`: the share of members that must agree, above 0.5 up to 1; default more than half. */
+  readonly agreement?: number
+}
+
+/** Teams that a plugin brings, by name; all data. */
+export const TeamDefinitions = defineSlot<TeamDefinition>('teams', { api: 1, methods: {} })
+
+export interface TeamInfo {
+  readonly name: string
+  readonly description?: string
+  readonly formation: Formation
+  readonly source: string
+  readonly members: readonly string[]
+}
+
+/** Teams. A team's run is a run of a workflow, so it is stored, seen, cancelled and taken over like any. Errors: TEAM_UNKNOWN, TEAM_INVALID, and those of `Workflows`. */
+export interface Teams {
+  list(use: Use): Promise<readonly TeamInfo[]>
+  show(team: string, use: Use): Promise<{ readonly info: TeamInfo; readonly definition: TeamDefinition }>
+  /** What a team does with a task, as a body of a workflow. */
+  body(team: string, task: Json, use: Use): Promise<Body>
+  start(team: string, task: Json, use: Use): Promise<Run>
+}
+
+export const Teams = defineService<Teams>('teams', { api: 1, methods: { list: 'call', show: 'call', body: 'call', start: 'call' } })

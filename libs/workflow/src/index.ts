@@ -1,0 +1,6 @@
+export { DURATION_PATTERN, durationMs } from './duration.ts'
+export { environment, type Expression, expression, type Scope } from './expression.ts'
+export { bodiesOf, END, graphOf, isGraph, NODE_KEYS, nodesWithin, ONLY, settingsOf, startOf } from './graph.ts'
+export { expressionsIn, type Template, template } from './template.ts'
+export { toJson } from './to-json.ts'
+export { type Ground, problemsOf, readDefinition } from './problems.ts'

@@ -1,0 +1,18 @@
+import { definePlugin, Host, systemUse } from '@svc/core'
+import { Peers, RunQueue, Store } from '@svc/core/contracts'
+import { openSpace } from '@svc/space'
+import { StoreQueue } from './queue.ts'
+import { SPACE } from './space.ts'
+
+export default definePlugin({
+  requires: { store: Store, host: Host },
+  provides: RunQueue,
+  async setup(scope, { store, host }) {
+    const lasting = systemUse(scope.signal, 'queue-store')
+    const { serverId } = await host.report(lasting)
+    await openSpace(store, SPACE, {}, lasting)
+    const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/`, lasting })
+    scope.tap(Peers.hooks.gone, ({ holder }) => queue.gone(holder, lasting))
+    return queue
+  },
+})

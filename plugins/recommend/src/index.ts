@@ -1,0 +1,3 @@
+import { definePlugin } from '@svc/core'
+
+export default definePlugin({ setup() {} })

@@ -1,0 +1,90 @@
+import type { Use } from '@svc/core'
+import { codeOf } from '@svc/core'
+import type { Json, Peers, Question, Run, RunQueue, Store } from '@svc/core/contracts'
+import { toolSchema } from '@svc/tool-schema'
+import { answerKey, waitingIn } from './drive.ts'
+import { invalid } from './errors.ts'
+import type { Loader } from './loader.ts'
+import type { Reading } from './reading.ts'
+import { INBOX, type News } from './space.ts'
+import type { Worker } from './worker.ts'
+
+export interface ActingParts {
+  readonly store: Store
+  readonly queue: RunQueue
+  readonly peers: Peers | undefined
+  readonly loader: Loader
+  readonly reading: Reading
+  readonly worker: Worker
+}
+
+/** What workers tell each other: a run has news. */
+export const NEWS = 'workflows.news'
+const CANCEL_MS = 10_000
+const MOST_EVENTS = 1_000
+
+/** What is said to a run: it is put into its inbox, and whoever works on the run takes it from there. */
+export class Acting {
+  readonly #parts: ActingParts
+
+  constructor(parts: ActingParts) {
+    this.#parts = parts
+  }
+
+  async answer(id: string, { step, value }: { readonly step: string; readonly value: Json }, use: Use): Promise<void> {
+    const { loader, reading } = this.#parts
+    const { status } = await reading.record(id, use)
+    const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
+    const asked = waiting.find(one => one.step === step && one.ask !== undefined)
+    if (!asked) throw invalid('step', 'waits for no answer', { value: step.slice(0, 200), allowed: waiting.filter(one => one.ask).map(one => one.step) })
+    await checkAnswer(asked.ask!, value)
+    const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
+    await this.#put(answerKey(id, step), news, use).catch((error: unknown) => {
+      throw codeOf(error) === 'STORE_CONFLICT' ? invalid('step', 'has been answered, or its time has run out', { value: step }) : error
+    })
+    await this.#tell(id, use)
+  }
+
+  async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {
+    if (!/^[\w.:-]{1,100}$/.test(name)) throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
+    const record = await this.#parts.reading.record(id, use)
+    if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
+    const { events } = await this.#parts.loader.history(id, use)
+    if (events.length >= MOST_EVENTS) throw invalid('name', `${MOST_EVENTS} events are waiting that nobody takes`)
+    await this.#put(`${id}/e/${Date.now().toString(36)}-${crypto.randomUUID()}`, { kind: 'event', name, data, at: Date.now() }, use)
+    await this.#tell(id, use)
+  }
+
+  async cancel(id: string, use: Use): Promise<Run> {
+    const { reading } = this.#parts
+    const { status } = await reading.record(id, use)
+    if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
+    const news: News = { kind: 'cancel', at: Date.now(), by: use.principal.id }
+    await this.#put(`${id}/c`, news, use).catch((error: unknown) => {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+    })
+    await this.#tell(id, use)
+    return reading.settled(id, CANCEL_MS, use)
+  }
+
+  async #put(key: string, news: News, use: Use): Promise<void> {
+    await this.#parts.store.batch([{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }], {}, use)
+  }
+
+  /** Whoever works on it hears of it now; if nobody does, somebody soon will. What is lost here is found when the claim is kept. */
+  async #tell(id: string, use: Use): Promise<void> {
+    const { worker, peers, queue } = this.#parts
+    if (await worker.news(id)) return
+    await queue.wake(id, use)
+    await peers?.tell(NEWS, { run: id }, use).catch(() => {})
+  }
+}
+
+/** Throws INVALID_VALUE where it is no answer to the question. */
+async function checkAnswer({ kind, choices = [], schema }: Question, value: Json): Promise<void> {
+  if (kind === 'approval' && typeof value !== 'boolean') throw invalid('value', 'must be true or false')
+  if (kind === 'choice' && !choices.includes(value as string)) throw invalid('value', 'must be one of the choices', { allowed: choices })
+  if (kind !== 'input' || typeof schema !== 'object') return
+  const [fault] = (await toolSchema(schema)).check(value, 'first')
+  if (fault) throw invalid(fault.path === '' ? 'value' : `value.${fault.path}`, fault.message)
+}

@@ -1,0 +1,26 @@
+import type { SlotView } from '@svc/core'
+import type { WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
+import { problemsOf, readDefinition } from '@svc/workflow'
+
+/** Looks what is wrong with definitions. */
+export interface Checker {
+  /** Of a text; a definition that cannot be read at all has the name of its file. */
+  text(text: string, file: string): { readonly definition: WorkflowDefinition; readonly problems: readonly WorkflowProblem[] }
+  definition(definition: WorkflowDefinition): readonly WorkflowProblem[]
+}
+
+/** What definitions may name besides their own nodes. */
+export interface Ground {
+  readonly types: SlotView<WorkflowNode>
+  /** Whether there is a tool, profile, mode, team or workflow of this name; what is not known yet counts as there. */
+  readonly has: (kind: 'tool' | 'profile' | 'mode' | 'team' | 'workflow', name: string) => boolean
+  readonly secrets: readonly string[]
+}
+
+export function createChecker(ground: Ground): Checker {
+  const about = { typeOf: (name: string) => ground.types.get(name), types: () => ground.types.names(), has: ground.has, secrets: ground.secrets }
+  return {
+    text: (text, file) => readDefinition(text, file, about),
+    definition: definition => problemsOf(definition, about),
+  }
+}

@@ -1,0 +1,112 @@
+import type { SlotView } from '@svc/core'
+import type { Budget, Body, Graph, Json, NodeDefinition, RetryPolicy, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
+import { bodiesOf, durationMs, END, expression, graphOf, settingsOf, startOf, type Template, template } from '@svc/workflow'
+
+/** What happens after a failure. */
+export interface Retry {
+  readonly attempts: number
+  readonly delayMs: number
+  readonly factor: number
+  readonly maxDelayMs: number
+  readonly on: readonly string[] | undefined
+}
+
+/** A node, ready to run. */
+export interface CompiledNode {
+  readonly name: string
+  readonly type: string
+  /** Evaluated before each call; those that ask for children's results only once there are any. */
+  readonly settings: Template
+  readonly late: Template | undefined
+  readonly next: string
+  readonly branches: Readonly<Record<string, string>> | undefined
+  readonly retry: Retry | undefined
+  readonly timeoutMs: number | undefined
+  readonly catch: string | undefined
+  readonly compensate: CompiledGraph | undefined
+  readonly repeatable: boolean | undefined
+  readonly maxVisits: number
+  readonly bodies: Readonly<Record<string, CompiledGraph>>
+}
+
+/** A graph, ready to run. */
+export interface CompiledGraph {
+  readonly start: string
+  readonly nodes: Readonly<Record<string, CompiledNode>>
+  readonly result: Template | undefined
+  readonly budget: Budget | undefined
+}
+
+const MAX_VISITS = 100
+const [FACTOR, DELAY_MS, MAX_DELAY_MS] = [2, 1_000, 60_000]
+
+/** Makes ready what a run does; a definition has been checked before. */
+export function compile(types: SlotView<WorkflowNode>, definition: WorkflowDefinition): CompiledGraph {
+  return compileGraph(types, definition)
+}
+
+/** The same for what a node made while it ran. Throws EXPRESSION_INVALID. */
+export const compileBody = (types: SlotView<WorkflowNode>, body: Body): CompiledGraph => compileGraph(types, graphOf(body))
+
+function compileGraph(types: SlotView<WorkflowNode>, graph: Graph): CompiledGraph {
+  const nodes = Object.entries(graph.nodes).map(([name, node]) => [name, compileNode(types, name, node)] as const)
+  return {
+    start: startOf(graph),
+    nodes: Object.fromEntries(nodes),
+    result: graph.result === undefined ? undefined : template(graph.result),
+    budget: graph.budget,
+  }
+}
+
+function compileNode(types: SlotView<WorkflowNode>, name: string, node: NodeDefinition): CompiledNode {
+  const { early, late } = templatesOf(types.get(node.type), settingsOf(node))
+  return {
+    name,
+    type: node.type,
+    settings: early,
+    late,
+    next: node.next ?? END,
+    branches: node.branches,
+    retry: node.retry && retryOf(node.retry),
+    timeoutMs: node.timeout === undefined ? undefined : durationMs(node.timeout),
+    catch: node.catch,
+    compensate: node.compensate && compileBody(types, node.compensate),
+    repeatable: node.repeatable,
+    maxVisits: node.max_visits ?? MAX_VISITS,
+    bodies: Object.fromEntries(Object.entries(bodiesOf(node)).map(([key, body]) => [key, compileBody(types, body)])),
+  }
+}
+
+const retryOf = ({ attempts, delay, factor = FACTOR, max_delay, on }: RetryPolicy): Retry => ({
+  attempts,
+  delayMs: (delay === undefined ? undefined : durationMs(delay)) ?? DELAY_MS,
+  factor,
+  maxDelayMs: (max_delay === undefined ? undefined : durationMs(max_delay)) ?? MAX_DELAY_MS,
+  on,
+})
+
+/** How the schema of a setting says that it is an expression. */
+interface SettingSchema {
+  readonly expression?: string
+  readonly late?: boolean
+}
+
+function templatesOf(type: WorkflowNode | undefined, settings: Readonly<Record<string, unknown>>) {
+  const schema = type?.settings
+  const properties = ((typeof schema === 'object' && schema.properties) || {}) as Readonly<Record<string, SettingSchema | undefined>>
+  const entries = Object.entries(settings).map(([key, value]) => ({
+    key,
+    late: properties[key]?.late === true,
+    part: properties[key]?.expression !== undefined && typeof value === 'string' ? expression(value) : template(value),
+  }))
+  const lates = entries.filter(one => one.late)
+  return { early: objectOf(entries.filter(one => !one.late)), late: lates.length > 0 ? objectOf(lates) : undefined }
+}
+
+function objectOf(parts: readonly { readonly key: string; readonly part: Template }[]): Template {
+  return scope => {
+    const made: Record<string, Json> = {}
+    for (const { key, part } of parts) made[key] = part(scope)
+    return made
+  }
+}

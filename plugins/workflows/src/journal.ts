@@ -1,0 +1,88 @@
+import { codeOf, type Use } from '@svc/core'
+import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
+import type { Entry } from './entries.ts'
+import { type History, note } from './history.ts'
+import { LOG } from './space.ts'
+
+export interface JournalParts {
+  readonly store: Store
+  readonly id: string
+  readonly fence: Fence
+  readonly history: History
+  /** Told of entries once they are stored. */
+  readonly stored: (entries: readonly Entry[], first: number) => void
+  /** Another has the run, or the store has been gone for too long: nothing may be written any more. */
+  readonly lost: (error: unknown) => void
+  readonly use: Use
+}
+
+/** The store may be away for so long, and is asked so often meanwhile. */
+const [AWAY_MS, RETRY_MS] = [20_000, 250]
+
+/**
+ * Writes a run's log: what is added in one turn of the loop, and while another write waits for the disk, goes in one batch. Entries count at once for this
+ * process (`history`), and for all once `stored` answers.
+ */
+export class Journal {
+  readonly #parts: JournalParts
+  #length: number
+  #entries: Entry[] = []
+  #ops: StoreOp[] = []
+  #next: Promise<void> | undefined
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(parts: JournalParts) {
+    this.#parts = parts
+    this.#length = parts.history.length
+  }
+
+  add(entry: Entry): void {
+    note(this.#parts.history, entry)
+    this.#entries.push(entry)
+  }
+
+  /** Something that is to be stored together with what was added. */
+  with(op: StoreOp): void {
+    this.#ops.push(op)
+  }
+
+  /** Answers once all that was added is stored. Throws what the run was lost with. */
+  stored(): Promise<void> {
+    if (this.#entries.length === 0 && this.#ops.length === 0) return this.#writing
+    this.#next ??= this.#writing.then(() => this.#write())
+    return this.#next
+  }
+
+  async #write(): Promise<void> {
+    const [entries, ops] = [this.#entries, this.#ops]
+    this.#writing = this.#next!
+    ;[this.#entries, this.#ops, this.#next] = [[], [], undefined]
+    try {
+      await this.#put([...this.#append(entries), ...ops])
+    } catch (error) {
+      this.#parts.lost(error)
+      throw error
+    }
+    const first = this.#length + 1
+    this.#length += entries.length
+    this.#parts.stored(entries, first)
+  }
+
+  #append(entries: readonly Entry[]): StoreOp[] {
+    if (entries.length === 0) return []
+    return [{ op: 'append', log: LOG, id: this.#parts.id, values: entries as unknown as Json[], ifLength: this.#length }]
+  }
+
+  async #put(ops: readonly StoreOp[]): Promise<void> {
+    const { store, fence, use } = this.#parts
+    const until = performance.now() + AWAY_MS
+    for (;;) {
+      try {
+        return void (await store.batch(ops, { fence }, use))
+      } catch (error) {
+        if (codeOf(error) !== 'STORE_UNAVAILABLE' || performance.now() > until) throw error
+      }
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { Json } from '@svc/core/contracts'
+
+const HIDDEN = '***'
+/** Shorter values would hide words that are no secrets. */
+const SHORTEST = 4
+
+/** Takes the values of secrets out of what is stored or told. */
+export class Masks {
+  readonly #values: readonly string[]
+  /** What `secrets` is where it is told. */
+  readonly shown: Readonly<Record<string, string>>
+
+  constructor(secrets: Readonly<Record<string, string>>) {
+    this.#values = Object.values(secrets)
+      .filter(value => value.length >= SHORTEST)
+      .toSorted((a, b) => b.length - a.length)
+    this.shown = Object.fromEntries(Object.keys(secrets).map(name => [name, HIDDEN]))
+  }
+
+  get isEmpty(): boolean {
+    return this.#values.length === 0
+  }
+
+  hide<T>(value: T): T {
+    return this.isEmpty ? value : (this.#hidden(value) as T)
+  }
+
+  #hidden(value: unknown): unknown {
+    if (typeof value === 'string') return this.#values.reduce((text, secret) => text.replaceAll(secret, HIDDEN), value)
+    if (Array.isArray(value)) return value.map(one => this.#hidden(one))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [this.#hidden(key) as string, this.#hidden(one)]))
+  }
+}
+
+/** Bytes of JSON that a value has, at least; stops to count beyond `limit`. */
+export function sizeUpTo(value: Json | undefined, limit: number): number {
+  if (typeof value === 'string') return value.length + 2
+  if (typeof value !== 'object' || value === null) return 4
+  let size = 2
+  for (const [key, one] of Object.entries(value)) {
+    size += key.length + sizeUpTo(one, limit - size)
+    if (size > limit) break
+  }
+  return size
+}

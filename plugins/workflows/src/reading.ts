@@ -1,0 +1,128 @@
+import type { Use } from '@svc/core'
+import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
+import { invalid, runUnknown } from './errors.ts'
+import type { Loader } from './loader.ts'
+import type { Readers } from './readers.ts'
+import { RUNS, type RunRecord } from './space.ts'
+import { eventOf, runOf, stepsOf } from './views.ts'
+
+export interface ReadingParts {
+  readonly store: Store
+  readonly loader: Loader
+  readonly readers: Readers
+}
+
+/** A run that another worker has is looked at so often, while somebody reads along. */
+const LOOK_MS = 150
+/** Looked at, of those that a list leaves out, a page. */
+const MOST_PAGES = 20
+
+export const seesAll = ({ principal }: Use) => principal.scopes.includes('*') || principal.scopes.includes('admin')
+
+/** Runs, as those who may see them do. */
+export class Reading {
+  readonly #parts: ReadingParts
+
+  constructor(parts: ReadingParts) {
+    this.#parts = parts
+  }
+
+  /** The record of a run. Throws RUN_UNKNOWN, for another's too. */
+  async record(id: string, use: Use): Promise<RunRecord> {
+    const record = isId(id) ? await this.#parts.loader.record(id, use) : undefined
+    if (!record || (record.owner !== use.principal.id && !seesAll(use))) throw runUnknown(id)
+    return record
+  }
+
+  async get(id: string, use: Use): Promise<Run> {
+    const record = await this.record(id, use)
+    return runOf(id, record, record.ended ? undefined : await this.#parts.loader.history(id, use))
+  }
+
+  async steps(id: string, use: Use): Promise<readonly RunStep[]> {
+    await this.record(id, use)
+    return stepsOf(await this.#parts.loader.history(id, use))
+  }
+
+  async runs({ workflow, status, limit, cursor }: RunQuery, use: Use): Promise<{ readonly runs: readonly Run[]; readonly next?: string }> {
+    const own = seesAll(use) ? { index: 'by_time' } : { index: 'by_owner', equals: [use.principal.id] }
+    const runs: Run[] = []
+    let next = cursor
+    for (let pages = 0; pages < MOST_PAGES; pages++) {
+      const page = await this.#parts.store.range(RUNS, { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) }, use)
+      for (const { key, value } of page.records) {
+        const record = value as unknown as RunRecord
+        if ((workflow ?? record.workflow) === record.workflow && (status ?? record.status) === record.status) runs.push(runOf(key, record, undefined))
+      }
+      next = page.next
+      if (next === undefined || runs.length >= limit) break
+    }
+    return { runs, ...(next === undefined ? {} : { next }) }
+  }
+
+  /** How it stands at its end, or after so long. */
+  async settled(id: string, waitMs: number, use: Use): Promise<Run> {
+    const until = performance.now() + waitMs
+    const news = this.#news(id)
+    try {
+      for (;;) {
+        const record = await this.record(id, use)
+        const left = until - performance.now()
+        if (record.status !== 'running' || left <= 0) return await this.get(id, use)
+        await news.next(Math.min(left, LOOK_MS * 4), use.signal)
+      }
+    } finally {
+      news[Symbol.dispose]()
+    }
+  }
+
+  async *events(id: string, after: number, use: Use): AsyncGenerator<RunEvent, void> {
+    await this.record(id, use)
+    if (!Number.isInteger(after) || after < 0) throw invalid('last-event-id', 'must be the id of an event', { value: String(after).slice(0, 50) })
+    using news = this.#news(id)
+    for (let seen = after; ; ) {
+      use.signal.throwIfAborted()
+      for (const event of news.take()) if (event.id >= seen) yield event
+      const entries = await this.#parts.loader.entries(id, seen + 1, use)
+      for (const { seq, value } of entries) {
+        seen = seq
+        const event = eventOf(seq, value)
+        if (event) yield event
+        if (value.t === 'over') return
+      }
+      if (entries.length === 0) {
+        if ((await this.record(id, use)).status !== 'running') return
+        await news.next(LOOK_MS, use.signal)
+      }
+    }
+  }
+
+  #news(id: string) {
+    let [events, wake, has]: [RunEvent[], (() => void) | undefined, boolean] = [[], undefined, false]
+    const reader = this.#parts.readers.add(id, event => {
+      if (event) events.push(event)
+      has = true
+      wake?.()
+    })
+    return {
+      take: () => events.splice(0),
+      /** Answers with the next news, or after so long. */
+      async next(ms: number, signal: AbortSignal): Promise<void> {
+        if (!has) {
+          const waited = Promise.withResolvers<void>()
+          wake = waited.resolve
+          const timer = setTimeout(waited.resolve, ms)
+          signal.addEventListener('abort', waited.resolve as () => void, { once: true })
+          await waited.promise
+          clearTimeout(timer)
+          signal.removeEventListener('abort', waited.resolve as () => void)
+        }
+        has = false
+        wake = undefined
+      },
+      [Symbol.dispose]: () => reader[Symbol.dispose](),
+    }
+  }
+}
+
+const isId = (id: string) => /^[A-Za-z0-9_-]{1,64}$/.test(id)

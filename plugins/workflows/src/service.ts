@@ -1,0 +1,120 @@
+import type { Log, SlotView, Use } from '@svc/core'
+import type { Peers, RunEvent, RunQueue, Store, WorkflowDefinition, WorkflowNode, Workflows } from '@svc/core/contracts'
+import { openSpace } from '@svc/space'
+import { durationMs } from '@svc/workflow'
+import { Acting, NEWS } from './acting.ts'
+import { createChecker, type Ground } from './checker.ts'
+import { infoOf, Library } from './library.ts'
+import { Loader } from './loader.ts'
+import { Maintenance } from './maintenance.ts'
+import { Readers } from './readers.ts'
+import { Reading } from './reading.ts'
+import { openRoots } from './roots.ts'
+import type { WorkflowsConfig } from './settings.ts'
+import { type RunRecord, SPACE } from './space.ts'
+import { Starting } from './starting.ts'
+import { Worker } from './worker.ts'
+
+export interface ServiceParts {
+  readonly store: Store
+  readonly queue: RunQueue
+  readonly peers: Peers | undefined
+  readonly types: SlotView<WorkflowNode>
+  readonly definitions: SlotView<WorkflowDefinition>
+  readonly has: Ground['has']
+  readonly config: WorkflowsConfig
+  /** `<svc home>/workflows`. */
+  readonly homeRoot: string
+  readonly ended: (id: string, record: RunRecord) => void
+  readonly log: Log
+  readonly lasting: Use
+}
+
+/** The service, and its life. */
+export interface WorkflowService {
+  readonly workflows: Workflows
+  readonly worker: Worker
+  /** Works on what the queue has, and keeps the house clean. */
+  begin(): void
+  told(topic: string, message: unknown): Promise<void>
+  drain(limitMs: number): Promise<void>
+}
+
+const SECOND = 1_000
+
+export async function createWorkflows(parts: ServiceParts): Promise<WorkflowService> {
+  const { store, queue, peers, types, config, log, lasting } = parts
+  await openSpace(store, SPACE, {}, lasting)
+  const readers = new Readers()
+  const loader = new Loader({ store, types, secrets: config.secrets })
+  const checker = createChecker({ types, has: parts.has, secrets: Object.keys(config.secrets) })
+  const library = new Library({ slot: parts.definitions, roots: openRoots([...config.roots, parts.homeRoot]), checker })
+  const worker = new Worker({
+    store,
+    queue,
+    loader,
+    types,
+    limits: limitsOf(config),
+    atOnce: config.at_once,
+    stored: id => readers.tell(id),
+    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction)),
+    ended: parts.ended,
+    log,
+    lasting,
+  })
+  const reading = new Reading({ store, loader, readers })
+  const acting = new Acting({ store, queue, peers, loader, reading, worker })
+  const starting = new Starting({ store, queue, library, loader, reading, worker })
+  const maintenance = new Maintenance({ store, queue, retentionMs: durationMs(config.retention)!, log, lasting })
+  return {
+    worker,
+    workflows: {
+      list: async () => (await library.all()).map(infoOf),
+      show: async workflow => {
+        const known = await library.find(workflow)
+        return { info: infoOf(known), definition: known.definition }
+      },
+      validate: async ({ text, file }) => checker.text(text, file ?? 'workflow').problems,
+      start: (request, use) => starting.start(request, use),
+      settled: (id, waitMs, use) => reading.settled(id, waitMs, use),
+      get: (id, use) => reading.get(id, use),
+      runs: (query, use) => reading.runs(query, use),
+      steps: (id, use) => reading.steps(id, use),
+      events: (id, after, use) => reading.events(id, after, use),
+      signal: (id, event, use) => acting.signal(id, event, use),
+      answer: (id, answer, use) => acting.answer(id, answer, use),
+      cancel: (id, use) => acting.cancel(id, use),
+      retry: (id, use) => starting.retry(id, use),
+    },
+    begin() {
+      void worker.take()
+      maintenance.begin()
+    },
+    async told(topic, message) {
+      if (topic === NEWS) await worker.news((message as { run: string }).run)
+    },
+    async drain(limitMs) {
+      maintenance.end()
+      await worker.drain(limitMs)
+    },
+  }
+}
+
+const limitsOf = (config: WorkflowsConfig) => ({
+  nodeTimeoutMs: durationMs(config.node_timeout)!,
+  maxSteps: config.max_steps,
+  maxOutputBytes: config.max_output_bytes,
+  maxRunBytes: config.max_run_bytes,
+  runTimeoutMs: config.run_timeout_s * SECOND,
+  maxAgeMs: durationMs(config.max_age)!,
+})
+
+/** Told to those who read along here and now; it is in no log, so its id is that of no entry. */
+const progressEvent = (step: string, node: string, message: string | undefined, fraction: number | undefined): RunEvent => ({
+  id: Number.MAX_SAFE_INTEGER,
+  at: Date.now(),
+  type: 'node_progress',
+  step,
+  node,
+  data: { message, fraction },
+})

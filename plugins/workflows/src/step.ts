@@ -1,0 +1,115 @@
+import type { ErrorTold, Json } from '@svc/core/contracts'
+import type { CompiledNode, Retry } from './compiled.ts'
+import { HOPELESS, interrupted, told } from './errors.ts'
+import type { Execution } from './execution.ts'
+import { type Frame, StepFailed, Stopped } from './frame.ts'
+import type { Past } from './history.ts'
+import { runNode, type Pause } from './node-run.ts'
+
+/** What came of a step; an error where the node catches it. */
+export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: ErrorTold }
+
+/** One node at one visit, with its retries. Throws StepFailed where it fails and nothing catches it. */
+export async function doStep(run: Execution, frame: Frame, node: CompiledNode, step: string): Promise<StepOutcome> {
+  run.countStep()
+  const past = run.history.steps.get(step)
+  if (past) frame.ledger.spend(past.spent)
+  if (past?.last.t === 'done') return run.kept(frame, node, past.last)
+  if (past?.last.t === 'failed') return caught(node, past.last.error)
+  if (run.history.undoing) throw new Stopped('only what was done is looked at')
+  frame.signal.throwIfAborted()
+  return new Tries(run, frame, node, step).outcome(past)
+}
+
+function caught(node: CompiledNode, error: ErrorTold): StepOutcome {
+  if (node.catch === undefined) throw new StepFailed(error)
+  return { error }
+}
+
+/** The tries of one step. */
+class Tries {
+  readonly #run: Execution
+  readonly #frame: Frame
+  readonly #node: CompiledNode
+  readonly #step: string
+  #failures = 0
+
+  constructor(run: Execution, frame: Frame, node: CompiledNode, step: string) {
+    this.#run = run
+    this.#frame = frame
+    this.#node = node
+    this.#step = step
+  }
+
+  async outcome(past: Past | undefined): Promise<StepOutcome> {
+    this.#failures = past?.failures ?? 0
+    let attempt = past?.attempts ?? 0
+    let pause = past && pauseOf(past)
+    if (past?.last.t === 'again') await this.#pauseUntil(past.last.due)
+    let broken = past && this.#isInterrupted(past)
+    for (;;) {
+      try {
+        if (broken) throw interrupted(this.#node.name)
+        if (!pause) attempt += 1
+        return await this.#once(attempt, pause)
+      } catch (error) {
+        const outcome = await this.#failed(error)
+        if (outcome) return outcome
+      }
+      pause = undefined
+      broken = false
+    }
+  }
+
+  async #once(attempt: number, pause: Pause | undefined): Promise<StepOutcome> {
+    const { output, branch } = await runNode(this.#run, this.#frame, this.#node, this.#step, attempt, pause)
+    const done = { t: 'done', s: this.#step, at: Date.now(), out: output, ...(branch === undefined ? {} : { branch }) } as const
+    const spent = this.#run.takeSpent(this.#step)
+    this.#run.journal.add(spent ? { ...done, spent } : done)
+    return this.#run.kept(this.#frame, this.#node, done)
+  }
+
+  /** Whether it is tried again: then it has waited for that. */
+  async #failed(thrown: unknown): Promise<StepOutcome | undefined> {
+    const { signal } = this.#frame
+    if (thrown instanceof Stopped) throw thrown
+    signal.throwIfAborted()
+    const [s, at, error] = [this.#step, Date.now(), this.#run.masked(told(thrown))]
+    const spent = this.#run.takeSpent(s)
+    const due = this.#dueAfter(error, at)
+    const entry = { s, at, error, ...(spent ? { spent } : {}) }
+    if (due === undefined) {
+      this.#run.journal.add({ t: 'failed', ...entry })
+      return caught(this.#node, error)
+    }
+    this.#failures += 1
+    this.#run.journal.add({ t: 'again', due, ...entry })
+    await this.#run.journal.stored()
+    await this.#pauseUntil(due)
+    return undefined
+  }
+
+  #dueAfter({ code }: ErrorTold, now: number): number | undefined {
+    const { retry } = this.#node
+    if (!retry || this.#failures + 1 >= retry.attempts) return undefined
+    if (retry.on ? !retry.on.includes(code) : HOPELESS.has(code)) return undefined
+    return now + delayOf(retry, this.#failures)
+  }
+
+  async #pauseUntil(until: number): Promise<void> {
+    if (until > Date.now()) await this.#run.sleep({ step: this.#step, node: this.#node.name, since: Date.now(), until }, this.#frame.signal)
+  }
+
+  /** It was running when its process ended. */
+  #isInterrupted({ last }: Past): boolean {
+    return (last.t === 'begun' || last.t === 'called') && !this.#run.isRepeatable(this.#node)
+  }
+}
+
+/** A wait or fork that this try has come to. */
+const pauseOf = ({ last, pause, woken }: Past): Pause | undefined =>
+  pause && last.t !== 'again' && last.t !== 'begun' ? { at: pause, woken } : undefined
+
+/** Exponential, with the last half of it by chance: so that runs that failed together do not try together. */
+const delayOf = ({ delayMs, factor, maxDelayMs }: Retry, failures: number) =>
+  Math.min(maxDelayMs, delayMs * factor ** failures) * (0.5 + Math.random() / 2)

@@ -1,0 +1,45 @@
+import type { JsonSchema } from '@svc/core'
+import type { Json, WorkflowDefinition } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { invalid } from './errors.ts'
+
+const checks = new WeakMap<object, Promise<ToolSchema>>()
+
+function schemaOf(json: JsonSchema & object): Promise<ToolSchema> {
+  const made = checks.get(json) ?? toolSchema(json)
+  checks.set(json, made)
+  return made
+}
+
+/** Throws INVALID_VALUE where a value breaks its schema, with the place. Fills in defaults in place. */
+async function check(json: JsonSchema | undefined, value: Json, field: string): Promise<void> {
+  if (typeof json !== 'object') return
+  const [fault] = (await schemaOf(json)).check(value, 'first')
+  if (!fault) return
+  const place = fault.path === '' ? field : `${field}.${fault.path}`
+  throw invalid(place, fault.message, fault.allowed ? { allowed: fault.allowed } : {})
+}
+
+export async function checkInput({ inputs }: WorkflowDefinition, input: Json): Promise<void> {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw invalid('input', 'must be an object')
+  await check(inputs, input, 'input')
+}
+
+export const checkResult = ({ outputs }: WorkflowDefinition, result: Json): Promise<void> => check(outputs, result, 'result')
+
+/** Parameters over their defaults. Throws INVALID_VALUE for one that is unknown, missing or wrong. */
+export async function withDefaults({ parameters = {} }: WorkflowDefinition, given: Json): Promise<Json> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('parameters', 'must be an object')
+  const values = given as Readonly<Record<string, Json | undefined>>
+  for (const name of Object.keys(values))
+    if (!Object.hasOwn(parameters, name)) throw invalid(`parameters.${name}`, 'is no parameter of this workflow', { allowed: Object.keys(parameters) })
+  const entries = Object.entries(parameters).map(async ([name, json]) => [name, await valueOf(name, json, values[name])] as const)
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+async function valueOf(name: string, json: JsonSchema, given: Json | undefined): Promise<Json> {
+  const value = given ?? (typeof json === 'object' ? (json.default as Json | undefined) : undefined)
+  if (value === undefined) throw invalid(`parameters.${name}`, 'is required')
+  await check(json, value, `parameters.${name}`)
+  return value
+}

@@ -1,0 +1,120 @@
+import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contracts'
+import { completedNodes, nodeOf, progressOf, waitingIn } from './drive.ts'
+import type { Entry } from './entries.ts'
+import { type History, type Past, spentIn } from './history.ts'
+import type { RunRecord } from './space.ts'
+
+/** How a run stands: from its record where it has ended, else from its log. */
+export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
+  const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
+  const live = ended ?? liveOf(record, history)
+  const current = ended ? undefined : currentOf(history)
+  return {
+    id,
+    workflow,
+    status,
+    progress: live.progress,
+    ...(current === undefined ? {} : { currentNode: current }),
+    completedNodes: live.completedNodes,
+    waiting: status === 'running' ? (history ? waitingIn(history) : record.waiting) : [],
+    input,
+    parameters,
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+    createdAt,
+    updatedAt,
+    ...(finishedAt === undefined ? {} : { finishedAt }),
+    executionMs: (finishedAt ?? Date.now()) - createdAt,
+    spent: { toolCalls: live.calls, tokens: live.tokens },
+    ...(retryOf === undefined ? {} : { retryOf }),
+  }
+}
+
+function liveOf({ nodes }: RunRecord, history: History | undefined): NonNullable<RunRecord['ended']> {
+  if (!history) return { completedNodes: [], progress: 0, calls: 0, tokens: 0 }
+  const done = completedNodes(history)
+  return { completedNodes: done, progress: progressOf(done.length, nodes), ...spentIn(history) }
+}
+
+/** Of the nodes of the outermost graph the one that is not done; else the one that began last. */
+function currentOf(history: History | undefined): string | undefined {
+  const open = history ? [...history.steps].filter(([, { last }]) => !ENDED.has(last.t)) : []
+  const [step] = open.findLast(([name]) => !name.includes('/')) ?? open.at(-1) ?? []
+  return step === undefined ? undefined : nodeOf(step)
+}
+
+const ENDED: ReadonlySet<Entry['t']> = new Set(['done', 'failed'])
+
+const STATUS: Readonly<Partial<Record<Entry['t'], StepStatus>>> = { done: 'completed', failed: 'failed', asleep: 'waiting', again: 'waiting' }
+
+/** The steps of a run, in the order they began. */
+export const stepsOf = (history: History): RunStep[] => [...history.steps].map(([step, past]) => stepOf(history, step, past))
+
+function stepOf({ frames, over }: History, step: string, { begun, last, attempts, spent }: Past): RunStep {
+  const { calls, tokens } = spent
+  const dropped = [...ancestorsOf(step)].some(frame => frames.get(frame)?.status === 'cancelled')
+  const status = STATUS[last.t] ?? (dropped || over ? 'cancelled' : 'running')
+  return {
+    step,
+    node: nodeOf(step),
+    type: begun.type,
+    status,
+    attempts,
+    input: begun.input,
+    ...(last.t === 'done' ? { output: last.out, ...(last.branch === undefined ? {} : { branch: last.branch }) } : {}),
+    ...(last.t === 'failed' || last.t === 'again' ? { error: last.error } : {}),
+    startedAt: begun.at,
+    ...(ENDED.has(last.t) ? { finishedAt: last.at } : {}),
+    ...(calls + tokens > 0 ? { spent: { toolCalls: calls, tokens } } : {}),
+  }
+}
+
+/** The frames that a step lies in: `each/3/` of `each/3/fetch`. */
+function* ancestorsOf(step: string): Generator<string> {
+  const parts = step.split('/')
+  for (let at = 2; at < parts.length; at += 2) yield `${parts.slice(0, at).join('/')}/`
+}
+
+type Told = Pick<RunEvent, 'type' | 'data'>
+
+/** What an entry of the log is to a reader; undefined for those that only the engine needs. */
+export function eventOf(id: number, entry: Entry): RunEvent | undefined {
+  const told = toldOf(entry)
+  if (!told) return undefined
+  const step = 's' in entry ? entry.s : 'f' in entry ? entry.f.slice(0, -1) : undefined
+  return { id, at: entry.at, ...told, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }
+}
+
+function toldOf(entry: Entry): Told | undefined {
+  switch (entry.t) {
+    case 'started':
+      return { type: 'run_started', data: {} }
+    case 'resumed':
+      return { type: 'run_resumed', data: {} }
+    case 'begun':
+      return { type: 'node_started', data: { node_type: entry.type, attempt: entry.n, input: entry.input } }
+    case 'asleep':
+      return { type: 'node_waiting', data: { until: isoOf(entry.until), event: entry.event, ask: entry.ask as unknown as Json } }
+    case 'woken':
+      return { type: 'node_woken', data: { by: entry.by } }
+    case 'forked':
+      return { type: 'node_forked', data: { children: entry.children.map(({ key }) => key) } }
+    case 'again':
+      return { type: 'node_retrying', data: { error: entry.error as unknown as Json, due: isoOf(entry.due) } }
+    case 'done':
+      return { type: 'node_completed', data: { output: entry.out, branch: entry.branch, spent: entry.spent && spentJson(entry.spent) } }
+    case 'failed':
+      return { type: 'node_failed', data: { error: entry.error as unknown as Json } }
+    case 'dropped':
+      return { type: 'node_cancelled', data: {} }
+    case 'undoing':
+      return { type: 'run_compensating', data: { error: entry.error as unknown as Json } }
+    case 'over':
+      return { type: entry.status === 'completed' ? 'run_completed' : 'run_failed', data: { result: entry.result, error: entry.error as unknown as Json } }
+    default:
+      return undefined
+  }
+}
+
+const spentJson = ({ calls, tokens }: { calls: number; tokens: number }): Json => ({ tool_calls: calls, tokens })
+const isoOf = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())
