@@ -7,7 +7,8 @@ import { build } from 'rolldown'
 
 interface Manifest {
   readonly name: string
-  readonly exports: Readonly<Record<string, string | { readonly 'svc-source'?: string }>>
+  /** Absent where there is no code. */
+  readonly exports?: Readonly<Record<string, string | { readonly 'svc-source'?: string }>>
 }
 
 /** What is read beside the package's exports, in processes that have read those too. */
@@ -27,8 +28,9 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
 for (const folder of process.argv.slice(2)) await bundle(folder)
 
 async function bundle(folder: string) {
-  const { name, exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+  const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
   const exported = Object.values(exports).flatMap(one => (typeof one === 'object' && one['svc-source']) || [])
+  if (exported.length === 0) return
   const isCore = name === '@svc/core'
   const base = join(folder, isCore ? '.' : 'src')
   const dir = join(folder, 'dist')

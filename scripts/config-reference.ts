@@ -1,5 +1,6 @@
 // Writes docs/configuration.md from the schemas that check the configuration: `npm run docs`.
 import { readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { KERNEL_SCHEMA } from '../core/config/kernel.ts'
 import { DEFAULTS } from '../cli/src/curated.ts'
@@ -71,7 +72,13 @@ function typeOf({ type, enum: words, minimum, maximum, items }: Property): strin
 const table = (title: string, lines: readonly string[]) =>
   `\n## ${title}\n\n| Key | Type | Default | |\n|---|---|---|---|\n${lines.join('\n')}\n`
 
-const importPlugin = async (name: string) => ({ name, plugin: ((await import(name)) as { default: Plugin }).default })
+const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
+
+/** What is not imported has no keys but those of its manifest. */
+async function importPlugin(name: string) {
+  const { svc } = require(`${name}/package.json`) as { svc: { runtime?: string } }
+  return svc.runtime === undefined ? [{ name, plugin: ((await import(name)) as { default: Plugin }).default }] : []
+}
 
 function pluginTable({ name, plugin }: { name: string; plugin: Plugin }): string {
   const json = plugin.config?.json as Property | undefined
@@ -93,7 +100,7 @@ const reservedRows = (path: string, json: JsonSchema): string[] => {
 export async function configReference(): Promise<string> {
   const kernel = Object.entries((KERNEL_SCHEMA.json as Property).properties ?? {})
   const own = kernel.map(([section, schema]) => table(`\`${section}\` (kernel)`, rows(section, schema)))
-  const plugins = await Promise.all((DEFAULTS.plugins as string[]).map(importPlugin))
+  const plugins = (await Promise.all((DEFAULTS.plugins as string[]).map(importPlugin))).flat()
   const owned = new Set(plugins.map(({ plugin }) => plugin.section))
   const reserved = RESERVED.filter(one => !owned.has(one.section)).flatMap(({ section, json }) => reservedRows(section, json))
   return INTRO + own.join('') + plugins.map(pluginTable).join('') + OUTRO + reserved.join('\n') + '\n'

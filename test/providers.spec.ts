@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import type { FakeUpstream } from '@svc/core/testing'
+import { FAILURE_KINDS, type FakeUpstream } from '@svc/core/testing'
 import { expect } from 'chai'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
@@ -12,23 +12,13 @@ import { newHome, startService } from './support/service.ts'
 import { CITIES, HUNDRED, type Wire, WIRES } from './support/wires.ts'
 
 const WEATHER = fileURLToPath(new URL('./support/weather.ts', import.meta.url))
-const KINDS: readonly ModelFailureKind[] = [
-  'rate_limited',
-  'overloaded',
-  'bad_request',
-  'authentication',
-  'context_too_long',
-  'content_refused',
-  'network',
-  'timeout',
-]
 const RETRYABLE = new Set<ModelFailureKind>(['rate_limited', 'overloaded', 'network', 'timeout'])
 
 const keyEnv = (type: string) => `KEY_OF_${type.replace('-', '_').toUpperCase()}`
 /** Their streams begin, and fail in the middle where their wire can say so. */
 const BROKEN = ['cut', 'midway']
 const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'no-such-model', ...BROKEN]
-const modelsOf = (wire: Wire) => [...OTHERS, ...KINDS.map(wire.failing)]
+const modelsOf = (wire: Wire) => [...OTHERS, ...FAILURE_KINDS.map(wire.failing)]
 const becomes = async (holds: () => boolean) => {
   while (!holds()) await setImmediate()
 }
@@ -159,7 +149,7 @@ for (const [type, wire] of Object.entries(WIRES))
       }
     })
 
-    for (const kind of KINDS)
+    for (const kind of FAILURE_KINDS)
       it(`tells the failure ${kind} as documented, streamed or not`, async () => {
         for (const path of ['/api/v1/chat', '/api/v1/chat/stream']) {
           const { status, body } = await client.post(path, asks(wire.failing(kind)))
@@ -224,7 +214,7 @@ describe('the keys of providers', () => {
     await using _ = scene
     const told: string[] = []
     for (const type of types)
-      for (const model of [...KINDS.map(WIRES[type]!.failing), 'no-such-model', ...BROKEN, 'plain'])
+      for (const model of [...FAILURE_KINDS.map(WIRES[type]!.failing), 'no-such-model', ...BROKEN, 'plain'])
         for (const path of ['chat', 'chat/stream']) {
           const body = JSON.stringify({ message: 'hi', provider: `my-${type}`, model })
           const headers = { 'content-type': 'application/json' }

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemUse, type Use } from '@svc/core'
+import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
 
@@ -36,6 +37,14 @@ describe('docs/plugins.md', () => {
     await writeFile(plugins.at('package.yaml'), 'plugins: [./weather]\ntools: { weather: { unit: F } }\n')
     const { code, out } = await plugins.svc('config', 'check', '-c', 'package.yaml')
     expect(code, out).to.equal(0)
+  })
+
+  it('has a vertical that brings a team, a workflow and the patterns for them', async () => {
+    const runtime = new URL('../plugins/verticals/', import.meta.url)
+    await using host = await startHost({ plugins: [runtime, plugins.at('garden')], log: { destination: { write() {} } } })
+    expect(host.slot(Verticals).get('garden')).to.deep.include({ teams: ['planners'], workflows: ['plan_beds'] })
+    expect(host.slot(TeamDefinitions).owner('planners')).to.equal('svc-plugin-garden')
+    expect(host.slot(WorkflowDefinitions).get('plan_beds')).to.have.nested.property('nodes.ask.type', 'human')
   })
 
   it('has a service whose slot and hook another plugin joins', async () => {

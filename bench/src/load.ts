@@ -5,7 +5,8 @@ export interface Load {
   readonly port: number
   readonly connections: number
   readonly ms: number
-  readonly request: Buffer
+  /** What each connection asks, or what this one does. */
+  readonly request: Buffer | ((connection: number) => Buffer)
   /** What is wrong with an answer, if anything. Asked for the first of each connection and for one in a hundred after. */
   faultOf(answer: Answered): string | undefined
 }
@@ -26,19 +27,23 @@ export async function run(load: Load): Promise<Loaded> {
   const connections = await Promise.all(Array.from({ length: load.connections }, () => connect(load.port)))
   const began = performance.now()
   const times: number[] = []
-  const sizes = await Promise.all(connections.map(one => askUntil(one, began + load.ms, load, times)))
+  const sizes = await Promise.all(connections.map((one, at) => askUntil(one, requestOf(load, at), began + load.ms, load, times)))
   const seconds = (performance.now() - began) / 1000
   for (const one of connections) one.close()
   const bytes = sizes.reduce((a, b) => a + b, 0)
   return { answers: times.length, perSecond: times.length / seconds, bytes, p50: middle(times) }
 }
 
-async function askUntil(connection: Connection, until: number, load: Load, times: number[]): Promise<number> {
+/** What one of the connections asks. */
+export const requestOf = ({ request }: Pick<Load, 'request'>, connection: number): Buffer =>
+  typeof request === 'function' ? request(connection) : request
+
+async function askUntil(connection: Connection, request: Buffer, until: number, load: Load, times: number[]): Promise<number> {
   let bytes = 0
   let began = performance.now()
   for (let count = 0; began < until; count++) {
     const looksAt = count % SAMPLE === 0
-    const answer = await connection.ask(load.request, looksAt)
+    const answer = await connection.ask(request, looksAt)
     const now = performance.now()
     times.push(now - began)
     began = now

@@ -28,7 +28,7 @@ export async function* bridge({ svc, rounds, ms }: Options): AsyncGenerator<Figu
   await using proxy = await between(proxyOn(port.proxy), port.proxy, '/ping')
   await using gateway = await between(gatewayOn(port.super), port.super)
   const servers: Record<Name, Server> = { ours, hand, 'mcp-proxy': proxy, supergateway: gateway }
-  const requests = {} as Record<Name, Buffer>
+  const requests = {} as Record<Name, (connection: number) => Buffer>
   for (const name of Object.keys(servers) as Name[]) requests[name] = await callOf(name, servers[name].port)
   const loadOf = (server: Server, name: Name): Load => ({
     port: server.port,
@@ -79,8 +79,11 @@ function isBehind(pid: number): boolean {
   }
 }
 
-/** Opens a session and answers the request that calls the tool in it. */
-async function callOf(name: Name, port: number): Promise<Buffer> {
+/**
+ * Opens a session and answers the requests that call the tool in it: one of its own for each connection, because no two that are under way in a session may have
+ * the same id.
+ */
+async function callOf(name: Name, port: number): Promise<(connection: number) => Buffer> {
   const url = `http://127.0.0.1:${port}/mcp`
   const headers = { ...ACCEPT, 'Content-Type': 'application/json' }
   const hello = { protocolVersion: VERSION, capabilities: {}, clientInfo: { name: 'bench', version: '1.0.0' } }
@@ -93,6 +96,6 @@ async function callOf(name: Name, port: number): Promise<Buffer> {
   const ready = { jsonrpc: '2.0', method: 'notifications/initialized' }
   await fetch(url, { method: 'POST', headers: { ...headers, ...within }, body: JSON.stringify(ready) }).then(one => one.text())
   const tool = name === 'ours' ? 'far__echo' : 'echo'
-  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: { text: 'hello' } } }
-  return requestFor('POST', '/mcp', call, within)
+  const params = { name: tool, arguments: { text: 'hello' } }
+  return connection => requestFor('POST', '/mcp', { jsonrpc: '2.0', id: connection + 1, method: 'tools/call', params }, within)
 }

@@ -20,8 +20,11 @@ export const IN_MEMORY = {
   store: { max_records: 20_000 },
 }
 
-/** For growth: with room to spare V8 collects late, and what it has not collected looks like a leak. */
-export const SMALL_HEAP = '--max-old-space-size=96'
+/**
+ * For growth: with room to spare V8 collects late, and what it has not collected looks like a leak. The young generation has to be small with it: once that has
+ * grown to more than is free of the old one, V8 collects everything, over and over.
+ */
+export const SMALL_HEAP = '--max-old-space-size=96 --max-semi-space-size=16'
 
 /** A server as users run it, with a home and a project folder of its own. */
 export function svcServe(entry: readonly string[], port: number, folder: string, config?: object): Program {

@@ -9,7 +9,7 @@ import { IN_MEMORY, scratch, SMALL_HEAP, svcServe } from './svc.ts'
 const SETTLE_MS = 4_000
 const CHATS = 100_000
 /** Until then V8 still touches pages of its young generation for the first time. */
-const WARM = 300_000
+const WARM = 100_000
 const STREAMS = 1_000
 const AT_ONCE = 20
 

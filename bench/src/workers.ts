@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from './client.ts'
 import { compared, measure } from './compare.ts'
-import { type Load, middle } from './load.ts'
+import { type Load, middle, requestOf } from './load.ts'
 import type { Options } from './options.ts'
 import { cpuOf } from './processes.ts'
 import type { Figure } from './report.ts'
@@ -70,10 +70,10 @@ async function smallerShare(server: Server, load: Load): Promise<number> {
   return Math.min(...spent) / spent.reduce((a, b) => a + b, 0)
 }
 
-async function askAnew({ port, request }: Load, until: number): Promise<void> {
+async function askAnew(load: Load, until: number): Promise<void> {
   while (performance.now() < until) {
-    const connection = await connect(port)
-    const { status } = await connection.ask(request, false)
+    const connection = await connect(load.port)
+    const { status } = await connection.ask(requestOf(load, 0), false)
     connection.close()
     if (status !== 200) throw new Error(`a wrong answer: ${status}`)
   }

@@ -35,6 +35,11 @@ const CURATED = [
   '@svc/plugin-sandbox-quickjs',
   '@svc/plugin-tools-shell',
   '@svc/plugin-sandbox-process',
+  '@svc/plugin-queue-store',
+  '@svc/plugin-workflow-nodes',
+  '@svc/plugin-workflows',
+  '@svc/plugin-teams',
+  '@svc/plugin-recommend',
   '@svc/plugin-store-sqlite',
 ] as const
 
@@ -73,6 +78,11 @@ export type CuratedModules = [
   typeof import('@svc/plugin-sandbox-quickjs'),
   typeof import('@svc/plugin-tools-shell'),
   typeof import('@svc/plugin-sandbox-process'),
+  typeof import('@svc/plugin-queue-store'),
+  typeof import('@svc/plugin-workflow-nodes'),
+  typeof import('@svc/plugin-workflows'),
+  typeof import('@svc/plugin-teams'),
+  typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-store-sqlite'),
 ]
 

@@ -6,8 +6,6 @@ export interface DocumentedConfig {
     workers?: number
     hang_timeout_ms?: number
   }
-  workflows?: { roots?: string[]; sync_wait_ms?: number; run_timeout_s?: number; max_age?: string | number }
-  recommend?: { approval?: boolean }
 }
 
 const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({
@@ -92,7 +90,19 @@ export const RESERVED: readonly ReservedSection[] = [
   },
   {
     section: 'workflows',
-    json: closed({ roots: texts, sync_wait_ms: count(0), run_timeout_s: count(1), max_age: { type: ['string', 'number'] } }),
+    json: closed({
+      roots: texts,
+      sync_wait_ms: count(0),
+      run_timeout_s: count(1),
+      node_timeout: text,
+      max_age: text,
+      retention: text,
+      max_steps: count(1),
+      max_output_bytes: count(1),
+      max_run_bytes: count(1),
+      at_once: count(1),
+      secrets: { type: 'object' },
+    }),
   },
   { section: 'recommend', json: closed({ approval: flag }) },
 ]

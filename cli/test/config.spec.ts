@@ -139,6 +139,28 @@ describe('svc config check', () => {
     expect(existsSync(join(place.folder, 'mine.yaml'))).to.equal(false)
   })
 
+  it('tells each provider whose key is missing, by the name of its entry', async () => {
+    await using place = await makePlace()
+    const entries = [
+      'mine: { type: openai, preset: groq, api_key_env: MY_KEY }',
+      'other: { type: anthropic }',
+      'third: { type: google }',
+      'near: { type: openai, base_url: "http://127.0.0.1:1/v1" }',
+    ]
+    await place.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
+    const env = { ANTHROPIC_API_KEY: '', GEMINI_API_KEY: '', GOOGLE_API_KEY: '' }
+    const { code, out } = await place.svc(['config', 'check', '--json'], { env })
+    const { faults } = JSON.parse(out) as { faults: { code: string; message: string }[] }
+    expect(code).to.equal(1)
+    expect(faults.map(fault => `${fault.code} ${fault.message}`)).to.have.members([
+      'PROVIDER_KEY providers.mine: the variable MY_KEY is not set',
+      'PROVIDER_KEY providers.other: the variable ANTHROPIC_API_KEY is not set',
+      'PROVIDER_KEY providers.third: the variable GEMINI_API_KEY is not set',
+    ])
+    const good = await place.svc(['config', 'check'], { env: { ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'b', MY_KEY: 'c' } })
+    expect(good.code).to.equal(0)
+  })
+
   it('lists all faults with file and line, and ends with 1', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', 'server:\n  port: x\nlog:\n  level: loud\ntols: {}\n')

@@ -1,4 +1,4 @@
-import { type Bail, defineService, type Series, type Use, type Waterfall } from '@svc/core'
+import { type Bail, defineService, type JsonSchema, type Series, type Use, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
 import type { ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
 import type { Selected } from './selection.ts'
@@ -17,6 +17,27 @@ export interface TurnRequest {
   readonly tools?: readonly string[]
   /** Somebody reads along and answers `ask` events by `Chat.answer`; without it a tool call that asks is denied. */
   readonly interactive?: boolean
+  /** A profile and a mode for this turn instead of those in force. A profile that is named wins over an override, as one that is switched to does. */
+  readonly profile?: string
+  readonly mode?: string
+  /** Instead of the profile's system prompt; the mode's is added all the same. */
+  readonly system?: string
+  /** At most so many tool calls, and no more than the mode grants; 0: none. */
+  readonly toolBudget?: number
+  /**
+   * At most so many tokens, input and output of all rounds together, as the provider counts them. A round that could not answer within what is left is not begun:
+   * the turn fails with BUDGET_EXHAUSTED.
+   */
+  readonly tokenBudget?: number
+  /**
+   * The reply is JSON of this schema: `TurnEnd.data`. A model whose answer does not fit is told why, once; then the turn fails with ANSWER_INVALID. The text of
+   * such a turn is told in one piece, once it fits.
+   */
+  readonly responseSchema?: JsonSchema
+  /** Milliseconds it may take, instead of `chat.timeout_ms`. */
+  readonly timeoutMs?: number
+  /** False: nothing of the turn is kept, and its `conversationId` is empty. Not together with a conversation. */
+  readonly keep?: boolean
 }
 
 export interface TurnUsage {
@@ -90,6 +111,8 @@ export interface TurnEnd {
   readonly usage: TurnUsage
   readonly durationMs: number
   readonly toolsUsed: readonly ToolUse[]
+  /** The reply as data, where a `responseSchema` was asked for and the turn has completed. */
+  readonly data?: Json
 }
 
 /** The reply: the stream, gathered. */
@@ -190,7 +213,11 @@ export interface ToolAnswer {
 
 /**
  * Runs turns. What fails before the `start` event is thrown: CONVERSATION_UNKNOWN, CONVERSATION_BUSY, CONVERSATION_FULL, PROVIDER_NOT_FOUND,
- * MODEL_NOT_FOUND, INVALID_VALUE (`details: {field, …}`), MODEL_FAILED (`details: ModelFailure & {provider}`); what fails later is an `error` event.
+ * MODEL_NOT_FOUND, INVALID_VALUE (`details: {field, …}`), MODEL_FAILED (`details: ModelFailure & {provider}`), BUDGET_EXHAUSTED; what fails later is an `error`
+ * event, ANSWER_INVALID (`details: {provider, model, reason}`) among it.
+ *
+ * Where `use` has an `idempotencyKey`, each tool is called with one of its own, made of it, the tool and the arguments: a turn that is run once more and does the
+ * same gives it the same.
  */
 export interface Chat {
   stream(turn: TurnRequest, use: Use): AsyncIterable<TurnEvent>

@@ -64,6 +64,14 @@ export interface Selected extends ModelChoice {
   readonly fallback: readonly { readonly provider: string; readonly model: string; readonly weight?: number }[]
 }
 
+/** What a turn asks for itself. */
+export interface SelectionWish {
+  readonly provider?: string | undefined
+  readonly model?: string | undefined
+  readonly profile?: string | undefined
+  readonly mode?: string | undefined
+}
+
 /**
  * The state of the server session: active profile, override, mode.
  * Errors: PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, INVALID_VALUE (unknown profile or mode, `details: {field, value, allowed, reason}`).
@@ -71,8 +79,8 @@ export interface Selected extends ModelChoice {
 export interface Selection {
   effective(use: Use): Promise<Effective>
   profiles(use: Use): Promise<{ readonly profiles: readonly Profile[]; readonly active: string; readonly default: string }>
-  /** Who answers a turn that asks for this. */
-  select(asked: { readonly provider?: string; readonly model?: string }, use: Use): Promise<Selected>
+  /** Who answers a turn that asks for this. A profile that is named wins over the override; its mode, where none is named, over the one in force. */
+  select(asked: SelectionWish, use: Use): Promise<Selected>
   switchProfile(profile: string, use: Use): Promise<Effective>
   switchModel(provider: string, model: string, use: Use): Promise<Effective>
   switchMode(mode: string, use: Use): Promise<Effective>

@@ -1,8 +1,11 @@
 import { defineService, defineSlot, type Use } from '@svc/core'
 import type { Json } from './store.ts'
-import type { Budget, Body, Run } from './workflow.ts'
+import type { Body, Budget, Run, WorkflowProblem } from './workflow.ts'
 
-/** How the members of a team work together. */
+/**
+ * How the members of a team work together: one after the other (each sees what those before have said), all at once (merged by a lead, or as it is), a lead that
+ * gives out parts in rounds, stages (each sees only what the one before has made), proposals and votes, or a writer and a critic.
+ */
 export type Formation = 'sequential' | 'parallel' | 'hierarchical' | 'pipeline' | 'consensus' | 'reflection'
 
 /** One member of a team: a model with a task of its own. */
@@ -10,7 +13,7 @@ export interface TeamMember {
   readonly role: string
   /** What it is to reach; told to the model. */
   readonly goal: string
-  /** In `hierarchical`: leads the others; in `reflection`: judges. One member at most; absent: the first, and in `reflection` the last. */
+  /** In `hierarchical`: leads the others (absent: the first); in `reflection`: judges (absent: the last); in `parallel`: merges (absent: nobody). One member at most. */
   readonly lead?: boolean
   readonly profile?: string
   readonly mode?: string
@@ -40,9 +43,12 @@ export const TeamDefinitions = defineSlot<TeamDefinition>('teams', { api: 1, met
 export interface TeamInfo {
   readonly name: string
   readonly description?: string
-  readonly formation: Formation
+  /** Absent where it cannot be read. */
+  readonly formation?: Formation
   readonly source: string
   readonly members: readonly string[]
+  /** Why it cannot work; absent where it can. */
+  readonly problems?: readonly WorkflowProblem[]
 }
 
 /** Teams. A team's run is a run of a workflow, so it is stored, seen, cancelled and taken over like any. Errors: TEAM_UNKNOWN, TEAM_INVALID, and those of `Workflows`. */
@@ -54,4 +60,7 @@ export interface Teams {
   start(team: string, task: Json, use: Use): Promise<Run>
 }
 
-export const Teams = defineService<Teams>('teams', { api: 1, methods: { list: 'call', show: 'call', body: 'call', start: 'call' } })
+export const Teams = defineService<Teams>('teams', {
+  api: 1,
+  methods: { list: 'call', show: 'call', body: 'call', start: 'call' },
+})

@@ -66,6 +66,8 @@ export interface Tool {
   /** One of `files search web code shell git text time mcp`, or one of the plugin's own. */
   readonly category: string
   readonly effects: readonly Effect[]
+  /** Modes in which alone a turn has it, where they allow its effects; absent: all that do. Nobody outside a turn has it then. */
+  readonly modes?: readonly string[]
   /** JSON Schema of the arguments: an object schema. The caller has checked them. */
   readonly parameters: JsonSchema
   /** JSON Schema of `structured`. */

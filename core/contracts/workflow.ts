@@ -123,6 +123,10 @@ export interface NodeTask {
   readonly settings: { readonly [key: string]: Json | undefined }
   /** Names of the bodies that it has: `do`, or those of `bodies`. */
   readonly bodies: readonly string[]
+  /** The branches that it has a way for. */
+  readonly branches: readonly string[]
+  /** It was called before, and nobody knows how far it came: its process ended. */
+  readonly interrupted?: true
   /** What is left of the budgets round it, and is kept for this task until it ends. */
   readonly allowance: Budget
   /** What it gave with its last `fork` or `wait`, back. */
@@ -146,7 +150,11 @@ export interface ChildSpec {
 export type NodeStep =
   | { readonly type: 'progress'; readonly message?: string; readonly fraction?: number }
   /** What it has spent since it last said so. */
-  | { readonly type: 'spent'; readonly tokens?: { readonly input: number; readonly output: number }; readonly tool_calls?: number }
+  | {
+      readonly type: 'spent'
+      readonly tokens?: { readonly input: number; readonly output: number }
+      readonly tool_calls?: number
+    }
   | { readonly type: 'output'; readonly output: Json; readonly branch?: string }
   | {
       readonly type: 'wait'
@@ -178,12 +186,17 @@ export interface WorkflowNode {
   readonly settings: JsonSchema
   /** JSON Schema of its output. */
   readonly output?: JsonSchema
-  /** The branches it may answer: these words, or those of a setting's value (`{ setting: 'choices' }`). Absent: none. */
+  /** The branches it answers: one of these words each time; `any`: which ones, and whether it does, depends on its settings. Absent: none. */
   readonly branches?: readonly string[] | 'any'
   /** Whether it has one body (`do`), several (`bodies`), or none. */
   readonly body?: 'do' | 'bodies'
-  /** True when it may be run again although nobody knows whether it ran to its end. */
-  readonly repeatable: boolean
+  /** What the expressions of its bodies have besides, by name: `item`, `index`, … with JSON Schemas. */
+  readonly vars?: { readonly [name: string]: JsonSchema }
+  /**
+   * True when it may be run again although nobody knows whether it ran to its end; `itself`: that depends on its settings. It is called then, with `interrupted`,
+   * and throws NODE_INTERRUPTED where it may not.
+   */
+  readonly repeatable: boolean | 'itself'
   /** Names of tools, profiles, teams or workflows in its settings, by the key: so that unknown ones are told before a run. */
   readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' }
   run(task: NodeTask, use: Use): AsyncIterable<NodeStep>
@@ -275,9 +288,10 @@ export interface RunStep {
   readonly spent?: { readonly toolCalls: number; readonly tokens: number }
 }
 
-/** Something that has happened in a run; `id` rises, and is what a reader that comes back names. */
+/** Something that has happened in a run. */
 export interface RunEvent {
-  readonly id: number
+  /** Rises, and is what a reader that comes back names; absent in what is told only to those who read along now (`node_progress`). */
+  readonly id?: number
   /** Unix milliseconds. */
   readonly at: number
   readonly type:
@@ -307,6 +321,8 @@ export interface RunRequest {
   readonly parameters?: Json
   /** A second request of the same principal with the same key, within a day, answers the run of the first. */
   readonly idempotencyKey?: string
+  /** It is stored and left to whoever takes it from the queue: nothing of it runs in this process. */
+  readonly detached?: true
 }
 
 export interface RunQuery {
@@ -338,8 +354,8 @@ export interface Workflows {
   validate(source: WorkflowSource, use: Use): Promise<readonly WorkflowProblem[]>
   /** Begins a run; once answered it is stored, and goes on whatever becomes of the caller. */
   start(request: RunRequest, use: Use): Promise<Run>
-  /** How a run stands once it has ended, or so many milliseconds from now. */
-  settled(id: string, waitMs: number, use: Use): Promise<Run>
+  /** How a run stands once it has ended, or so many milliseconds from now; undefined: `workflows.sync_wait_ms`. */
+  settled(id: string, waitMs: number | undefined, use: Use): Promise<Run>
   get(id: string, use: Use): Promise<Run>
   runs(query: RunQuery, use: Use): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
   steps(id: string, use: Use): Promise<readonly RunStep[]>
@@ -353,6 +369,8 @@ export interface Workflows {
   cancel(id: string, use: Use): Promise<Run>
   /** A new run that takes over what a failed one has done, and begins with what failed. */
   retry(id: string, use: Use): Promise<Run>
+  /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
+  work(id: string, use: Use): Promise<void>
 }
 
 export const Workflows = defineService<Workflows>('workflows', {
@@ -371,6 +389,7 @@ export const Workflows = defineService<Workflows>('workflows', {
     answer: 'call',
     cancel: 'call',
     retry: 'call',
+    work: 'call',
   },
 })
 
@@ -399,6 +418,8 @@ export interface RunQueue {
   put(run: QueuedRun, options: { readonly claim: boolean }, use: Use): Promise<RunClaim | undefined>
   /** Runs whose time has come, as this process may have them; the next one is taken when it is asked for. Ends with the signal. */
   take(use: Use): AsyncIterable<RunClaim>
+  /** The same for one run alone; ends when the queue knows it no more, too. */
+  takeOne(id: string, use: Use): AsyncIterable<RunClaim>
   /** Holds a claim for longer; due every 10 s. Throws STORE_FENCED when it is another's. */
   keep(claim: RunClaim, use: Use): Promise<void>
   /** Gives a claim back: to be worked on at `due`, when it is woken (`due` null), or never again (`ended`). */
@@ -408,8 +429,14 @@ export interface RunQueue {
 }
 export const RunQueue = defineService<RunQueue>('run_queue', {
   api: 1,
-  methods: { put: 'call', take: 'stream', keep: 'call', leave: 'call', wake: 'call' },
+  methods: { put: 'call', take: 'stream', takeOne: 'stream', keep: 'call', leave: 'call', wake: 'call' },
 })
 
 /** A run has ended, on this worker. */
-export const RunEnded = defineTopic<{ run: string; workflow: string; status: RunStatus; error_code: string | null; duration: number }>('WORKFLOW', 'run_ended')
+export const RunEnded = defineTopic<{
+  run: string
+  workflow: string
+  status: RunStatus
+  error_code: string | null
+  duration: number
+}>('WORKFLOW', 'run_ended')

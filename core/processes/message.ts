@@ -41,8 +41,14 @@ export type Message =
   | [typeof SHAPE, path: string, shape: Shape]
 
 /** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
-export function plainUse({ principal, requestId, trace, deadline }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
-  return { principal, requestId, ...(trace === undefined ? {} : { trace }), ...(deadline === undefined ? {} : { deadline }) }
+export function plainUse({ principal, requestId, trace, deadline, idempotencyKey }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
+  return {
+    principal,
+    requestId,
+    ...(trace === undefined ? {} : { trace }),
+    ...(deadline === undefined ? {} : { deadline }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  }
 }
 
 const isId = Number.isSafeInteger
@@ -50,10 +56,11 @@ const isText = (value: unknown) => typeof value === 'string'
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
 const isUse = (value: unknown) => {
-  const { principal, requestId, trace, deadline, aborted } = Object(value) as Partial<WireUse>
+  const { principal, requestId, trace, deadline, idempotencyKey, aborted } = Object(value) as Partial<WireUse>
   const rest =
     (aborted === undefined || isObject(aborted)) &&
     (trace === undefined || isText(trace)) &&
+    (idempotencyKey === undefined || isText(idempotencyKey)) &&
     (deadline === undefined || Number.isFinite(deadline))
   return isText(requestId) && isPrincipal(Object(principal)) && rest
 }

@@ -94,10 +94,10 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 const checkAll = ({ seats, kernel }: Sections): Promise<Seat[]> =>
   Promise.all(seats.map(async seat => ({ ...seat, problems: [...seat.problems, ...(await checkOne(seat, kernel))] })))
 
-async function checkOne({ name, plugin, config, problems }: Seat, kernel: KernelConfig): Promise<SvcError[]> {
+async function checkOne({ name, plugin, config, instance, problems }: Seat, kernel: KernelConfig): Promise<SvcError[]> {
   if (plugin.check === undefined || problems.length > 0) return []
   try {
-    const found = await within(kernel.host.setup_timeout_ms, async () => plugin.check?.(config))
+    const found = await within(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
     return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
   } catch (error) {
     return [checkFailed(name, error)]

@@ -67,9 +67,10 @@ export interface PluginDefinition<
   config?: Schema<C>
   /**
    * Finds what is wrong with what its configuration names, a file of its own for example: before anything is set up, and for `svc config check`. Changes
-   * nothing, needs nothing but its (good) configuration; answers the problems, which are told with all others.
+   * nothing, needs nothing but its (good) configuration; answers the problems, which are told with all others. `instance`: the name of the entry, for a plugin
+   * with `instances`.
    */
-  check?(config: C): Promise<readonly SvcError[]>
+  check?(config: C, instance?: string): Promise<readonly SvcError[]>
   /** What it cannot work without: services (these make the start order) and slots (these do not). */
   requires?: R
   /** Services that it uses when they are there. */
@@ -85,7 +86,7 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly instances?: I
   readonly type?: T
   readonly config?: Schema<C>
-  check?(config: C): Promise<readonly SvcError[]>
+  check?(config: C, instance?: string): Promise<readonly SvcError[]>
   readonly requires: Tokens
   readonly optional: ServiceTokens
   readonly provides?: AnyService

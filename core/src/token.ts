@@ -19,6 +19,8 @@ export interface Use {
   readonly trace?: string
   /** Unix time in milliseconds after which the answer is worthless. */
   readonly deadline?: number
+  /** The same for each try of the same piece of work: for whoever must not do a thing twice. */
+  readonly idempotencyKey?: string
 }
 
 /** A method answers once (*call*, a Promise) or many times (*stream*, an AsyncIterable). */

@@ -36,7 +36,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
       expect((back as { admin?: boolean }).admin).to.equal(undefined)
     })
 
-    it('carries principal, request id, trace and deadline, and nothing else of use', async () => {
+    it('carries principal, request id, trace, deadline and idempotency key, and nothing else of use', async () => {
       const deadline = Date.now() + 60_000
       const mine = {
         ...use,
@@ -44,6 +44,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
         requestId: 'r1',
         trace: '00-1-2-01',
         deadline,
+        idempotencyKey: 'once',
         secret: 'x',
       } as Use
       const seen = await far.clock.circumstances(mine)
@@ -52,6 +53,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
         requestId: 'r1',
         trace: '00-1-2-01',
         deadline,
+        idempotencyKey: 'once',
         aborted: false,
       })
     })

@@ -13,7 +13,8 @@ export interface Watch {
 interface Opened {
   readonly kind: string
   readonly plugin: string
-  readonly stack: string
+  /** Its stack is put into words only when it is asked for: that takes longer than all else here. */
+  readonly place: Error
   readonly resource: WeakRef<Resource>
 }
 /** Handles and timers as `async_hooks` shows them; without `hasRef` it is a request, which ends by itself. */
@@ -34,12 +35,11 @@ let hook: AsyncHook | undefined
 function note(id: number, type: string, _trigger: number, resource: Resource): void {
   const owner = owners.getStore()
   if (!owner || !('hasRef' in resource)) return
-  const { stack = '' } = new Error()
-  owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, stack, resource: new WeakRef(resource) })
+  owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, place: new Error(), resource: new WeakRef(resource) })
 }
 
 /** Where it was opened: the first line of the stack that is neither Node's nor this file's. */
-function placeOf({ stack }: Opened): string {
+function placeOf({ place: { stack = '' } }: Opened): string {
   const line = stack.split('\n').find(one => one.includes('file:') && !one.includes(import.meta.url))
   return line?.match(/[^/]+:\d+(?=:\d+\)?$)/)?.[0] ?? 'unknown'
 }

@@ -15,15 +15,15 @@ export const FAILURE_KINDS: readonly ModelFailureKind[] = [
   'timeout',
 ]
 
-/** The `tools` of a provider that answers this request by asking for the weather in Ulm and in Bern; in the next round it is sunny in both. */
-export const weatherRound = (request: ModelRequest): Required<Tools> => ({
+/** The `tools` of a provider that answers this request by asking for the weather in Ulm and in Bern; in the next round it is sunny in both. `provider`: who the answer is by, where it matters. */
+export const weatherRound = (request: ModelRequest, provider?: string): Required<Tools> => ({
   request,
   calls: ['Ulm', 'Bern'].map(city => ({ tool: 'weather', arguments: { city } })),
   results: calls => ({
     ...request,
     messages: [
       ...request.messages,
-      { role: 'assistant', parts: calls },
+      { role: 'assistant', parts: calls, ...(provider === undefined ? {} : { provider }) },
       {
         role: 'tool',
         parts: calls.map(({ id, tool }) => ({

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '@svc/core'
 import type { Json, Tool, ToolResult } from '@svc/core/contracts'
@@ -16,6 +15,7 @@ import {
   skipped,
 } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
+import { openNow } from './open-now.ts'
 
 type Arguments = { readonly [name: string]: Json | undefined }
 
@@ -184,18 +184,4 @@ const textOf = (result: ToolResult): string => result.content.map(part => (part.
 function shown(args: Arguments): string {
   const text = JSON.stringify(args)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
-}
-
-/** Files, sockets and the like that this process holds; timers and pending work of the kit itself come and go. */
-function openNow(): number {
-  const handles = process.getActiveResourcesInfo().filter(kind => !/Timeout|Immediate|TickObject/.test(kind)).length
-  return handles + descriptors()
-}
-
-function descriptors(): number {
-  try {
-    return readdirSync('/proc/self/fd').length
-  } catch {
-    return 0
-  }
 }

@@ -1,22 +1,14 @@
-import type { Json, McpCallOptions, McpFailure, McpState, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
 import type { ListedTool, ToolSchema } from '@svc/mcp'
 import type { Backoff, KnownEra } from './options.ts'
 
 /** How a connection stands. Times are Unix milliseconds. */
-export interface McpStatus {
-  readonly state: McpState
-  readonly since: number
-  readonly lastError?: McpFailure
-  /** Attempts to connect since it was last connected. */
-  readonly attempts: number
-  readonly nextRetryAt?: number
-  readonly protocolVersion?: string
+export interface McpStatus
+  extends Pick<McpServerInfo, 'state' | 'since' | 'lastError' | 'attempts' | 'nextRetryAt' | 'protocolVersion' | 'stderr'> {
   /** As it names itself: words of a stranger. */
   readonly server?: { readonly name: string; readonly version: string }
   /** What it wants models to know. */
   readonly instructions?: string
-  /** The last lines of its standard error. */
-  readonly stderr?: string
   /** Worth keeping for the next client of this server. */
   readonly known?: KnownEra
 }

@@ -5,3 +5,8 @@ export const HEARTBEAT = ':\n\n'
 export function eventFrame(id: number, event: string, data: string): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`
 }
+
+/** The same without an id: a reader that comes back still names the event before. */
+export function plainFrame(event: string, data: string): string {
+  return `event: ${event}\ndata: ${data}\n\n`
+}

@@ -8,7 +8,7 @@ export interface RequestParts {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly headers: string[]
-  readonly body: string | undefined
+  readonly body: string | Uint8Array | undefined
   /** Milliseconds to the headers, and between two pieces of the body; 0: no limit here. */
   readonly silenceMs: number
 }

@@ -4,13 +4,14 @@ export type { FrameReader } from './streamed-answer.ts'
 export { cutShort, type FailureParts, malformed, modelFailure, type ReadFailure } from './failure.ts'
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'
+export { perTools } from './request-body.ts'
 
 // For reading what an upstream has said
 export { countIn, isTree, textIn, type Tree, treeIn } from './plain.ts'
 
 // For their configuration
 export { type BaseUrl, checkBaseUrl } from './base-url.ts'
-export { type KeyEntry, type KeyOptions, readKey } from './key.ts'
+export { entryProblems, type KeyEntry, type KeyOptions, readKey } from './key.ts'
 export { type ConfiguredModel, ENTRY, modelInfo, type UpstreamEntry } from './entry.ts'
 export { modelList, type ModelListOptions } from './models.ts'
 

@@ -39,6 +39,18 @@ export async function readKeyOf(entry: KeyEntry, options: KeyOfOptions): Promise
   return undefined
 }
 
+/** What is wrong with an entry, for its plugin's `check`: what reading it throws. */
+export const entryProblems = (reading: Promise<unknown>): Promise<readonly SvcError[]> =>
+  reading.then(
+    () => [],
+    (error: unknown) => {
+      if (ENTRY_CODES.has(codeOf(error))) return [error as SvcError]
+      throw error
+    }
+  )
+
+const ENTRY_CODES = new Set<string | undefined>(['PROVIDER_KEY', 'PROVIDER_CONFIG'])
+
 const MOST_BYTES = 16 * 1024
 // A pipe that nobody writes to must not hold the start up.
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY

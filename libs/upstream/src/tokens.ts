@@ -1,18 +1,20 @@
 import type { MessagePart, ModelRequest } from '@svc/core/contracts'
+import { perTools } from './request-body.ts'
 
+const NONE: NonNullable<ModelRequest['tools']> = []
 const A_REQUEST = 8
 const A_MESSAGE = 6
 const A_PART = 8
 const AN_IMAGE = 1600
 
 /** Tokens that a request costs as input, estimated without a tokenizer and not too low: of prose about half as much again as it really is. */
-export function estimateTokens({ messages, tools = [], responseSchema }: ModelRequest): number {
+export function estimateTokens({ messages, tools = NONE, responseSchema }: ModelRequest): number {
   let tokens = A_REQUEST
   for (const { parts } of messages) {
     tokens += A_MESSAGE
     for (const part of parts) tokens += part.type === 'text' ? tokensOf(part.text) : partTokens(part)
   }
-  for (const tool of tools) tokens += A_PART + tokensOf(tool.name) + tokensOf(tool.description) + schemaTokens(tool.parameters)
+  tokens += toolTokens(tools)
   return Math.ceil(responseSchema === undefined ? tokens : tokens + schemaTokens(responseSchema))
 }
 
@@ -25,6 +27,10 @@ function partTokens(part: Exclude<MessagePart, { type: 'text' }>): number {
   )
   return A_PART + tokensOf(part.tool) + content.reduce((sum, one) => sum + one, 0)
 }
+
+const toolTokens = perTools(tools =>
+  tools.reduce((sum, tool) => sum + A_PART + tokensOf(tool.name) + tokensOf(tool.description) + schemaTokens(tool.parameters), 0)
+)
 
 // Tools come with every request; their schemas are the same objects as long as nothing is cloned on the way.
 const known = new WeakMap<object, number>()

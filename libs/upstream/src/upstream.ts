@@ -5,6 +5,7 @@ import { connect, type RequestParts } from './connection.ts'
 import { EventStream } from './event-stream.ts'
 import { answerFailure, hasError, malformed, noEvents, type ReadFailure, redirected, tooLarge } from './failure.ts'
 import { createHide, secretsOf } from './hide.ts'
+import { sentBody } from './request-body.ts'
 import { askWhole } from './whole-answer.ts'
 import { socketFailure } from './socket-failure.ts'
 import { type FrameReader, StreamedAnswer } from './streamed-answer.ts'
@@ -38,7 +39,7 @@ export interface UpstreamOptions {
 
 /** The HTTP upstream of a provider. All it throws is MODEL_FAILED, or what the signal aborted with. */
 export interface Upstream {
-  /** POSTs JSON (a text is JSON already) and reads server-sent events; begins with the first `next`. Closes the socket when `use.signal` aborts or the reader leaves. */
+  /** POSTs JSON and reads server-sent events; begins with the first `next`. Closes the socket when `use.signal` aborts or the reader leaves. */
   stream(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
   /** The same for an answer that comes whole, as one JSON: `reader.whole` takes it. A stream that comes all the same is read too. */
   whole(path: string, body: unknown, reader: FrameReader, use: Use): AsyncIterableIterator<ModelEvent, undefined>
@@ -70,7 +71,7 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
     method,
     path: `${base.path}${path}`,
     headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(use)],
-    body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+    body: body === undefined ? undefined : sentBody(body),
     silenceMs,
   })
   const failed = (status: number, body: unknown, retryAfterMs?: number) =>

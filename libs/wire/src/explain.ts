@@ -46,6 +46,9 @@ const RETRY_SECONDS = 1
 /** What only happens within, in the terms of the API. What is missing here is a fault of ours. */
 const TRANSLATED: Readonly<Record<string, (told: ErrorTold) => Explained>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
+  RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
+  WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
+  WORKFLOW_INVALID: told => asItIs('INVALID_VALUE', told),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
   CONVERSATION_FULL: ({ message, details }) =>
     explained('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),

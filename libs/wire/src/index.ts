@@ -2,3 +2,15 @@ export { API_CODES, type ApiCode, type Explained, explain, explained, toldOf } f
 export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './events.ts'
 export { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from './turn.ts'
 export { type ToolRecord, toolRecord } from './tool-record.ts'
+export {
+  eventRecord,
+  infoRecord,
+  problemRecord,
+  type RunEventRecord,
+  runReply,
+  runRecord,
+  statusRecord,
+  statusUrl,
+  stepRecord,
+  type WaitingRecord,
+} from './run.ts'

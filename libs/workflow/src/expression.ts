@@ -1,7 +1,9 @@
-import { Environment } from '@marcbachmann/cel-js'
+import { Environment, type ParseResult } from '@marcbachmann/cel-js'
 import { messageOf, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
-import { FUNCTIONS, NUMBERS } from './functions.ts'
+import { bounded, isTooLong } from './budget.ts'
+import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
+import { guarded } from './guarded.ts'
 import { toJson } from './to-json.ts'
 
 /** What expressions can name. */
@@ -11,23 +13,25 @@ export type Scope = Readonly<Record<string, unknown>>
 export type Expression = (scope: Scope) => Json
 
 const LIMITS = { maxAstNodes: 2_000, maxDepth: 60, maxListElements: 1_000, maxMapEntries: 1_000, maxCallArguments: 16 }
+/** Guarded texts have calls and parentheses round what was written. */
+export const GUARDED_LIMITS = { ...LIMITS, maxAstNodes: 20_000, maxDepth: 400 }
+/** A longer one is refused. */
+const LONGEST = 20_000
 /** So many expressions are kept ready; a definition of any size still runs. */
 const KEPT = 5_000
 
-/** An environment of the expression language (CEL) as workflows have it; what it is not told of is an error where it is `checked`. */
-export function environment(checked: boolean): Environment {
-  const env = new Environment({
-    unlistedVariablesAreDyn: !checked,
-    homogeneousAggregateLiterals: false,
-    enableOptionalTypes: true,
-    limits: LIMITS,
-  })
+const OPTIONS = { unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, enableOptionalTypes: true }
+
+/** The expression language (CEL) as workflows have it; `checked`: what is not told of is an error. */
+export function environment({ checked = false, limits = LIMITS } = {}): Environment {
+  const env = new Environment({ ...OPTIONS, unlistedVariablesAreDyn: !checked, limits })
   for (const [signature, does] of NUMBERS) env.registerOperator(signature, does)
   for (const { signature, does, description } of FUNCTIONS) env.registerFunction(signature, does, { description })
   return env
 }
 
-let shared: Environment | undefined
+let written: Environment | undefined
+let guards: Environment | undefined
 const ready = new Map<string, Expression>()
 
 /** Makes an expression of its text. Throws EXPRESSION_INVALID for one that cannot be read. */
@@ -41,45 +45,60 @@ export function expression(text: string): Expression {
 }
 
 function compiled(text: string): Expression {
-  const parsed = parse(text)
+  const evaluate = guardedEnvironment().parse(guarded(parsed(text).ast))
   return scope => {
     try {
-      return toJson(parsed(scope))
+      return bounded(() => toJson(evaluate(scope)))
     } catch (error) {
       throw expressionFailed(text, error)
     }
   }
 }
 
-function parse(text: string) {
-  shared ??= environment(false)
+function guardedEnvironment(): Environment {
+  if (guards) return guards
+  const env = environment({ limits: GUARDED_LIMITS })
+  for (const { signature, does, description } of GUARDS) env.registerFunction(signature, does, { description })
+  guards = env
+  return env
+}
+
+/** Reads an expression. Throws EXPRESSION_INVALID. */
+export function parsed(text: string): ParseResult {
+  written ??= environment()
   try {
-    return shared.parse(text)
+    if (text.length > LONGEST) throw new RangeError(`it has more than ${LONGEST} characters`)
+    return written.parse(text)
   } catch (error) {
     throw expressionInvalid(text, error)
   }
 }
 
 /** The first line: the others point at the place with a caret. */
-const firstLine = (error: unknown) => messageOf(error).split('\n')[0]!
+export const firstLine = (error: unknown) => messageOf(error).split('\n')[0]!.replaceAll('_matches(', 'matches(')
 
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\band\b/, 'write && for and'],
   [/\bor\b/, 'write || for or'],
   [/\bnot\b/, 'write ! for not'],
+  [/\$\{\{/, 'it is an expression already: write it without ${{ }}'],
   [/[^=!<>]=[^=]/, 'write == to compare'],
 ]
 
+const HELP = 'it is CEL: a.b, a["b"], == != < <= > >= && || ! in, has(a.b), size(a), a ? b : c, list.map(x, …), list.filter(x, …)'
+
 /** What may have been meant. */
-export const mendOf = (text: string): string =>
-  WORDS.find(([pattern]) => pattern.test(text))?.[1] ??
-  'it is CEL: a.b, a["b"], == != < <= > >= && || ! in, has(a.b), size(a), a ? b : c, list.map(x, …), list.filter(x, …)'
+const mendOf = (text: string): string => WORDS.find(([wrong]) => wrong.test(text))?.[1] ?? HELP
 
-export const expressionInvalid = (text: string, error: unknown) =>
-  svcError('EXPRESSION_INVALID', `"${text.slice(0, 200)}" is no expression: ${firstLine(error)}`, { mend: mendOf(text) })
+const shortOf = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-export const expressionFailed = (text: string, error: unknown) =>
-  svcError('EXPRESSION_FAILED', `"${text.slice(0, 200)}" has no value: ${firstLine(error)}`, {
-    details: { expression: text.slice(0, 200) },
-    mend: 'ask with has(a.b), or give a value of its own with a.?b.orValue(…), where a key may be missing',
+const expressionInvalid = (text: string, error: unknown) =>
+  svcError('EXPRESSION_INVALID', `"${shortOf(text)}" is no expression: ${firstLine(error)}`, { mend: mendOf(text) })
+
+const MISSING = 'ask with has(a.b), or give a value of its own with a.?b.orValue(…), where a key may be missing'
+
+const expressionFailed = (text: string, error: unknown) =>
+  svcError('EXPRESSION_FAILED', `"${shortOf(text)}" has no value: ${firstLine(error)}`, {
+    details: { expression: shortOf(text) },
+    mend: isTooLong(error) ? 'loop over less, or do it in a node of type compute' : MISSING,
   })

@@ -39,7 +39,10 @@ export const settingsOf = (node: NodeDefinition): Record<string, unknown> =>
   Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
 
 /** Every node of a graph and of all within, with the keys that lead to it. */
-export function* nodesWithin(graph: Graph, keys: readonly string[] = []): Generator<{ keys: readonly string[]; name: string; node: NodeDefinition; graph: Graph }> {
+export function* nodesWithin(
+  graph: Graph,
+  keys: readonly string[] = []
+): Generator<{ keys: readonly string[]; name: string; node: NodeDefinition; graph: Graph }> {
   for (const [name, node] of Object.entries(graph.nodes)) {
     const at = [...keys, 'nodes', name]
     yield { keys: at, name, node, graph }

@@ -1,25 +1,104 @@
-import type { WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import { parseDocument } from 'yaml'
+import { basename, extname } from 'node:path'
+import { isTree } from '@svc/core'
+import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
+import { type Check, type Ground, graphIn } from './check.ts'
+import { checkGraph } from './check-graph.ts'
+import { checkSelf } from './check-self.ts'
+import { Notes } from './notes.ts'
+import { type Known, schemaFaults, typeOf, valueFaults } from './schemas.ts'
+import { WORKFLOW_SHAPE } from './shape.ts'
+import { type Read, readYaml } from './yaml.ts'
 
-/** What definitions are held against. */
-export interface Ground {
-  readonly typeOf: (name: string) => WorkflowNode | undefined
-  readonly types: () => readonly string[]
-  readonly has: (kind: 'tool' | 'profile' | 'mode' | 'team' | 'workflow', name: string) => boolean
-  readonly secrets: readonly string[]
+export type { Ground, NameKind } from './check.ts'
+
+/** A definition with all that is wrong with it; where there is something, it may lack what its type says, all but its name and nodes. */
+export interface Definition {
+  readonly definition: WorkflowDefinition
+  readonly problems: readonly WorkflowProblem[]
 }
 
-/** Reads a definition and tells all that is wrong with it, each with its line. */
-export function readDefinition(
-  text: string,
-  file: string,
-  ground: Ground
-): { readonly definition: WorkflowDefinition; readonly problems: readonly WorkflowProblem[] } {
-  const definition = parseDocument(text).toJS() as WorkflowDefinition
-  return { definition: { ...definition, name: definition.name ?? file }, problems: problemsOf(definition, ground) }
+/** Reads a definition, of YAML or JSON, and tells all that is wrong with it, each with its line. One without a name is called as its file. */
+export function readDefinition(text: string, file: string, ground: Ground): Definition {
+  const read = readYaml(text)
+  const notes = new Notes(read.lineOf)
+  for (const fault of read.faults) notes.note(fault)
+  if (read.faults.length === 0 || isTree(read.value)) check(read.value, ground, notes)
+  return { definition: definitionIn(read, file), problems: notes.problems }
+}
+
+function definitionIn({ value }: Read, file: string): WorkflowDefinition {
+  const found = isTree(value) ? value : {}
+  const name = typeof found.name === 'string' ? found.name : basename(file, extname(file))
+  return { ...found, name, nodes: isTree(found.nodes) ? found.nodes : {} } as WorkflowDefinition
 }
 
 /** All that is wrong with a definition. */
-export function problemsOf(_definition: WorkflowDefinition, _ground: Ground): readonly WorkflowProblem[] {
-  return []
+export function problemsOf(definition: WorkflowDefinition, ground: Ground): readonly WorkflowProblem[] {
+  const notes = new Notes()
+  check(definition, ground, notes)
+  return notes.problems
+}
+
+function check(value: unknown, ground: Ground, notes: Notes): void {
+  if (!isTree(value)) return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/workflows.md shows one')
+  for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {
+    notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { mend: `did you mean "${nearest}"?` } : {}) })
+  }
+  checkSchemas(value, notes)
+  checkSecrets(value.secrets, ground, notes)
+  const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
+  const about: Check = { ground, notes }
+  if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
+  if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
+}
+
+const RUN = {
+  type: 'object',
+  properties: { id: { type: 'string' }, workflow: { type: 'string' }, started_at: { type: 'string' } },
+  additionalProperties: false,
+} as const
+
+/** What every expression of a definition can name. */
+function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown>>): ReadonlyMap<string, Known> {
+  const names = Array.isArray(secrets) ? secrets.filter(one => typeof one === 'string') : []
+  const closed = (properties: object) => ({ type: 'object', properties, additionalProperties: false })
+  return new Map<string, Known>([
+    ['input', isTree(inputs) ? { type: 'object', ...inputs } : undefined],
+    ['parameters', closed(isTree(parameters) ? parameters : {})],
+    ['run', RUN],
+    ['secrets', closed(Object.fromEntries(names.map(name => [name, { type: 'string' }])))],
+  ])
+}
+
+function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
+  if (!Array.isArray(secrets)) return
+  for (const [at, name] of secrets.entries())
+    if (typeof name === 'string' && !ground.secrets.includes(name))
+      notes.add(
+        ['secrets', String(at)],
+        `the secret "${name}" is not configured`,
+        `set workflows.secrets.${name}, as { env: … } or { file: … }`
+      )
+}
+
+function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
+  const told = (key: string, json: unknown) => {
+    const faults = json === undefined ? [] : schemaFaults(json)
+    for (const { keys, message, mend } of faults) notes.add([key, ...keys], message, mend)
+    return faults.length === 0
+  }
+  if (told('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
+    notes.add(['inputs', 'type'], 'must be object: an input is one', 'write type: object, and what there is under properties')
+  told('outputs', outputs)
+  for (const [name, json] of Object.entries(isTree(parameters) ? parameters : {})) checkParameter(name, json, notes)
+}
+
+/** A name that expressions can write after `parameters.`, and a default that its own schema takes. */
+function checkParameter(name: string, json: unknown, notes: Notes): void {
+  const at = ['parameters', name]
+  const faults = schemaFaults(json)
+  for (const { keys, message, mend } of faults) notes.add([...at, ...keys], message, mend)
+  if (faults.length > 0 || !isTree(json) || json.default === undefined) return
+  for (const { keys, message } of valueFaults(json, json.default))
+    notes.add([...at, 'default', ...keys], message, 'its own schema does not take it')
 }

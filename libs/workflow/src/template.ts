@@ -11,6 +11,12 @@ const WHOLE = new RegExp(`^\\s*${HOLE.source}\\s*$`)
 export const expressionsIn = (text: string): string[] =>
   [...text.matchAll(HOLE)].filter(([, escaped]) => !escaped).map(([, , inside]) => inside!.trim())
 
+/** What is wrong with the holes of a text: one that is not closed would be taken for text. */
+export function templateFault(text: string): { readonly message: string; readonly mend: string } | undefined {
+  if (!text.includes('${{') || !text.replaceAll(HOLE, '').includes('${{')) return undefined
+  return { message: 'has ${{ without }} after it', mend: 'close it, with quotes in pairs; $${{ … }} stands for ${{ … }} itself' }
+}
+
 /** Makes a template of a value. Throws EXPRESSION_INVALID. */
 export function template(value: unknown): Template {
   if (typeof value === 'string') return textTemplate(value)

@@ -36,10 +36,15 @@ function candidate(source: Provider, { provider, model }: ModelRef, info: ModelI
   return { source, provider, model, info, features }
 }
 
-async function listed({ aliases, config }: ChatRoom, { who, until }: Turn, source: Provider, use: Use): Promise<Candidate> {
+async function listed(
+  { aliases, config }: ChatRoom,
+  { who, until, limitMs }: Turn,
+  source: Provider,
+  use: Use
+): Promise<Candidate> {
   const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
   const left = Math.max(0, until - performance.now())
-  const late = () => (left < ms ? turnTimeout(who.provider, config.timeout_ms) : modelsLate(who.provider, ms))
+  const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
   const list = await within(Math.min(ms, left), signal => source.models({ ...use, signal }), { signal: use.signal, late })
   const infoOf = (id: string) => list.models.find(one => one.id === id)
   const alias = infoOf(who.model) ? undefined : aliases.get(who.model)

@@ -7,24 +7,30 @@ import type { ChatParts, ChatRoom } from './parts.ts'
 import { Round } from './round.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
-import { beginTurn, endEvent, keepTurn, startEvent, type Turn } from './turn.ts'
+import { isFit } from './form.ts'
+import { beginTurn, endEvent, keepTurn, leaveTurn, startEvent, type Turn, type TurnHow } from './turn.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
   const room: ChatRoom = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
   return {
-    stream: (request, use) => runTurn(room, request, 'shown', use),
-    reply: (request, use) => gather(runTurn(room, request, 'gathered', use)),
+    stream: (request, use) => runTurn(room, request, { isShown: true, key: use.idempotencyKey }, withoutKey(use)),
+    reply: (request, use) => gather(runTurn(room, request, { isShown: false, key: use.idempotencyKey }, withoutKey(use))),
     answer: (answer, use) => room.questions.answer(answer, use),
   }
 }
 
-/** Whether somebody reads along. An event that nobody sees is not handed from generator to generator: the turn has it all anyway. */
-type Sight = 'shown' | 'gathered'
+/** Each tool call has a key of its own; what is called besides is no piece of work that anybody tries again. */
+function withoutKey(use: Use): Use {
+  if (use.idempotencyKey === undefined) return use
+  const { idempotencyKey: _key, ...rest } = use
+  return rest
+}
 
-async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
-  const isShown = sight === 'shown'
-  const turn = await beginTurn(room, request, !isShown, use)
+/** `isShown`: somebody reads along. An event that nobody sees is not handed from generator to generator: the turn has it all anyway. */
+async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
+  const { isShown } = how
+  const turn = await beginTurn(room, request, how, use)
   let started = false
   let round: Round | undefined
   let status: TurnStatus = 'cancelled'
@@ -48,16 +54,17 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
         const text = round.answer.take(event)
         if (text === undefined) continue
         turn.said += text
-        if (isShown) yield { type: 'token', content: text, index: turn.tokens++ }
+        if (isShown && !turn.form) yield { type: 'token', content: text, index: turn.tokens++ }
       }
       // whatever it wants: there is no further round in which it could be told
       if (!withTools) round.answer.dropCalls()
       closeRound(turn, round)
       const { calls } = round.answer
       round = undefined
-      if (calls.length === 0) break
-      yield* runTools(room, turn, calls, isShown, use)
+      if (calls.length > 0) yield* runTools(room, turn, calls, isShown, use)
+      else if (!turn.form || isFit(turn, turn.form)) break
     }
+    if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
     await keepTurn(room, turn, 'completed', use)
     end = endEvent(turn, 'completed', use)
     if (isShown) yield end
@@ -77,7 +84,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, sight: Sight, use:
   } finally {
     round?.close()
     end ??= await broken(room, turn, round, status, use)
-    await room.conversations.end(turn.open.ticket, room.lasting)
+    await leaveTurn(room, turn)
     void room.hooks.end({ turn: turn.id, end, kept: turn.kept ? turn.made : [] }, use)
   }
 }

@@ -44,6 +44,22 @@ export const modelSilent = (provider: string, ms: number, first: boolean) =>
 export const modelsLate = (provider: string, ms: number) =>
   modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not tell its models for ${ms} ms`)
 
+export const budgetExhausted = (budget: number, spent: number, needed: number) =>
+  svcError(
+    'BUDGET_EXHAUSTED',
+    `the turn may take ${budget} tokens, has taken ${spent}, and its next round needs ${needed} before any answer`,
+    {
+      details: { budget, spent, needed },
+      mend: 'grant it more tokens, or ask for less',
+    }
+  )
+
+export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
+  svcError('ANSWER_INVALID', `the model ${model} was told twice what to answer, and did not: ${reason}`, {
+    details: { provider, model, reason },
+    mend: 'ask for a simpler form, or another model',
+  })
+
 /** The limit is the turn's own: it says nothing of how the model is, unless that was silent for most of it. */
 export const turnTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>
   modelFailed(

@@ -1,11 +1,11 @@
-import type { MessagePart, ModelMessage, Selected, StoredMessage } from '@svc/core/contracts'
+import type { MessagePart, ModelMessage, StoredMessage } from '@svc/core/contracts'
 import { textOf } from './tool-result.ts'
 
 export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 
-/** What the model is told before anything: the profile's words, then the mode's. */
-export function systemMessages(selected: Selected, modePrompt: string | undefined): ModelMessage[] {
-  const text = [selected.profile.systemPrompt, modePrompt].filter(Boolean).join('\n\n')
+/** What the model is told before anything: the turn's or the profile's words, then the mode's. */
+export function systemMessages(prompt: string | undefined, modePrompt: string | undefined): ModelMessage[] {
+  const text = [prompt, modePrompt].filter(Boolean).join('\n\n')
   return text === '' ? [] : [{ role: 'system', parts: [{ type: 'text', text }] }]
 }
 

@@ -3,6 +3,7 @@ import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, Model
 import { Answer } from './answer.ts'
 import { adapted, type Candidate, candidateOf, restless, sameModel } from './candidate.ts'
 import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
+import { afforded } from './afford.ts'
 import { fitted, tokensOf } from './fit.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
@@ -16,6 +17,8 @@ type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
 const TRIES = 100
 const MOVES = 16
 const NONE: readonly ModelRef[] = []
+/** Codes of what is the caller's own. */
+const CALLERS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
 export class Round {
@@ -123,7 +126,7 @@ export class Round {
       firstMs: request.gathered ? config.whole_timeout_ms : config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,
       until: this.#turn.until,
-      turnMs: config.timeout_ms,
+      turnMs: this.#turn.limitMs,
     }
     return new ModelReading(source, provider, request, limits, clock, this.#use)
   }
@@ -137,10 +140,11 @@ export class Round {
       at = await candidateOf(this.#room, turn, this.#use)
       request = adapted(request, at, turn)
       request = await fitted(request, turn.open.turns, at, this.#use)
+      if (turn.asked.tokenBudget !== undefined) request = await afforded(request, turn.asked.tokenBudget, turn, at, this.#use)
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // what a caller asked in vain is no failure of the model
-      if (!at || codeOf(error) !== 'INVALID_VALUE') this.#call = this.#callOf(request)
+      if (!at || !CALLERS.has(codeOf(error) ?? '')) this.#call = this.#callOf(request)
       throw error
     }
   }

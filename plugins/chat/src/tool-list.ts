@@ -8,7 +8,8 @@ export interface ToolList {
   readonly specs: readonly ToolSpec[]
 }
 
-const allows = (mode: Mode | undefined, tool: Tool) => !mode || tool.effects.every(effect => mode.effects.includes(effect))
+const allows = (name: string, mode: Mode | undefined, { effects, modes }: Tool) =>
+  (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
 
 /** Gives each turn its tools; what a mode allows is worked out once a change of the slot. */
 export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
@@ -19,7 +20,7 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
     if (now !== version) [version, lists] = [now, new Map()]
     const there = lists.get(mode)
     if (there) return there
-    const made = listOf(slot.entries().filter(([, tool]) => allows(modes.get(mode), tool)))
+    const made = listOf(slot.entries().filter(([, tool]) => allows(mode, modes.get(mode), tool)))
     lists.set(mode, made)
     return made
   }

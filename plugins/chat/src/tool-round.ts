@@ -11,7 +11,8 @@ import { type ToolOutcome, type ToolUseParts, useTool } from './use-tool.ts'
 export const mayUseTools = (room: ChatRoom, turn: Turn, number: number): boolean =>
   number < room.config.max_rounds && turn.toolsUsed.length < budgetOf(room, turn)
 
-const budgetOf = (room: ChatRoom, turn: Turn) => room.modes.get(turn.selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY
+const budgetOf = ({ modes }: ChatRoom, { asked, selected }: Turn) =>
+  Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
 
 /** Runs the calls of a round, so many at a time; their results come in the order of the calls. */
 export async function* runTools(
@@ -26,7 +27,7 @@ export async function* runTools(
     isShown && turn.asked.interactive === true
       ? yield* runAsking(room, turn, calls, use)
       : await runAll(room, turn, calls, undefined, use)
-  if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, room.config.timeout_ms)
+  if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
   if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
@@ -56,7 +57,8 @@ function runAll(
   return inOrder(calls, config.max_parallel_tools, (part, at) => {
     use.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
-    return useTool({ ...shared, tool: turn.list.tools.get(part.tool), part, granted: at < left, ask: asking }, use)
+    const own = turn.keys ? { ...use, idempotencyKey: turn.keys.of(part) } : use
+    return useTool({ ...shared, tool: turn.list.tools.get(part.tool), part, granted: at < left, ask: asking }, own)
   })
 }
 

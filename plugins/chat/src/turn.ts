@@ -1,5 +1,6 @@
 import { timestamp, type Use } from '@svc/core'
 import type {
+  Json,
   ModelMessage,
   ModelRequest,
   OpenTurn,
@@ -12,11 +13,19 @@ import type {
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
+import { CallKeys } from './call-keys.ts'
 import type { Candidate } from './candidate.ts'
 import { invalid } from './errors.ts'
+import { type Form, formOf } from './form.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
 import type { ToolList } from './tool-list.ts'
+
+/** How a turn is run: whether somebody reads along, and the idempotency key of its caller. */
+export interface TurnHow {
+  readonly isShown: boolean
+  readonly key: string | undefined
+}
 
 /** One turn while it runs: what it began with, what it has made so far. */
 export interface Turn {
@@ -34,15 +43,24 @@ export interface Turn {
   known: Candidate | undefined
   readonly list: ToolList
   readonly open: OpenTurn
+  /** What the idempotency keys of its tool calls are made of, where its caller has one. */
+  readonly keys: CallKeys | undefined
+  /** What its reply has to be, where it is data. */
+  readonly form: Form | undefined
   /** The messages of this turn, to be kept. */
   readonly made: StoredMessage[]
+  /** An answer that did not fit and what the model was told of it, before `made[at]`: it sees both, nobody else does. */
+  aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number }
   readonly toolsUsed: ToolUse[]
-  /** `performance.now()` when it began, and when it must have ended. */
+  /** `performance.now()` when it began, and when it must have ended; milliseconds that it may take. */
   readonly begun: number
   readonly until: number
+  readonly limitMs: number
   /** What the assistant has said so far. */
   said: string
+  /** The same as data, once it fits the form. */
+  data: Json | undefined
   tokens: number
   /** Whether the store was asked to keep it, and whether it has. */
   handed: boolean
@@ -50,41 +68,55 @@ export interface Turn {
 }
 
 /** Checks what was asked, decides who answers with which tools, and waits for the conversation. Throws what is wrong with the request. */
-export async function beginTurn(room: ChatRoom, request: TurnRequest, gathered: boolean, use: Use): Promise<Turn> {
+export async function beginTurn(room: ChatRoom, request: TurnRequest, { isShown, key }: TurnHow, use: Use): Promise<Turn> {
   const begun = performance.now()
   const asked = await room.hooks.turn(request, use)
   checkRequest(asked, room.config.message_limit)
-  const selected = await room.selection.select({ provider: asked.provider, model: asked.model }, use)
+  const form = asked.responseSchema === undefined ? undefined : await formOf(asked.responseSchema)
+  const { provider, model, profile, mode } = asked
+  const selected = await room.selection.select({ provider, model, profile, mode }, use)
   const list = room.toolsFor(asked.tools, selected.profile.tools, selected.mode)
-  const { queue_timeout_ms: waitMs, history_turns: history } = room.config
-  const open = await room.conversations.begin(
-    { ...(asked.conversationId === undefined ? {} : { conversationId: asked.conversationId }), waitMs, history },
-    use
-  )
+  const open = asked.keep === false ? NOT_KEPT : await openConversation(room, asked, use)
   const who = { provider: selected.provider, model: selected.model }
+  const limitMs = asked.timeoutMs ?? room.config.timeout_ms
   return {
     id: crypto.randomUUID(),
     asked,
-    gathered,
+    gathered: !isShown,
     selected,
     who,
     tried: [],
     known: undefined,
     list,
     open,
+    keys: key === undefined ? undefined : new CallKeys(key),
+    form,
     made: [userMessage(asked.message)],
+    aside: undefined,
     usage: { input: 0, output: 0 },
     toolsUsed: [],
     begun,
-    until: performance.now() + room.config.timeout_ms,
+    until: performance.now() + limitMs,
+    limitMs,
     said: '',
+    data: undefined,
     tokens: 0,
     handed: false,
     kept: false,
   }
 }
 
-function checkRequest({ message, temperature, maxTokens }: TurnRequest, limit: number) {
+/** A turn that leaves no conversation. */
+const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
+
+function openConversation({ conversations, config }: ChatRoom, { conversationId }: TurnRequest, use: Use): Promise<OpenTurn> {
+  const { queue_timeout_ms: waitMs, history_turns: history } = config
+  return conversations.begin({ ...(conversationId === undefined ? {} : { conversationId }), waitMs, history }, use)
+}
+
+function checkRequest(asked: TurnRequest, limit: number) {
+  const { message, temperature, maxTokens, keep, conversationId } = asked
+
   if (message.trim() === '') throw invalid('message', 'must not be blank')
   if (message.length > limit)
     throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
@@ -92,20 +124,31 @@ function checkRequest({ message, temperature, maxTokens }: TurnRequest, limit: n
     throw invalid('temperature', 'must be from 0 to 1', { value: temperature })
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
+  checkCount('tool_budget', asked.toolBudget)
+  checkCount('token_budget', asked.tokenBudget)
+  checkCount('timeout_ms', asked.timeoutMs)
+  if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
+}
+
+function checkCount(field: string, value: number | undefined) {
+  if (value !== undefined && !(Number.isInteger(value) && value >= 0))
+    throw invalid(field, 'must be an integer from 0', { value })
 }
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
 export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {
-  const { asked, gathered, selected, who, list } = turn
+  const { asked, gathered, selected, who, list, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
-  const messages: ModelMessage[] = [...systemMessages(selected, room.modes.get(selected.mode)?.prompt), ...turn.made]
+  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, room.modes.get(selected.mode)?.prompt)
+  const messages: ModelMessage[] = [...system, ...(aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made)]
   return {
     model: who.model,
     messages,
     ...(withTools && list.specs.length > 0 ? { tools: list.specs } : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),
     ...(gathered ? { gathered } : {}),
   }
 }
@@ -134,16 +177,22 @@ export function endEvent(turn: Turn, status: TurnStatus, use: Use): TurnEnd {
     usage: { input, output, total: input + output },
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
+    ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),
   }
 }
 
 /** Keeps the turn, once, although the caller may have left; without any output there is nothing to keep. */
 export async function keepTurn(room: ChatRoom, turn: Turn, status: TurnStatus, use: Use): Promise<void> {
-  if (turn.handed || turn.made.length < 2) return
+  if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
   await room.conversations.append(turn.open.ticket, messages, { ...use, signal: room.lasting.signal })
   turn.kept = true
+}
+
+/** Gives the conversation back. */
+export async function leaveTurn({ conversations, lasting }: ChatRoom, { asked, open }: Turn): Promise<void> {
+  if (asked.keep !== false) await conversations.end(open.ticket, lasting)
 }
 
 function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'completed'>): StoredMessage[] {

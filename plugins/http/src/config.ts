@@ -123,6 +123,7 @@ export const serverConfig = schema<ServerConfig>({
           'X-API-Key',
           'X-Request-Id',
           'Prefer',
+          'Idempotency-Key',
           'Last-Event-ID',
           'traceparent',
           'Mcp-Session-Id',

@@ -1,16 +1,14 @@
-import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { testUse } from '@svc/core/testing'
+import { noBubblewrap, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { community, hostile, openHouse } from './support/house.ts'
 
 const SANDBOX = { name: 'sandbox-process', use: new URL('../../sandbox-process/', import.meta.url) }
-const trial = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true'])
 /** Cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-const boxed = trial.status === 0 ? describe : describe.skip
-const why = trial.status === 0 ? '' : ' – LEFT OUT: no bubblewrap, or no namespaces for it, on this machine'
+const why = noBubblewrap()
+const boxed = why === undefined ? describe : describe.skip
 
 describe('tool servers as npm has them', () => {
   let folder: string
@@ -46,7 +44,7 @@ describe('tool servers as npm has them', () => {
     expect(await house.say('everything', 'get-tiny-image')).to.include('image')
   })
 
-  boxed(`in the process sandbox${why}`, () => {
+  boxed(`in the process sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
     it('write where they may, and nowhere else', async () => {
       const command = community('filesystem', folder)
       const sandbox_config = { allowed_paths: [data()] }

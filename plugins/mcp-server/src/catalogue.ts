@@ -57,8 +57,8 @@ export interface Catalogue {
 const PAGE = 1_000
 
 /**
- * The tools of the slot that are published, as clients see them; made again when the slot has changed. A tool whose schema is no JSON is left out, and the log
- * says so.
+ * The tools of the slot that are published, as clients see them; made again when the slot has changed. What is for turns of some modes is not; a tool whose
+ * schema is no JSON is left out, and the log says so.
  */
 export function createCatalogue(tools: SlotView<Tool>, { path, isPublished }: ToolSet, log: Log): () => Catalogue {
   const set = path.slice(1)
@@ -67,7 +67,7 @@ export function createCatalogue(tools: SlotView<Tool>, { path, isPublished }: To
   return () => {
     if (version === tools.version) return now
     version = tools.version
-    const chosen = tools.entries().filter(([name]) => isPublished(name))
+    const chosen = tools.entries().filter(([name, { modes }]) => modes === undefined && isPublished(name))
     const made = chosen.map(([name, tool]) => {
       const known = now.get(name)
       return known?.tool === tool ? known : publish(name, tool, set, log)

@@ -27,4 +27,7 @@ export const sessionUnknown = () => fault(404, SESSION_UNKNOWN, 'Session not fou
 export const sessionsFull = () =>
   fault(503, SERVER_FAULT, 'Service Unavailable: too many sessions are at work', null, { 'retry-after': '5' })
 export const notRpc = () => fault(400, RPC.invalidRequest, 'Invalid Request: the body is no JSON-RPC 2.0 message')
+/** Two answers of one id could not be told apart. */
+export const idTaken = (id: RpcId) =>
+  fault(400, RPC.invalidRequest, 'Invalid Request: a request of this id is under way in the session', id)
 export const headerMismatch = (message: string, id: RpcId | null) => fault(400, RPC.headerMismatch, `Bad Request: ${message}`, id)

@@ -1,7 +1,8 @@
 import { isTree, type Use } from '@svc/core'
 import { askable } from './dialog.ts'
 import { answerPlain, type Begun, LEGACY_FRAME } from './fast.ts'
-import { type HttpAnswer, type HttpMessage, jsonAnswer, type RpcId } from './message.ts'
+import { idTaken } from './faults.ts'
+import { type HttpAnswer, type HttpMessage, idOf, jsonAnswer, type RpcId } from './message.ts'
 import { follow } from './notices.ts'
 import { plainLegacy } from './plain.ts'
 import { createProtocolServer } from './protocol-server.ts'
@@ -53,8 +54,10 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
     get busy() {
       return open.count > 0
     },
-    answer: (message, body, use) =>
-      open.counted(async () => {
+    async answer(message, body, use) {
+      const asked = idOf(body)
+      if (asked !== null && open.ids.has(asked)) return idTaken(asked)
+      return open.counted(asked, async () => {
         const answer = await fast(message, body, use)
         if (answer && !('begun' in answer)) return answer
         const authInfo = carry({ use: { ...use, signal: lasting }, begun: answer?.begun })
@@ -64,21 +67,25 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
         const cancelled = cancelledBy(body)
         if (cancelled !== undefined) transport.closeSSEStream(cancelled)
         return answerOf(response, use.signal)
-      }),
+      })
+    },
     close: () => server.close(),
   }
 }
 
-/** How much of a session is under way, and since when nothing is. */
+/** How much of a session is under way, under which ids, and since when nothing is. */
 function createOpen() {
-  const open = { count: 0, touched: performance.now() }
-  const done = () => {
+  const open = { count: 0, ids: new Set<RpcId>(), touched: performance.now() }
+  const end = (id: RpcId | null) => () => {
     open.count--
+    if (id !== null) open.ids.delete(id)
     open.touched = performance.now()
   }
   return Object.assign(open, {
-    async counted(work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+    async counted(id: RpcId | null, work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+      const done = end(id)
       open.count++
+      if (id !== null) open.ids.add(id)
       try {
         const answer = await work()
         if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }

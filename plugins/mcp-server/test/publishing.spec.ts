@@ -42,6 +42,12 @@ describe('what is published', () => {
       }
     })
 
+  it('is nothing that only turns of some modes have', async () => {
+    await using one = await house({ tools: { ...tools, delegate: { ...echo, modes: ['delegate'] } }, mcp: {} })
+    expect(await namesIn(one)).to.deep.equal(Object.keys(tools).sort())
+    expect((await one.ask.post('/tools/delegate/call', { arguments: { text: 'x' } })).status).to.equal(404)
+  })
+
   it('fails the start where a name is none, and says what is near', async () => {
     const [problem, ...others] = await problemsOf({ tools: ['curent_time', 'zzz', 'read_file'], sets: { time: ['current_tme'] } })
     expect(others).to.deep.equal([])

@@ -37,6 +37,32 @@ describe('a session', () => {
     expect((await session.end()).status).to.equal(404)
   })
 
+  for (const [form, meta] of [
+    ['a call', {}],
+    ['a call that is followed', { _meta: { progressToken: 1 } }],
+  ] as const)
+    it(`refuses a second request under the id of ${form} that is under way, and answers the first`, async () => {
+      const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const slow = toolOf(async () => {
+        begun.resolve()
+        await go.promise
+        return { content: [{ type: 'text', text: 'done' }] }
+      })
+      await using one = await house({ tools: { slow } })
+      const session = await begin(one.url)
+      const ask = () => session.request('tools/call', { name: 'slow', arguments: {}, ...meta }, 7)
+      const first = ask()
+      await begun.promise
+      const second = await ask()
+      expect([second.status, second.body.error]).to.deep.equal([
+        400,
+        { code: -32600, message: 'Invalid Request: a request of this id is under way in the session' },
+      ])
+      go.resolve()
+      expect((await first).body.result).to.have.deep.property('content', [{ type: 'text', text: 'done' }])
+      expect((await ask()).status).to.equal(200)
+    })
+
   it('of another principal is not there, word for word as one that never was', async () => {
     await using one = await people()
     const ada = await begin(one.url, as('ada'))

@@ -1,12 +1,17 @@
 import { SECRET, type SvcError } from '@svc/core'
+import { entryProblems, readKey } from '@svc/upstream'
 import type { AiSdkConfig } from './config.ts'
 import { packageMissing, secretOption } from './errors.ts'
 import { findPackage, type Packages } from './package.ts'
 
-/** What the schema cannot tell: secrets where none may stand, and a package that is not there. */
-export function checkConfig({ package: name, options, provider_options }: AiSdkConfig, places: Packages['places']): SvcError[] {
-  const secret = secretIn(options, 'options') ?? secretIn(provider_options, 'provider_options')
-  return [...(secret === undefined ? [] : [secretOption(secret)]), ...(findPackage(name, places) ? [] : [packageMissing(name)])]
+/** What the schema cannot tell: secrets where none may stand, a package that is not there, a key that is missing. */
+export async function checkConfig(name: string, config: AiSdkConfig, places: Packages['places']): Promise<readonly SvcError[]> {
+  const secret = secretIn(config.options, 'options') ?? secretIn(config.provider_options, 'provider_options')
+  return [
+    ...(secret === undefined ? [] : [secretOption(secret)]),
+    ...(findPackage(config.package, places) ? [] : [packageMissing(config.package)]),
+    ...(await entryProblems(readKey(config, { provider: name, required: false }))),
+  ]
 }
 
 /** The path of what has a secret's name and a value. */

@@ -8,9 +8,9 @@ export default definePlugin({
   type: 'ai-sdk',
   config: schema<AiSdkConfig>(CONFIG),
   // The work is imported by those who have such an entry: the others pay for nothing.
-  async check(config) {
+  async check(config, name = 'ai-sdk') {
     const { checkConfig } = await import('./check.ts')
-    return checkConfig(config, packagePlaces())
+    return checkConfig(name, config, packagePlaces())
   },
   async setup({ instance: name = 'ai-sdk', config, log, signal, ...scope }) {
     const { openProvider } = await import('./open.ts')

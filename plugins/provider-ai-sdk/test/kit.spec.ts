@@ -1,42 +1,18 @@
 import { expect } from 'chai'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { type ProviderRequests, providerKit } from '@svc/core/testing'
+import { type ProviderRequests, providerKit, weatherRound } from '@svc/core/testing'
 import { MESSAGES } from './support/anthropic-wire.ts'
 import { DIALECTS } from './support/dialects.ts'
 import { CHAT } from './support/openai-wires.ts'
 import { behaving, CANARY, type Dialect, openRig, says, UNICODE, WEATHER } from './support/rig.ts'
 
-const CALLS = [
-  { tool: 'weather', arguments: { city: 'Ulm' } },
-  { tool: 'weather', arguments: { city: 'Bern' } },
-]
-const tools = says('tools', { tools: [WEATHER] })
+const round = weatherRound(says('tools', { tools: [WEATHER] }), 'mine')
 
 const requestsOf = ({ wire }: Dialect): ProviderRequests => ({
   plain: says('plain'),
   endless: says('endless'),
   silent: says('silent'),
-  tools: {
-    request: tools,
-    calls: CALLS,
-    results: calls => ({
-      ...tools,
-      messages: [
-        ...tools.messages,
-        { role: 'assistant', parts: calls, provider: 'mine' },
-        {
-          role: 'tool',
-          parts: calls.map(({ id, tool }) => ({
-            type: 'tool_result',
-            id,
-            tool,
-            content: [{ type: 'text', text: 'sunny' }],
-            isError: false,
-          })),
-        },
-      ],
-    }),
-  },
+  tools: round,
   badArguments: says('bad-arguments', { tools: [WEATHER] }),
   length: says('length', { maxTokens: 20 }),
   unicode: { request: says('unicode'), text: UNICODE },
@@ -51,7 +27,7 @@ const requestsOf = ({ wire }: Dialect): ProviderRequests => ({
   filtered: says('filtered'),
   retryAfter: { request: says('fail-rate_limited'), ms: 2000 },
   usage: { request: says('plain'), usage: wire.usage },
-  pieces: { request: tools, calls: CALLS },
+  pieces: round,
   ...(wire.thoughts ? { reasoning: { request: says('thoughts'), text: 'let me think' } } : {}),
 })
 

@@ -1,6 +1,6 @@
 import { codeOf, messageOf } from '@svc/core'
 import type { ModelFailure, ModelInfo, ModelList, ModelRequest, Provider } from '@svc/core/contracts'
-import { createUpstream, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
+import { createUpstream, entryProblems, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
 import { failureOf } from './failure.ts'
 import { MessageReader } from './message-reader.ts'
 import { readModels } from './models.ts'
@@ -15,11 +15,16 @@ export interface OpenProvider {
 const BASE_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
 
+// A server of one's own may ask for no key.
+const keyOf = (name: string, entry: UpstreamEntry) =>
+  readKey(entry, { provider: name, defaultEnv: 'ANTHROPIC_API_KEY', required: entry.base_url === undefined })
+
+/** What is wrong with the key of an entry. */
+export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
+
 /** An entry of `providers` as a provider that speaks the Messages API. `signal` aborts when the plugin is closed. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
 export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
-  // A server of one's own may ask for no key.
-  const required = entry.base_url === undefined
-  const key = await readKey(entry, { provider: name, defaultEnv: 'ANTHROPIC_API_KEY', required })
+  const key = await keyOf(name, entry)
   const upstream = createUpstream({
     provider: name,
     // Many write the address with the version at its end.

@@ -6,6 +6,10 @@ export default definePlugin({
   instances: 'providers',
   type: 'anthropic',
   config: schema<UpstreamEntry>({ type: 'object', properties: ENTRY, additionalProperties: false }),
+  async check(config, name = 'anthropic') {
+    const { checkEntry } = await import('./anthropic-provider.ts')
+    return checkEntry(name, config)
+  },
   async setup(scope) {
     const name = scope.instance ?? 'anthropic'
     const { openProvider } = await import('./anthropic-provider.ts')

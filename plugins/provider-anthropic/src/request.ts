@@ -1,5 +1,5 @@
 import type { ModelMessage, ModelRequest, ToolSpec } from '@svc/core/contracts'
-import type { Tree } from '@svc/upstream'
+import { perTools, type Tree } from '@svc/upstream'
 import { messagesOf, systemOf } from './messages.ts'
 import { replySchema, wireTool } from './schemas.ts'
 
@@ -30,8 +30,10 @@ function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest): T
     const called = calledTools(messages)
     return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
   }
-  return { tools: tools.map(wireTool), tool_choice: choiceOf(toolChoice) }
+  return { tools: wireTools(tools), tool_choice: choiceOf(toolChoice) }
 }
+
+const wireTools = perTools(tools => tools.map(wireTool))
 
 const CHOICES = { auto: { type: 'auto' }, none: { type: 'none' }, required: { type: 'any' } } as const
 

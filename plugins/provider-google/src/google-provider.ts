@@ -1,5 +1,5 @@
 import type { ModelInfo, Provider } from '@svc/core/contracts'
-import { createUpstream, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
+import { createUpstream, entryProblems, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
 import { AnswerReader } from './answer-reader.ts'
 import { failureOf } from './failure.ts'
 import { readModels } from './models.ts'
@@ -14,11 +14,18 @@ const BASE_URL = 'https://generativelanguage.googleapis.com'
 
 const VARIABLES = ['GEMINI_API_KEY', 'GOOGLE_API_KEY']
 
-/** An entry of `providers` as a provider that speaks Gemini's API. `signal` aborts when the plugin is closed. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
-export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
+function keyOf(name: string, entry: UpstreamEntry): Promise<string | undefined> {
   const defaultEnv = VARIABLES.find(variable => process.env[variable]?.trim()) ?? VARIABLES[0]!
   // A server of one's own may ask for no key.
-  const key = await readKey(entry, { provider: name, defaultEnv, required: entry.base_url === undefined })
+  return readKey(entry, { provider: name, defaultEnv, required: entry.base_url === undefined })
+}
+
+/** What is wrong with the key of an entry. */
+export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
+
+/** An entry of `providers` as a provider that speaks Gemini's API. `signal` aborts when the plugin is closed. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
+export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
+  const key = await keyOf(name, entry)
   // Many write the address with the version at its end.
   const [, baseUrl = BASE_URL, version = '/v1beta'] = /^(.*?)(\/v1(?:alpha|beta)?)?\/?$/s.exec(entry.base_url ?? BASE_URL) ?? []
   const upstream = createUpstream({

@@ -6,6 +6,10 @@ export default definePlugin({
   instances: 'providers',
   type: 'google',
   config: schema<UpstreamEntry>({ type: 'object', properties: ENTRY, additionalProperties: false }),
+  async check(config, name = 'google') {
+    const { checkEntry } = await import('./google-provider.ts')
+    return checkEntry(name, config)
+  },
   async setup(scope) {
     const name = scope.instance ?? 'google'
     const { openProvider } = await import('./google-provider.ts')

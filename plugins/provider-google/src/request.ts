@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import type { Tree } from '@svc/upstream'
+import { perTools, type Tree } from '@svc/upstream'
 import { contentsOf, systemOf } from './contents.ts'
 
 /** What is known of the model that is asked. */
@@ -13,15 +13,24 @@ const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
 
 /** The request as `generateContent` takes it, streamed or whole. */
 export function bodyOf(request: ModelRequest, known: Known = {}): Tree {
-  const { model, messages } = request
-  const systemInstruction = systemOf(messages)
-  const generationConfig = settingsOf(request, known)
+  const { model } = request
+  const told = withSchema(request)
+  const systemInstruction = systemOf(told.messages)
+  const generationConfig = settingsOf(told, known)
   return {
-    contents: contentsOf(messages, !OLDER.test(model)),
+    contents: contentsOf(request.messages, !OLDER.test(model)),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     ...toolsOf(request),
     ...(Object.keys(generationConfig).length === 0 ? {} : { generationConfig }),
   }
+}
+
+/** Models before Gemini 3 take no schema of the reply beside tools that may be called: they are told in words. */
+function withSchema(request: ModelRequest): ModelRequest {
+  const { responseSchema, tools = [], toolChoice, messages, model, ...rest } = request
+  if (responseSchema === undefined || tools.length === 0 || toolChoice === 'none' || !OLDER.test(model)) return request
+  const text = `When you call no tool, answer with JSON, and nothing else, of this JSON Schema: ${JSON.stringify(responseSchema)}`
+  return { ...rest, model, tools, messages: [{ role: 'system', parts: [{ type: 'text', text }] }, ...messages] }
 }
 
 function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, known: Known): Tree {
@@ -36,13 +45,18 @@ function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, kn
 function toolsOf({ tools = [], toolChoice = 'auto', responseSchema }: ModelRequest): Tree {
   // Many models take no reply schema beside tools: those that nobody may call are left out then.
   if (tools.length === 0 || (toolChoice === 'none' && responseSchema !== undefined)) return {}
-  const functionDeclarations = tools.map(({ name, description, parameters }) => ({
-    name,
-    description,
-    parametersJsonSchema: parameters,
-  }))
-  return { tools: [{ functionDeclarations }], toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
+  return { tools: wireTools(tools), toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
 }
+
+const wireTools = perTools(tools => [
+  {
+    functionDeclarations: tools.map(({ name, description, parameters }) => ({
+      name,
+      description,
+      parametersJsonSchema: parameters,
+    })),
+  },
+])
 
 const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 

@@ -148,6 +148,16 @@ describe('tools and settings of the Gemini API', () => {
     })
   })
 
+  it('tells a model before Gemini 3 the schema in words beside tools that it may call', () => {
+    const request = { messages: [user('x')], tools, responseSchema: { type: 'object', title: 'size' } }
+    const older = bodyOf({ ...request, model: 'gemini-2.5-pro' })
+    expect(JSON.stringify(older.systemInstruction)).to.match(/JSON Schema.*size/)
+    expect(older).to.not.have.property('generationConfig')
+    const newer = bodyOf({ ...request, model: 'gemini-3-pro' })
+    expect(newer.generationConfig).to.have.property('responseJsonSchema')
+    expect(newer).to.not.have.property('systemInstruction')
+  })
+
   it('leaves tools that nobody may call out beside a schema', () => {
     expect(asked([user('x')], { tools, toolChoice: 'none', responseSchema: {} })).to.not.have.any.keys('tools', 'toolConfig')
   })

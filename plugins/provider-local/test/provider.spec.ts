@@ -115,6 +115,22 @@ describe('provider-local', () => {
     expect(JSON.parse(text)).to.deep.equal({ title: 'a lon', size: 3, kind: 'a', parts: [{ ok: true }] })
   })
 
+  it('answers JSON that keeps to bounds, and to all parts of a schema; directives come first', async () => {
+    await using local = await openLocal()
+    const responseSchema = {
+      allOf: [
+        { $ref: '#/$defs/named' },
+        { properties: { agreed: { type: 'boolean' }, votes: { type: 'integer', exclusiveMinimum: 0 } } },
+      ],
+      properties: { none: { type: 'array', items: {}, maxItems: 0 }, debt: { type: 'number', exclusiveMaximum: -1 } },
+      $defs: { named: { type: 'object', properties: { name: { type: 'string' } } } },
+    }
+    const request = says('a plan\n/tool weather', { responseSchema, tools: offered('weather') })
+    expect((await ask(local.provider, request)).map(({ type }) => type)).to.include('tool_call')
+    const text = textOf(await ask(local.provider, { ...request, tools: [] }))
+    expect(JSON.parse(text)).to.deep.equal({ name: 'a plan', agreed: true, votes: 1, none: [], debt: -2 })
+  })
+
   for (const [what, text] of [
     ['equal', 'a'.repeat(200_000)],
     [

@@ -1,36 +1,28 @@
-import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
+import type { ModelMessage, ModelRequest, ToolSpec } from '@svc/core/contracts'
+import { perTools, type Tree } from '@svc/upstream'
 import { messagesOf } from './messages.ts'
 import type { Preset } from './presets.ts'
 
-/** The body of one call of chat completions, as JSON. */
-export function bodyOf(request: ModelRequest, provider: string, preset: Preset): string {
+/** The body of one call of chat completions. */
+export function bodyOf(request: ModelRequest, provider: string, preset: Preset): Tree {
   const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, gathered } = request
-  const body = JSON.stringify({
+  return {
     model,
     messages: messagesOf(withSchema(request, preset), provider, preset),
     stream: gathered !== true,
     ...(preset.streamOptions && !gathered ? { stream_options: { include_usage: true } } : {}),
     ...(temperature === undefined || preset.noTemperature?.test(model) ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { [preset.limitField]: maxTokens }),
-    ...(tools.length === 0 ? {} : choiceOf(toolChoice, preset)),
+    ...(tools.length === 0 ? {} : { ...choiceOf(toolChoice, preset), tools: wireTools(tools) }),
     ...(responseSchema === undefined ? {} : { response_format: formatOf(responseSchema, preset) }),
-  })
-  return tools.length === 0 ? body : `${body.slice(0, -1)},"tools":${toolsText(tools)}}`
+  }
 }
 
-// The list of a mode is the same for all its turns, and most of what is sent.
-const written = new WeakMap<Tools, string>()
-
-function toolsText(tools: Tools): string {
-  const text = written.get(tools) ?? JSON.stringify(tools.map(toolOf))
-  written.set(tools, text)
-  return text
-}
+const wireTools = perTools(tools => tools.map(toolOf))
 
 type Schema = NonNullable<ModelRequest['responseSchema']>
-type Tools = NonNullable<ModelRequest['tools']>
 
-const toolOf = ({ name, description, parameters }: Tools[number]) => ({
+const toolOf = ({ name, description, parameters }: ToolSpec) => ({
   type: 'function',
   function: { name, description, parameters: typeof parameters === 'object' ? parameters : { type: 'object' } },
 })

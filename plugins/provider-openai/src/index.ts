@@ -19,6 +19,10 @@ export default definePlugin({
   instances: 'providers',
   type: 'openai',
   config: schema<OpenAiConfig>({ type: 'object', properties: { preset, ...ENTRY, api_version }, additionalProperties: false }),
+  async check(config, name = 'openai') {
+    const { checkEntry } = await import('./openai-provider.ts')
+    return checkEntry(name, config)
+  },
   async setup(scope) {
     const name = scope.instance ?? 'openai'
     const { openProvider } = await import('./openai-provider.ts')

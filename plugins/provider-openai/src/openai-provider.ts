@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import type { ModelFailure, Provider } from '@svc/core/contracts'
-import { createUpstream, estimateTokens, modelList } from '@svc/upstream'
+import { createUpstream, entryProblems, estimateTokens, modelList } from '@svc/upstream'
 import type { UpstreamEntry } from '@svc/upstream/entry'
 import { bodyOf } from './body.ts'
 import { ChunkReader } from './chunk-reader.ts'
@@ -14,6 +14,9 @@ export interface OpenAiConfig extends UpstreamEntry {
   readonly preset?: PresetName
   readonly api_version?: string
 }
+
+/** What is wrong with an entry beyond its form: its key above all. */
+export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
 
 /** Opens the provider of one entry: reads its key, connects to nothing. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
 export async function openProvider(

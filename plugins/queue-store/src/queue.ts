@@ -1,77 +1,95 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { Bell } from './bell.ts'
-import { type Place, QUEUE, RUN_LEASE, slotLease } from './space.ts'
+import { Leases } from './leases.ts'
+import { type Place, QUEUE } from './space.ts'
 
 export interface QueueParts {
   readonly store: Store
   /** What all leases of this process begin with. */
   readonly holder: string
-  readonly lasting: Use
 }
 
-/** A claim lasts so long without being kept. */
-const CLAIM_MS = 30_000
 /** What is held is looked at again after so long: its holder may be gone. */
 const HELD_MS = 60_000
 /** What other processes put into the queue is seen after so long. */
 const POLL_MS = 1_000
-const PAGE = 50
+/** A new process looks at all that is held for so long. */
+const SETTLE_MS = 5_000
+const PAGE = 100
 const NEVER = Number.MAX_SAFE_INTEGER
 
 /** The queue of runs in the store: a record a run, and a lease for whoever works on it. */
 export class StoreQueue implements RunQueue {
-  readonly #parts: QueueParts
+  readonly #store: Store
+  readonly #holder: string
+  readonly #leases: Leases
   readonly #bell = new Bell()
-  /** The places of groups that claims of this process hold. */
-  readonly #slots = new Map<string, Fence>()
 
-  constructor(parts: QueueParts) {
-    this.#parts = parts
+  constructor({ store, holder }: QueueParts) {
+    this.#store = store
+    this.#holder = holder
+    this.#leases = new Leases(store, holder)
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, use: Use): Promise<RunClaim | undefined> {
-    const slot = claim && run.group ? await this.#slot(run.group, use) : undefined
-    const taken = claim && (!run.group || slot !== undefined)
-    const place = { ...placeOf(run), ...(taken ? { state: 'held' as const, due: Date.now() + HELD_MS } : {}) }
-    const [lease] = await Promise.all([taken ? this.#lease(RUN_LEASE + run.id, use) : undefined, this.#write(run.id, place, {}, use)])
-    if (!lease) {
-      this.#bell.ring()
-      return undefined
-    }
-    if (slot) this.#slots.set(run.id, slot)
-    return { id: run.id, fence: lease }
+    const isFree = claim && (!run.group || (await this.#leases.enter(run.id, run.group, use)))
+    if (!isFree) return void (await this.#wait(run, use))
+    const [fence] = await Promise.all([this.#leases.run(run.id, use), this.#write(run.id, this.#held(placeOf(run)), {}, use)])
+    if (fence) return { id: run.id, fence }
+    await this.#leases.leave(run.id, use)
+    return undefined
+  }
+
+  /** It waits for somebody; who works on it now is told, and goes on. */
+  async #wait(run: QueuedRun, use: Use): Promise<void> {
+    await this.#update(run.id, place => (place?.state === 'held' ? { ...place, woken: true } : placeOf(run)), {}, use)
+    this.#bell.ring()
   }
 
   async *take(use: Use): AsyncGenerator<RunClaim, void> {
-    while (!use.signal.aborted) {
-      const rung = this.#bell.next(POLL_MS, use.signal)
+    // whoever held something when this process began may be gone; their leases are freed about now
+    const settled = Date.now() + SETTLE_MS
+    for (let lookAt = 0; !use.signal.aborted; ) {
+      const { rings } = this.#bell
+      const now = Date.now()
+      const until = now < settled && now >= lookAt ? NEVER : now + 1
+      if (until === NEVER) lookAt = now + POLL_MS
       const full = new Set<string>()
       let count = 0
-      for await (const found of this.#due(use)) {
+      for await (const found of this.#due(until, use)) {
         const claim = await this.#claim(found, full, use)
         if (!claim) continue
         count += 1
         yield claim
         if (use.signal.aborted) return
       }
-      if (count === 0) await rung
+      if (count === 0) await this.#bell.after(rings, POLL_MS, use.signal)
     }
   }
 
-  async keep({ id, fence }: RunClaim, use: Use): Promise<void> {
-    const slot = this.#slots.get(id)
-    await Promise.all([fence, ...(slot ? [slot] : [])].map(one => this.#parts.store.renew(one, CLAIM_MS, use)))
+  async *takeOne(id: string, use: Use): AsyncGenerator<RunClaim, void> {
+    while (!use.signal.aborted) {
+      const { rings } = this.#bell
+      const found = await this.#store.get(QUEUE, id, use)
+      if (!found) return
+      const claim = placeIn(found).due <= Date.now() ? await this.#claim(found, new Set(), use) : undefined
+      if (claim) yield claim
+      else await this.#bell.after(rings, POLL_MS, use.signal)
+    }
   }
 
-  async leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', use: Use): Promise<void> {
-    const { store } = this.#parts
-    const { id, fence } = claim
+  keep({ id, fence }: RunClaim, use: Use): Promise<void> {
+    return this.#leases.keep(id, fence, use)
+  }
+
+  async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', use: Use): Promise<void> {
     try {
-      if (how === 'ended') await store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, use)
-      else await this.#update(id, place => asleep(place, how.due), { fence }, use)
+      if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, use)
+      else await this.#update(id, place => place && asleep(place, how.due), { fence }, use)
     } finally {
-      await this.#free(claim, use)
+      await this.#leases.free(id, fence, use)
+      this.#bell.ring()
     }
   }
 
@@ -82,52 +100,53 @@ export class StoreQueue implements RunQueue {
 
   /** A process has ended, and its leases are free. */
   async gone(holder: string, use: Use): Promise<void> {
-    const { store } = this.#parts
-    for (let cursor: string | undefined; ; ) {
-      const page = await store.range(QUEUE, { index: 'by_state', equals: ['held'], limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, use)
-      for (const record of page.records)
-        if (placeIn(record).holder?.startsWith(holder)) await this.#update(record.key, place => ({ ...place, due: Date.now() }), {}, use)
-      cursor = page.next
-      if (cursor === undefined) break
+    for await (const { key, value } of this.#inState('held', NEVER, use)) {
+      const place = value as unknown as Place
+      if (place.holder?.startsWith(holder)) await this.#update(key, one => one && { ...one, due: Date.now() }, {}, use)
     }
     this.#bell.ring()
   }
 
   /** Runs whose time has come: those that wait, and those whose holder may be gone. */
-  async *#due(use: Use): AsyncGenerator<StoreRecord, void> {
-    for (const state of ['ready', 'asleep', 'held'])
-      for (let cursor: string | undefined; ; ) {
-        const query = { index: 'by_state', equals: [state], to: Date.now() + 1, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
-        const page = await this.#parts.store.range(QUEUE, query, use)
-        yield* page.records
-        cursor = page.next
-        if (cursor === undefined) break
-      }
+  async *#due(heldUntil: number, use: Use): AsyncGenerator<StoreRecord, void> {
+    yield* this.#inState('ready', Date.now() + 1, use)
+    yield* this.#inState('asleep', Date.now() + 1, use)
+    yield* this.#inState('held', heldUntil, use)
+  }
+
+  async *#inState(state: Place['state'], to: number, use: Use): AsyncGenerator<StoreRecord, void> {
+    for (let cursor: string | undefined; ; ) {
+      const query = { index: 'by_state', equals: [state], to, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
+      const page = await this.#store.range(QUEUE, query, use)
+      yield* page.records
+      cursor = page.next
+      if (cursor === undefined) return
+    }
   }
 
   async #claim(found: StoreRecord, full: Set<string>, use: Use): Promise<RunClaim | undefined> {
     const { group } = placeIn(found)
-    if (group && full.has(group.name)) return undefined
-    const lease = await this.#lease(RUN_LEASE + found.key, use)
-    if (!lease) return this.#isHeld(found, use)
-    const slot = group && (await this.#slot(group, use))
-    const claim = { id: found.key, fence: lease }
-    if (group && !slot) full.add(group.name)
-    if (slot) this.#slots.set(found.key, slot)
-    if ((!group || slot) && (await this.#hold(found, lease, use))) return claim
-    await this.#free(claim, use)
+    if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, use))) full.add(group.name)
+    if (group && full.has(group.name)) return void (await this.#lookLater(found, use))
+    const fence = await this.#leases.run(found.key, use)
+    if (fence && (await this.#hold(found, fence, use))) return { id: found.key, fence }
+    if (fence) await this.#leases.free(found.key, fence, use)
+    else await Promise.all([this.#leases.leave(found.key, use), this.#lookLater(found, use)])
     return undefined
   }
 
   /** Somebody works on it: it is looked at again later. */
-  async #isHeld(found: StoreRecord, use: Use): Promise<undefined> {
-    if (placeIn(found).state === 'held') await this.#write(found.key, { ...placeIn(found), due: Date.now() + HELD_MS }, { ifVersion: found.version }, use).catch(onlyConflict)
+  async #lookLater(found: StoreRecord, use: Use): Promise<void> {
+    const place = placeIn(found)
+    if (place.state !== 'held' || place.due > Date.now()) return
+    await this.#write(found.key, { ...place, due: Date.now() + HELD_MS }, { ifVersion: found.version }, use).catch(onlyConflict)
   }
 
-  async #hold({ key, version, ...found }: StoreRecord, fence: Fence, use: Use): Promise<boolean> {
-    const { woken: _, ...place } = placeIn({ key, version, ...found })
+  /** False where it is another's by now. */
+  async #hold(found: StoreRecord, fence: Fence, use: Use): Promise<boolean> {
+    const { woken: _, ...place } = placeIn(found)
     try {
-      await this.#write(key, { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#parts.holder }, { ifVersion: version, fence }, use)
+      await this.#write(found.key, this.#held(place), { ifVersion: found.version, fence }, use)
       return true
     } catch (error) {
       onlyConflict(error)
@@ -135,42 +154,18 @@ export class StoreQueue implements RunQueue {
     }
   }
 
-  async #free({ id, fence }: RunClaim, use: Use): Promise<void> {
-    const slot = this.#slots.get(id)
-    this.#slots.delete(id)
-    await Promise.all([fence, ...(slot ? [slot] : [])].map(one => this.#parts.store.release(one, use)))
-    this.#bell.ring()
+  #held(place: Place): Place {
+    return { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#holder }
   }
 
-  /** A place of a group, or undefined where all are taken. */
-  async #slot({ name, limit }: NonNullable<QueuedRun['group']>, use: Use): Promise<Fence | undefined> {
-    for (let at = 0; at < limit; at++) {
-      const slot = await this.#lease(slotLease(name, at), use)
-      if (slot) return slot
-    }
-    return undefined
-  }
-
-  async #lease(lease: string, use: Use): Promise<Fence | undefined> {
-    const { store, holder } = this.#parts
-    try {
-      // one holder a claim: a holder gets back a lease that it has
-      const got = await store.acquire(lease, { holder: `${holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 }, use)
-      return { lease, fence: got.fence }
-    } catch (error) {
-      if (codeOf(error) === 'LEASE_BUSY') return undefined
-      throw error
-    }
-  }
-
-  /** Changes the place of a run, whoever else does; nothing where it has none. */
-  async #update(id: string, change: (place: Place) => Place | undefined, { fence }: { readonly fence?: Fence }, use: Use): Promise<void> {
+  /** Changes the place of a run, whoever else does; nothing where `change` answers nothing. Throws STORE_FENCED. */
+  async #update(id: string, change: (place: Place | undefined) => Place | undefined, { fence }: { readonly fence?: Fence }, use: Use): Promise<void> {
     for (;;) {
-      const found = await this.#parts.store.get(QUEUE, id, use)
-      const next = found && change(placeIn(found))
+      const found = await this.#store.get(QUEUE, id, use)
+      const next = change(found && placeIn(found))
       if (!next) return
       try {
-        return await this.#write(id, next, { ifVersion: found.version, ...(fence ? { fence } : {}) }, use)
+        return await this.#write(id, next, { ifVersion: found?.version ?? 0, ...(fence ? { fence } : {}) }, use)
       } catch (error) {
         onlyConflict(error)
       }
@@ -178,9 +173,8 @@ export class StoreQueue implements RunQueue {
   }
 
   async #write(key: string, place: Place, { ifVersion, fence }: { readonly ifVersion?: number; readonly fence?: Fence }, use: Use): Promise<void> {
-    const value = { ...place, ...(place.state === 'held' ? { holder: this.#parts.holder } : {}) } as unknown as Json
-    const put = { op: 'put' as const, collection: QUEUE, key, value, ...(ifVersion === undefined ? {} : { ifVersion }) }
-    await this.#parts.store.batch([put], fence ? { fence } : {}, use)
+    const put = { op: 'put' as const, collection: QUEUE, key, value: place as unknown as Json, ...(ifVersion === undefined ? {} : { ifVersion }) }
+    await this.#store.batch([put], fence ? { fence } : {}, use)
   }
 }
 
@@ -193,12 +187,12 @@ function asleep({ woken: news, holder: _, ...place }: Place, due: number | null)
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 
-function woken(place: Place): Place | undefined {
-  if (place.state === 'held') return place.woken ? undefined : { ...place, woken: true }
-  return { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
+function woken(place: Place | undefined): Place | undefined {
+  if (place?.state === 'held') return place.woken ? undefined : { ...place, woken: true }
+  return place && { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
 }
 
 /** Another was faster. */
 function onlyConflict(error: unknown): void {
-  if (!['STORE_CONFLICT', 'STORE_FENCED'].includes(codeOf(error) ?? '')) throw error
+  if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }

@@ -8,11 +8,13 @@ import {
   Http,
   Modes,
   Providers,
+  Recommend,
   Routes,
   Selection,
   Tools,
+  Workflows,
 } from '@svc/core/contracts'
-import { createRoutes } from './routes.ts'
+import { createRoutes, LEAVING } from './routes.ts'
 
 export default definePlugin({
   requires: {
@@ -29,7 +31,10 @@ export default definePlugin({
     routes: Routes,
     schemes: AuthSchemes,
   },
+  optional: { workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
-    for (const [name, route] of Object.entries(createRoutes(given))) scope.add(Routes, name, route)
+    const { routes, leave } = createRoutes(given)
+    for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
+    scope.tap(Host.hooks.closing, leave, { stage: LEAVING })
   },
 })

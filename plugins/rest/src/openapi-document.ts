@@ -79,7 +79,8 @@ function response({ description, schema, contentType = 'application/json' }: Rou
 
 /** Which refusals a route may answer with follows from what it takes. */
 function errorRefs(route: Route): Tree {
-  const input = route.body !== undefined || route.query !== undefined
+  // what a POST without a body asks for may come too late
+  const input = route.body !== undefined || route.query !== undefined || route.method === 'POST'
   const statuses = [
     ...(input ? [400] : []),
     ...(route.scope ? [401] : []),

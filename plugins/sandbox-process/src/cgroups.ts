@@ -11,6 +11,8 @@ import { type Hold, type Holder, type Kind, type Limits, NOTHING } from './holdi
 /** How a version writes a limit, and where it tells that one was met. */
 interface Files {
   readonly limits: Readonly<Record<Kind, string>>
+  /** Who writes a 0 into it moves itself. Version 1 has one for a single thread, and the shell has no other: the kernel then need not wait until all of the machine stands still. */
+  readonly enter: string
   /** For memory that is swapped out: none of it. Missing where the kernel does not count it. */
   readonly swap: (bytes: number) => readonly [file: string, value: string]
   readonly events: Readonly<Record<Kind, readonly [file: string, word: string]>>
@@ -18,11 +20,13 @@ interface Files {
 const FILES: Readonly<Record<1 | 2, Files>> = {
   2: {
     limits: { memory: 'memory.max', pids: 'pids.max' },
+    enter: 'cgroup.procs',
     swap: () => ['memory.swap.max', '0'],
     events: { memory: ['memory.events', 'oom_kill'], pids: ['pids.events', 'max'] },
   },
   1: {
     limits: { memory: 'memory.limit_in_bytes', pids: 'pids.max' },
+    enter: 'tasks',
     swap: bytes => ['memory.memsw.limit_in_bytes', String(bytes)],
     events: { memory: ['memory.oom_control', 'oom_kill'], pids: ['pids.events', 'max'] },
   },
@@ -36,7 +40,9 @@ interface Place {
 }
 
 /** Moves itself into each group, and becomes the program; where it cannot, nothing runs. Bash and dash alike. */
-const ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
+const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
+/** How the names of this process's groups begin. */
+const OURS = `svc-${process.pid}-`
 /** The processes of bubblewrap itself. */
 const OWN = 2
 const TRIAL: Limits = { memory: 67_108_864, pids: 16 }
@@ -64,9 +70,9 @@ async function holds(place: Place): Promise<boolean> {
   try {
     const tried = await hold([place], TRIAL)
     const [file, ...args] = tried.before
-    const { worked } = await attempt(file!, [...args, '/bin/sh', '-c', ':'])
+    const { worked, out } = await attempt(file!, [...args, '/bin/cat', '/proc/self/cgroup'])
     await tried.release()
-    return worked
+    return worked && out.includes(`/${OURS}`)
   } catch {
     // Read-only, no such controller, not allowed: another place may do.
     return false
@@ -74,7 +80,7 @@ async function holds(place: Place): Promise<boolean> {
 }
 
 async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
-  const name = `svc-${process.pid}-${randomUUID()}`
+  const name = `${OURS}${randomUUID()}`
   const wanted = places.filter(place => place.kinds.some(kind => limits[kind] !== undefined))
   const groups = wanted.map(place => ({ ...place, folder: join(place.folder, name) }))
   const release = () => releaseAll(groups)
@@ -84,8 +90,8 @@ async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
     await release()
     throw error
   }
-  const procs = groups.map(group => join(group.folder, 'cgroup.procs'))
-  return { before: ['/bin/sh', '-c', ENTER, 'svc', ...procs, '--'], within: [], env: {}, release }
+  const doors = groups.map(({ version, folder }) => join(folder, FILES[version].enter))
+  return { before: ['/bin/sh', '-c', ENTER, 'svc', ...doors, '--'], within: [], env: {}, release }
 }
 
 async function make({ version, kinds, folder }: Place, limits: Limits): Promise<void> {

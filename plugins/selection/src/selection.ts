@@ -1,5 +1,5 @@
 import type { SlotView, Use } from '@svc/core'
-import type { Effective, Mode, ModelChoice, Profile, Selected, Selection } from '@svc/core/contracts'
+import type { Effective, Mode, ModelChoice, Profile, Selected, Selection, SelectionWish } from '@svc/core/contracts'
 import { choiceOf, choose, chooseAmong, type Ground, realOnes, wishOf } from './choose.ts'
 import { notAllowed } from './errors.ts'
 import type { Profiles } from './profiles.ts'
@@ -26,6 +26,20 @@ export function createSelection(parts: SelectionParts): Selection {
   const modeNow = () => session.now.mode ?? begin.mode ?? profileNow().mode ?? FALLBACK_MODE
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
+  function profileOf(name: string): Profile {
+    const there = profiles.byName.get(name)
+    if (!there) throw notAllowed('profile', name, [...profiles.byName.keys()])
+    return there
+  }
+  function mustBeMode(mode: string): void {
+    if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
+  }
+  function modeOf({ profile, mode }: SelectionWish): string {
+    if (mode === undefined) return (profile === undefined ? undefined : profileOf(profile).mode) ?? modeNow()
+    mustBeMode(mode)
+    return mode
+  }
+
   async function effective(use: Use): Promise<Effective> {
     const { provider, model, source }: ModelChoice = await choose(standing(), ground, use).catch(() =>
       named(session.now.override, profileNow())
@@ -40,17 +54,17 @@ export function createSelection(parts: SelectionParts): Selection {
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
 
     async select(asked, use): Promise<Selected> {
-      const profile = profileNow()
-      const mode = modeNow()
+      const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
+      const mode = modeOf(asked)
       const fallback = profile.fallback ? await realOnes(profile.fallback, ground, use) : []
-      const wishes = [choiceOf(asked, 'request'), ...standing()]
+      const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
       const isFree = asked.provider === undefined && asked.model === undefined
       const choice = await chooseAmong(wishes, isFree ? fallback : [], ground, use)
       return { ...choice, profile, mode, fallback }
     },
 
     async switchProfile(name, use) {
-      if (!profiles.byName.has(name)) throw notAllowed('profile', name, [...profiles.byName.keys()])
+      profileOf(name)
       await session.change({ profile: name, override: null }, use)
       return effective(use)
     },
@@ -62,7 +76,7 @@ export function createSelection(parts: SelectionParts): Selection {
     },
 
     async switchMode(mode, use) {
-      if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
+      mustBeMode(mode)
       await session.change({ mode }, use)
       return effective(use)
     },

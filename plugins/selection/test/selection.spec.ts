@@ -107,6 +107,29 @@ describe('which model answers', () => {
     expect(await who()).to.deep.equal(['c', 'c-1', 'override'])
     expect(await who({ provider: 'a', model: 'a-2' })).to.deep.equal(['a', 'a-2', 'request'])
   })
+
+  it('takes a profile and a mode for one turn: the profile wins over the override, and nothing is switched', async () => {
+    await using one = await house(PROFILES)
+    await one.selection.switchModel('c', 'c-1', testUse())
+    const before = await one.selection.effective(testUse())
+    const who = async (asked: object) => {
+      const { provider: name, profile, mode } = await one.selection.select(asked, testUse())
+      return [name, profile.name, mode]
+    }
+    expect(await who({ profile: 'beta' })).to.deep.equal(['b', 'beta', 'plan'])
+    expect(await who({ profile: 'beta', mode: 'review', provider: 'a' })).to.deep.equal(['a', 'beta', 'review'])
+    expect(await who({ mode: 'explore' })).to.deep.equal(['c', 'plain', 'explore'])
+    expect(await one.selection.effective(testUse())).to.deep.equal(before)
+  })
+
+  it('refuses a profile and a mode that are not there, with those that are', async () => {
+    await using one = await house(PROFILES)
+    const profile = await thrown(one.selection.select({ profile: 'nope' }, testUse()))
+    expect(profile).to.deep.include({ code: 'INVALID_VALUE' }).and.have.nested.property('details.field', 'profile')
+    expect(profile.details.allowed).to.deep.equal(['plain', 'beta', 'half'])
+    const mode = await thrown(one.selection.select({ mode: 'nope' }, testUse()))
+    expect([mode.code, mode.details.field]).to.deep.equal(['INVALID_VALUE', 'mode'])
+  })
 })
 
 describe('switches', () => {

@@ -1,3 +1,36 @@
-import { definePlugin } from '@svc/core'
+import { join } from 'node:path'
+import { definePlugin, Host, svcHome } from '@svc/core'
+import { Modes, TeamDefinitions, Teams, Tools, WorkflowNodes, Workflows } from '@svc/core/contracts'
+import { durationMs } from '@svc/workflow'
+import { TEAM_NODE } from './body.ts'
+import { createDelegate } from './delegate.ts'
+import { TeamFiles } from './files.ts'
+import { Library } from './library.ts'
+import { createOffer } from './offer.ts'
+import { TEAMS_CONFIG } from './settings.ts'
+import { teamNode } from './team-node.ts'
+import { createTeams } from './teams.ts'
 
-export default definePlugin({ setup() {} })
+export default definePlugin({
+  section: 'teams',
+  config: TEAMS_CONFIG,
+  requires: { workflows: Workflows, slot: TeamDefinitions, tools: Tools, modes: Modes },
+  provides: Teams,
+  setup(scope, { workflows, slot, tools, modes }) {
+    const { roots, delegate_wait: wait } = scope.config
+    const library = new Library({
+      slot,
+      files: new TeamFiles([...roots, join(svcHome(), 'teams')]),
+      known: { tools: () => tools.names(), modes: () => modes.names() },
+      add: (name, definition) => scope.add(TeamDefinitions, name, definition),
+    })
+    const { service, delegate } = createTeams(library, workflows)
+    const parts = { delegate, workflows, waitMs: durationMs(wait)! }
+    const offer = createOffer(slot, known => scope.add(Tools, 'delegate', createDelegate(parts, known)))
+    scope.add(WorkflowNodes, TEAM_NODE, teamNode)
+    scope.tap(TeamDefinitions.changed, () => offer())
+    // once all plugins have brought theirs: a file takes no name of a plugin
+    scope.tap(Host.hooks.ready, async () => void (await library.look()))
+    return service
+  },
+})

@@ -1,14 +1,10 @@
 import type { WorkflowNode } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
 
 /** Asks an expression, and goes the branch `true` or `false`. */
 export const condition: WorkflowNode = {
   description: 'Goes one way or the other, as an expression says.',
-  settings: {
-    type: 'object',
-    properties: { if: { type: 'string', minLength: 1, expression: 'bool', description: 'The expression that decides' } },
-    required: ['if'],
-    additionalProperties: false,
-  },
+  settings: objectOf({ if: { type: 'string', minLength: 1, expression: 'bool', description: 'The expression that decides' } }),
   output: { type: 'boolean' },
   branches: ['true', 'false'],
   repeatable: true,

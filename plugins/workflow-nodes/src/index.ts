@@ -1,15 +1,38 @@
 import { definePlugin } from '@svc/core'
-import { WorkflowNodes } from '@svc/core/contracts'
+import { Chat, ScriptSandbox, Teams, Tools, WorkflowNodes } from '@svc/core/contracts'
+import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createAgent } from './agent.ts'
+import { createCompute } from './compute.ts'
 import { condition } from './condition.ts'
+import { createHttp } from './http.ts'
+import { human } from './human.ts'
+import { loop } from './loop.ts'
 import { map } from './map.ts'
 import { parallel } from './parallel.ts'
+import { fetchOptions, HTTP_CONFIG } from './settings.ts'
+import { subworkflow } from './subworkflow.ts'
+import { createTeam } from './team.ts'
+import { createTool } from './tool.ts'
 import { transform } from './transform.ts'
+import { wait } from './wait.ts'
 
 export default definePlugin({
-  setup(scope) {
-    scope.add(WorkflowNodes, 'condition', condition)
-    scope.add(WorkflowNodes, 'map', map)
-    scope.add(WorkflowNodes, 'parallel', parallel)
-    scope.add(WorkflowNodes, 'transform', transform)
+  section: 'workflow_nodes.http',
+  config: HTTP_CONFIG,
+  requires: { tools: Tools },
+  optional: { chat: Chat, sandbox: ScriptSandbox, teams: Teams },
+  setup(scope, { tools, chat, sandbox, teams }) {
+    const web = scope.use(createGuardedFetch(fetchOptions(scope.config)))
+    const [agent, tool, compute, team, http] = [
+      createAgent({ chat, tools }),
+      createTool(tools),
+      createCompute(sandbox),
+      createTeam(teams),
+      createHttp(web),
+    ]
+    const nodes = { agent, tool, compute, condition, parallel, map, loop, transform, human, team, subworkflow, wait, http }
+    for (const [name, node] of Object.entries(nodes)) scope.add(WorkflowNodes, name, node)
   },
 })
+
+export type { HttpConfig } from './settings.ts'

@@ -1,36 +1,37 @@
-import { svcError } from '@svc/core'
-import type { ChildOutcome, ErrorTold, Json, WorkflowNode } from '@svc/core/contracts'
+import type { ChildOutcome, Json, WorkflowNode } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
+import { raised } from './errors.ts'
+
+type Join = 'all' | 'any' | 'first'
 
 /** Does several things at once. */
 export const parallel: WorkflowNode = {
-  description: 'Runs its bodies at once: all of them, until one completes (any), or until one ends (first).',
-  settings: {
-    type: 'object',
-    properties: {
+  description:
+    'Runs its bodies at once: all of them, until one completes (any), or until one ends (first). It answers the outputs by the names of the bodies.',
+  settings: objectOf(
+    {
       join: { enum: ['all', 'any', 'first'], default: 'all', description: 'What it waits for' },
       width: { type: 'integer', minimum: 1, description: 'So many at a time; default all' },
     },
-    additionalProperties: false,
-  },
+    ['join', 'width']
+  ),
   output: { type: 'object', description: 'The output of each body that completed, by its name' },
   body: 'bodies',
   repeatable: true,
   async *run({ settings, bodies, children }) {
-    const join = (settings.join ?? 'all') as 'all' | 'any' | 'first'
+    const join = (settings.join ?? 'all') as Join
     const width = settings.width === undefined ? {} : { width: settings.width as number }
     if (children) yield { type: 'output', output: joined(children, join) }
-    else yield { type: 'fork', join, failFast: join === 'all', ...width, children: bodies.map(name => ({ key: name, body: name })) }
+    else
+      yield { type: 'fork', join, failFast: join === 'all', ...width, children: bodies.map(name => ({ key: name, body: name })) }
   },
 }
 
 /** The outputs by name. Throws what failed, where that was needed. */
-function joined(children: Readonly<Record<string, ChildOutcome>>, join: 'all' | 'any' | 'first'): Json {
+function joined(children: Readonly<Record<string, ChildOutcome>>, join: Join): Json {
   const ended = Object.entries(children)
   const done = ended.flatMap(([name, one]) => (one.status === 'completed' ? [[name, one.output] as const] : []))
   const failure = ended.map(([, one]) => one).find(one => one.status === 'failed')
-  if (failure && (join !== 'any' || done.length === 0) && (join !== 'first' || done.length === 0)) throw raised(failure.error)
+  if (failure && (join === 'all' || done.length === 0)) throw raised(failure.error)
   return Object.fromEntries(done)
 }
-
-/** The error of a child, as the node's own. */
-export const raised = ({ code, message, details }: ErrorTold) => svcError(code, message, { details })

@@ -2,9 +2,11 @@ import type { Use } from '@svc/core'
 import { codeOf } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store } from '@svc/core/contracts'
 import { toolSchema } from '@svc/tool-schema'
-import { answerKey, waitingIn } from './drive.ts'
 import { invalid } from './errors.ts'
+import { waitingIn } from './figures.ts'
+import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
+import { sizeUpTo } from './masks.ts'
 import type { Reading } from './reading.ts'
 import { INBOX, type News } from './space.ts'
 import type { Worker } from './worker.ts'
@@ -22,6 +24,8 @@ export interface ActingParts {
 export const NEWS = 'workflows.news'
 const CANCEL_MS = 10_000
 const MOST_EVENTS = 1_000
+/** Bytes of JSON that an answer or an event may have. */
+const LARGEST = 1_048_576
 
 /** What is said to a run: it is put into its inbox, and whoever works on the run takes it from there. */
 export class Acting {
@@ -37,6 +41,7 @@ export class Acting {
     const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
     if (!asked) throw invalid('step', 'waits for no answer', { value: step.slice(0, 200), allowed: waiting.filter(one => one.ask).map(one => one.step) })
+    checkSize('value', value)
     await checkAnswer(asked.ask!, value)
     const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
     await this.#put(answerKey(id, step), news, use).catch((error: unknown) => {
@@ -47,6 +52,7 @@ export class Acting {
 
   async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {
     if (!/^[\w.:-]{1,100}$/.test(name)) throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
+    checkSize('data', data)
     const record = await this.#parts.reading.record(id, use)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
     const { events } = await this.#parts.loader.history(id, use)
@@ -60,7 +66,7 @@ export class Acting {
     const { status } = await reading.record(id, use)
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
     const news: News = { kind: 'cancel', at: Date.now(), by: use.principal.id }
-    await this.#put(`${id}/c`, news, use).catch((error: unknown) => {
+    await this.#put(cancelKey(id), news, use).catch((error: unknown) => {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
     })
     await this.#tell(id, use)
@@ -76,8 +82,13 @@ export class Acting {
     const { worker, peers, queue } = this.#parts
     if (await worker.news(id)) return
     await queue.wake(id, use)
+    // it only makes haste: news is found with the next keeping of the claim, too
     await peers?.tell(NEWS, { run: id }, use).catch(() => {})
   }
+}
+
+function checkSize(field: string, value: Json): void {
+  if (sizeUpTo(value, LARGEST) > LARGEST) throw invalid(field, `must be at most ${LARGEST} bytes of JSON`)
 }
 
 /** Throws INVALID_VALUE where it is no answer to the question. */

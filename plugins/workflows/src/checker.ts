@@ -7,6 +7,8 @@ export interface Checker {
   /** Of a text; a definition that cannot be read at all has the name of its file. */
   text(text: string, file: string): { readonly definition: WorkflowDefinition; readonly problems: readonly WorkflowProblem[] }
   definition(definition: WorkflowDefinition): readonly WorkflowProblem[]
+  /** Differs after any change of what definitions may name. */
+  version(): string
 }
 
 /** What definitions may name besides their own nodes. */
@@ -15,6 +17,8 @@ export interface Ground {
   /** Whether there is a tool, profile, mode, team or workflow of this name; what is not known yet counts as there. */
   readonly has: (kind: 'tool' | 'profile' | 'mode' | 'team' | 'workflow', name: string) => boolean
   readonly secrets: readonly string[]
+  /** Differs after any change of what `has` answers. */
+  readonly version: () => string
 }
 
 export function createChecker(ground: Ground): Checker {
@@ -22,5 +26,6 @@ export function createChecker(ground: Ground): Checker {
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),
+    version: () => `${ground.types.version}/${ground.version()}`,
   }
 }

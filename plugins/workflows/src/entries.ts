@@ -40,7 +40,15 @@ export type Entry =
       readonly ask?: Question
       readonly state?: Json
     }
-  | { readonly t: 'woken'; readonly s: string; readonly at: number; readonly by: 'time' | 'event' | 'answer'; readonly data?: Json }
+  /** `event`: the one that was kept until then. */
+  | {
+      readonly t: 'woken'
+      readonly s: string
+      readonly at: number
+      readonly by: 'time' | 'event' | 'answer'
+      readonly data?: Json
+      readonly event?: string
+    }
   | ({ readonly t: 'forked'; readonly s: string; readonly at: number; readonly state?: Json } & Fork)
   /** A try has failed and is made again at `due`. */
   | { readonly t: 'again'; readonly s: string; readonly at: number; readonly due: number; readonly error: ErrorTold; readonly spent?: Spent }
@@ -52,13 +60,21 @@ export type Entry =
       readonly branch?: string
       readonly spent?: Spent
     }
-  | { readonly t: 'failed'; readonly s: string; readonly at: number; readonly error: ErrorTold; readonly spent?: Spent }
+  /** `caught`: its graph says what follows. */
+  | {
+      readonly t: 'failed'
+      readonly s: string
+      readonly at: number
+      readonly error: ErrorTold
+      readonly spent?: Spent
+      readonly caught?: true
+    }
   /** A child has ended. */
   | { readonly t: 'ended'; readonly f: string; readonly at: number; readonly out: Json }
   | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: ErrorTold }
   | { readonly t: 'dropped'; readonly f: string; readonly at: number }
   /** An event that nobody waited for when it came. */
-  | { readonly t: 'event'; readonly at: number; readonly name: string; readonly data: Json }
+  | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
   /** The run has failed, and what was done is undone. */
   | { readonly t: 'undoing'; readonly at: number; readonly error: ErrorTold }
   | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: ErrorTold }

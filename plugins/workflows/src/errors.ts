@@ -37,6 +37,11 @@ export const secretMissing = (workflow: string, names: readonly string[]) =>
     mend: `set workflows.secrets.${names[0]}: { env: <variable> } and the variable`,
   })
 
+export const engineBroke = (what: string) => svcError('ENGINE_BROKE', `the run cannot be worked on: ${what}`, { mend: 'tell the authors of svc' })
+
+export const definitionGone = () =>
+  svcError('DEFINITION_GONE', 'the definition that the run began with is not in the store', { mend: 'run the workflow anew' })
+
 export const tooManyVisits = (node: string, limit: number) =>
   svcError('TOO_MANY_VISITS', `the node "${node}" was visited more than ${limit} times`, {
     mend: 'end the circle by a branch, or raise max_visits of the node',
@@ -108,6 +113,7 @@ export const HOPELESS: ReadonlySet<string> = new Set([
   'BRANCH_MISSING',
   'CANCELLED',
   'RUN_TIMEOUT',
+  'RUN_EXPIRED',
 ])
 
 /** An error as a run tells it: never a stack or a cause. */
@@ -116,3 +122,11 @@ export function told(error: unknown): ErrorTold {
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
+
+export const lineInvalid = (message: string, usage: string) =>
+  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
+
+export const storeForgets = (kind: string) =>
+  svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process: it has no runs but those of this command`, {
+    mend: 'configure a store that lasts: @svc/plugin-store-sqlite',
+  })

@@ -1,5 +1,5 @@
-import type { Log, SlotView, Use } from '@svc/core'
-import type { Body, Json, NodeStep, Store, WorkflowNode } from '@svc/core/contracts'
+import type { SlotView, Use } from '@svc/core'
+import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { Scope, Template } from '@svc/workflow'
 import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
 import type { EntryOf, Spent } from './entries.ts'
@@ -23,11 +23,12 @@ export interface ExecutionParts {
   /** What idempotency keys begin with. */
   readonly root: string
   readonly types: SlotView<WorkflowNode>
-  readonly store: Store
   readonly history: History
   readonly journal: Journal
   readonly limits: ExecutionLimits
   readonly masks: Masks
+  /** Whether anything of it can be undone. */
+  readonly hasUndo: boolean
   /** A workflow within this one, as it was when the run began: its graph, what it can name, and the check of its result. */
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** Nothing works any more, all that goes on waits. */
@@ -35,7 +36,6 @@ export interface ExecutionParts {
   /** The time of a waiting step has come. */
   readonly onTime: (step: string) => void
   readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly log: Log
   readonly use: Use
 }
 
@@ -43,15 +43,14 @@ export interface ExecutionParts {
 export interface Inner {
   readonly graph: CompiledGraph
   readonly vars: Scope
-  readonly check: (out: Json) => Promise<void>
+  /** What it answers, with defaults filled in. Throws what is wrong with it. */
+  readonly check?: (out: Json) => Promise<Json>
 }
 
 /** A run while this process works on it: what its steps share. */
 export class Execution {
   readonly #parts: ExecutionParts
   readonly waits: Waits
-  /** What has come for steps, perhaps before they wait for it. */
-  readonly come = new Map<string, Woken>()
   readonly #spent = new Map<string, { calls: number; tokens: number }>()
   readonly #made = new WeakMap<object, CompiledGraph>()
   #busy = 0
@@ -63,6 +62,8 @@ export class Execution {
   constructor(parts: ExecutionParts) {
     this.#parts = parts
     this.waits = new Waits(parts.onTime)
+    this.#steps = parts.history.steps.size
+    for (const { last } of parts.history.steps.values()) if (last.t === 'done') this.#bytes += sizeUpTo(last.out, parts.limits.maxOutputBytes)
   }
 
   get id(): string {
@@ -88,6 +89,9 @@ export class Execution {
   }
   get use(): Use {
     return this.#parts.use
+  }
+  get hasUndo(): boolean {
+    return this.#parts.hasUndo
   }
 
   // -- who works
@@ -132,25 +136,22 @@ export class Execution {
     return this.#isStopped
   }
 
-  /** Lets a step wait; what it waits for may have come already. */
-  sleep(sleep: Sleep & { readonly ask?: unknown }, signal: AbortSignal): Promise<Woken> {
+  /** Throws where nothing may begin any more. */
+  goesOn(): void {
     if (this.#isStopped) throw new Stopped('the run goes on elsewhere, or later')
-    const there = this.#comeFor(sleep)
-    if (there) return Promise.resolve(there)
-    return this.idle(() => this.waits.sleep(sleep, signal))
   }
 
-  #comeFor({ step, event }: Sleep): Woken | undefined {
-    const come = this.come.get(step)
-    if (come) return come
-    const told = event === undefined ? undefined : this.history.events.find(({ name }) => name === event)
-    return told && { by: 'event', data: told.data }
+  /** Lets a step wait; what it waits for may have come already. */
+  sleep(sleep: Sleep, signal: AbortSignal): Promise<Woken> {
+    this.goesOn()
+    const kept = sleep.event === undefined ? undefined : this.history.events.find(({ name }) => name === sleep.event)
+    if (kept) return Promise.resolve({ by: 'event', data: kept.data, event: kept.id })
+    return this.idle(() => this.waits.sleep(sleep, signal))
   }
 
   // -- what steps ask
 
   countStep(): void {
-    if (this.#isStopped) throw new Stopped('the run goes on elsewhere, or later')
     this.#steps += 1
     if (this.#steps > this.limits.maxSteps) throw this.failed(tooManySteps(this.limits.maxSteps))
   }
@@ -163,7 +164,8 @@ export class Execution {
   /** What is done and can be undone, with the frame it was done in. */
   readonly undoable: { readonly step: string; readonly graph: CompiledGraph; readonly frame: Frame; readonly output: Json }[] = []
 
-  isRepeatable({ repeatable, type }: CompiledNode): boolean {
+  /** Whether a node may be run again when nobody knows how far it came; `itself`: it is called and told so. */
+  repeatable({ repeatable, type }: CompiledNode): boolean | 'itself' {
     return repeatable ?? this.types.get(type)?.repeatable ?? false
   }
 
@@ -171,12 +173,15 @@ export class Execution {
     return what(scope)
   }
 
-  /** The settings of a node as they may be told; what cannot be evaluated is told when it is run. */
-  shown({ settings }: CompiledNode, { scope }: Frame): Json {
+  /** The settings of a node, evaluated, and as they may be told. What cannot be evaluated, or may not be told, is so once more when the node is called. */
+  shown(settings: Template, { scope }: Frame): { readonly early?: NodeTask['settings']; readonly input: Json } {
+    const { masks } = this.#parts
     try {
-      return settings(this.#parts.masks.isEmpty ? scope : { ...scope, secrets: this.#parts.masks.shown })
+      if (!masks.isEmpty) return { input: shortened(settings({ ...scope, secrets: masks.shown })) }
+      const early = settings(scope) as NodeTask['settings']
+      return { early, input: shortened(early as Json) }
     } catch {
-      return null
+      return { input: null }
     }
   }
 
@@ -190,6 +195,12 @@ export class Execution {
     if (size > maxOutputBytes) throw resultTooLarge(node, maxOutputBytes)
     this.#bytes += size
     if (this.#bytes > maxRunBytes) throw runTooLarge(maxRunBytes)
+  }
+
+  /** The same for what is stored besides. */
+  checkLarge(node: string, value: Json): void {
+    const limit = ROOM * this.limits.maxOutputBytes
+    if (sizeUpTo(value, limit) > limit) throw resultTooLarge(node, limit)
   }
 
   failed(error: Error): StepFailed {
@@ -227,3 +238,9 @@ export class Execution {
   }
 }
 
+/** Inputs larger than this are not kept: they are made of outputs, which are. */
+const LARGEST_INPUT = 1_048_576
+const shortened = (input: Json): Json => (sizeUpTo(input, LARGEST_INPUT) > LARGEST_INPUT ? `(more than ${LARGEST_INPUT} bytes)` : input)
+
+/** Lists of children and results of graphs are made of a few outputs. */
+const ROOM = 2

@@ -1,10 +1,10 @@
 import type { ChildOutcome, Json } from '@svc/core/contracts'
-import type { Scope } from '@svc/workflow'
-import type { CompiledGraph, CompiledNode } from './compiled.ts'
+import type { CompiledNode } from './compiled.ts'
 import type { EntryOf, Fork, ForkedChild } from './entries.ts'
 import { nodeBroke } from './errors.ts'
-import type { Execution } from './execution.ts'
+import type { Execution, Inner } from './execution.ts'
 import { Dropped, errorOf, type Frame, newFrame, Stopped } from './frame.ts'
+import type { Past } from './history.ts'
 import { walk } from './walk.ts'
 
 /** Runs the children of a step, so many at a time; those that the log has are not run again. In the order of the fork. */
@@ -18,6 +18,32 @@ export async function runChildren(
   const children = new Children(run, frame, node, step, fork)
   await run.idle(() => children.run())
   return children.outcomes()
+}
+
+/** Walks children that have ended once more, where somebody has to know what they have done: what they spent, what there is to undo. */
+export async function recallChildren(run: Execution, frame: Frame, node: CompiledNode, step: string, { forks }: Past): Promise<void> {
+  if (!run.hasUndo && frame.ledger.isEndless) return
+  const children = new Map(forks.flatMap(fork => fork.children).map(child => [`${step}/${child.key}/`, child]))
+  for (const [path, child] of children) {
+    if (!run.history.frames.has(path)) continue
+    const graph = await graphOf(run, frame, node, child).catch(() => undefined)
+    if (!graph) continue
+    const past = newFrame({ path, ...graph, vars: { ...graph.vars, ...child.vars }, ledger: frame.ledger, signal: frame.signal, isPast: true })
+    // it ends where it ended then
+    await walk(run, past).catch(() => {})
+  }
+}
+
+/** What a child runs: a body sees what its node sees, a workflow only its input. */
+async function graphOf(run: Execution, frame: Frame, node: CompiledNode, { body }: ForkedChild): Promise<Inner & { readonly nodes?: Readonly<Record<string, Json>> }> {
+  if (typeof body === 'object' && 'workflow' in body && !('nodes' in body)) {
+    const { workflow, input, parameters } = body as { workflow: string; input: Json; parameters?: Json }
+    return run.within(workflow, input, parameters)
+  }
+  const { nodes, error: _error, ...vars } = frame.scope
+  const graph = typeof body === 'string' ? node.bodies[body] : run.compiled(body as never)
+  if (!graph) throw run.failed(nodeBroke(node.name, `it has no body "${String(body).slice(0, 60)}"`))
+  return { graph, vars, nodes }
 }
 
 class Children {
@@ -39,12 +65,17 @@ class Children {
     this.#waiting = fork.children.filter(({ key }) => !run.history.frames.has(this.#path(key)))
   }
 
+  get #width(): number {
+    return Math.max(1, this.#fork.width ?? Number.POSITIVE_INFINITY)
+  }
+
   async run(): Promise<void> {
     for (const { key } of this.#fork.children) this.#weigh(this.#outcome(key))
     const end = () => this.#ending.abort(this.#frame.signal.reason)
+    this.#frame.signal.throwIfAborted()
     this.#frame.signal.addEventListener('abort', end, { once: true })
     try {
-      const width = Math.min(this.#fork.width ?? Number.POSITIVE_INFINITY, this.#waiting.length)
+      const width = Math.min(this.#width, this.#waiting.length)
       const lanes = await Promise.allSettled(Array.from({ length: width }, () => this.#lane()))
       this.#frame.signal.throwIfAborted()
       for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason
@@ -64,14 +95,14 @@ class Children {
     return this.#run.history.frames.get(this.#path(key))
   }
 
-  /** One child after the other. What stops the run stops the others too. */
+  /** One child after the other. Where the run stops, what runs beside ends first; any other trouble of the engine ends it at once. */
   async #lane(): Promise<void> {
     for (let child = this.#next(); child; child = this.#next()) {
       try {
         await this.#run.work(() => this.#one(child!))
       } catch (error) {
         this.#isEnough = true
-        this.#ending.abort(error)
+        if (!(error instanceof Stopped)) this.#ending.abort(error)
         throw error
       }
       this.#weigh(this.#outcome(child.key))
@@ -93,16 +124,16 @@ class Children {
     this.#ending.abort(new Dropped())
   }
 
-  async #one({ key, body, vars }: ForkedChild): Promise<void> {
-    const path = this.#path(key)
-    const lanes = Math.min(this.#fork.width ?? Number.POSITIVE_INFINITY, this.#waiting.length + 1)
-    const share = this.#frame.ledger.share(lanes)
+  async #one(forked: ForkedChild): Promise<void> {
+    const path = this.#path(forked.key)
+    const share = this.#frame.ledger.share(Math.min(this.#width, this.#waiting.length + 1))
     try {
-      const graph = await this.#graphOf(body)
-      const scope = { ...graph.vars, ...vars }
-      const child = newFrame({ path, ...graph, vars: scope, ledger: share.ledger, signal: this.#ending.signal })
-      const out = await walk(this.#run, child)
-      await graph.check?.(out)
+      const graph = await graphOf(this.#run, this.#frame, this.#node, forked)
+      const vars = { ...graph.vars, ...forked.vars }
+      const child = newFrame({ path, ...graph, vars, ledger: share.ledger, signal: this.#ending.signal })
+      const walked = await walk(this.#run, child)
+      const out = this.#run.masked(graph.check ? await graph.check(walked) : walked)
+      this.#run.checkLarge(this.#node.name, out)
       this.#run.journal.add({ t: 'ended', f: path, at: Date.now(), out })
     } catch (error) {
       this.#failed(path, error)
@@ -114,18 +145,6 @@ class Children {
   #failed(path: string, error: unknown): void {
     if (error instanceof Stopped || this.#frame.signal.aborted) throw error
     if (this.#ending.signal.reason instanceof Dropped) this.#run.journal.add({ t: 'dropped', f: path, at: Date.now() })
-    else this.#run.journal.add({ t: 'broken', f: path, at: Date.now(), error: errorOf(error) })
-  }
-
-  /** A body sees what its node sees; a workflow only its input. */
-  async #graphOf(body: ForkedChild['body']): Promise<{ graph: CompiledGraph; vars: Scope; nodes?: Readonly<Record<string, Json>>; check?: (out: Json) => Promise<void> }> {
-    if (typeof body === 'object' && 'workflow' in body && !('nodes' in body)) {
-      const { workflow, input, parameters } = body as { workflow: string; input: Json; parameters?: Json }
-      return this.#run.within(workflow, input, parameters)
-    }
-    const { nodes, error: _error, ...vars } = this.#frame.scope
-    const graph = typeof body === 'string' ? this.#node.bodies[body] : this.#run.compiled(body as never)
-    if (!graph) throw this.#run.failed(nodeBroke(this.#node.name, `it has no body "${String(body).slice(0, 60)}"`))
-    return { graph, vars, nodes }
+    else this.#run.journal.add({ t: 'broken', f: path, at: Date.now(), error: this.#run.masked(errorOf(error)) })
   }
 }

@@ -13,6 +13,8 @@ export interface Frame {
   readonly scope: Record<string, unknown> & { readonly nodes: Record<string, Json>; error?: ErrorTold }
   readonly ledger: Ledger
   readonly signal: AbortSignal
+  /** It has ended, and is only walked to know what was done in it. */
+  readonly isPast: boolean
 }
 
 /** What a frame begins with. */
@@ -23,14 +25,16 @@ export interface FrameStart {
   readonly nodes?: Readonly<Record<string, Json>>
   readonly ledger: Ledger
   readonly signal: AbortSignal
+  readonly isPast?: boolean
 }
 
-export const newFrame = ({ path, graph, vars, nodes = {}, ledger, signal }: FrameStart): Frame => ({
+export const newFrame = ({ path, graph, vars, nodes = {}, ledger, signal, isPast = false }: FrameStart): Frame => ({
   path,
   graph,
   scope: { ...vars, nodes: { ...nodes } },
   ledger: ledger.within(graph.budget),
   signal,
+  isPast,
 })
 
 /** A step has failed, and nothing catches it in its graph. */

@@ -5,15 +5,14 @@ export interface GroundParts {
   readonly tools: SlotView<unknown>
   readonly modes: SlotView<unknown>
   readonly teams: SlotView<unknown>
-  readonly definitions: SlotView<unknown>
 }
 
-/** What definitions may name. Profiles are checked when they are used: they are a file's. */
-export const groundOf =
-  ({ tools, modes, teams, definitions }: GroundParts): Ground['has'] =>
-  (kind, name) => {
-    if (kind === 'tool') return tools.has(name)
-    if (kind === 'mode') return modes.has(name)
-    if (kind === 'team') return teams.has(name)
-    return kind === 'profile' || definitions.has(name)
-  }
+/** What definitions may name. Profiles and workflows are looked for when they are used: they may be files. */
+export const groundOf = (parts: GroundParts): Pick<Ground, 'has' | 'version'> => ({
+  has(kind, name) {
+    if (kind === 'tool') return parts.tools.has(name)
+    if (kind === 'mode') return parts.modes.has(name)
+    return kind !== 'team' || parts.teams.has(name)
+  },
+  version: () => `${parts.tools.version}/${parts.modes.version}/${parts.teams.version}`,
+})

@@ -12,9 +12,13 @@ export interface Past {
   /** The entry that tells its last fork or wait of this try; what the node gave with it goes back to it. */
   pause: EntryOf<'forked'> | EntryOf<'asleep'> | undefined
   woken: EntryOf<'woken'> | undefined
+  /** All forks of all tries. */
+  forks: readonly EntryOf<'forked'>[]
   spent: { calls: number; tokens: number }
   /** Its place among all entries. */
   order: number
+  /** It was not done, and a step round it is tried again: it begins anew. */
+  isStale: boolean
 }
 export type StepEntry = Extract<Entry, { readonly s: string }>
 
@@ -28,13 +32,31 @@ export interface History {
   undoing: ErrorTold | undefined
   over: EntryOf<'over'> | undefined
   length: number
+  /** Milliseconds it has worked, up to when it was taken up last; and the times of that and of the last entry. */
+  worked: { ms: number; from: number; to: number }
 }
 
-export const newHistory = (): History => ({ steps: new Map(), frames: new Map(), events: [], undoing: undefined, over: undefined, length: 0 })
+export const newHistory = (): History => ({
+  steps: new Map(),
+  frames: new Map(),
+  events: [],
+  undoing: undefined,
+  over: undefined,
+  length: 0,
+  worked: { ms: 0, from: 0, to: 0 },
+})
+
+/** What a log comes to. */
+export function historyOf(entries: Iterable<Entry>): History {
+  const history = newHistory()
+  for (const entry of entries) note(history, entry)
+  return history
+}
 
 /** Adds an entry of the log to what is known. */
 export function note(history: History, entry: Entry): void {
   history.length += 1
+  noteTime(history, entry)
   if ('s' in entry) return noteStep(history, entry)
   if (entry.t === 'ended') history.frames.set(entry.f, { status: 'completed', output: entry.out })
   else if (entry.t === 'broken') history.frames.set(entry.f, { status: 'failed', error: entry.error })
@@ -44,32 +66,53 @@ export function note(history: History, entry: Entry): void {
   else if (entry.t === 'over') history.over = entry
 }
 
+function noteTime(history: History, { t, at }: Entry): void {
+  if (t === 'started' || t === 'resumed') history.worked = { ms: workedMs(history), from: at, to: at }
+  else history.worked.to = at
+}
+
+/** Milliseconds that a run has worked, as far as its log knows: what it did after its last entry is not in it. */
+export const workedMs = ({ worked: { ms, from, to } }: History): number => ms + Math.max(0, to - from)
+
 function noteStep(history: History, entry: StepEntry): void {
   const past = history.steps.get(entry.s)
-  if (entry.t === 'begun') history.steps.set(entry.s, begunPast(entry, past, history.length))
-  else if (past) noteNext(history, past, entry)
+  if (entry.t !== 'begun') return past && noteNext(history, past, entry)
+  if (past && past.forks.length > 0) beginAnew(history, `${entry.s}/`)
+  history.steps.set(entry.s, begunPast(entry, past, history.length))
 }
 
 const begunPast = (begun: EntryOf<'begun'>, before: Past | undefined, order: number): Past => ({
   attempts: begun.n,
-  failures: before?.failures ?? 0,
+  failures: before && !before.isStale ? before.failures : 0,
   begun: before?.begun ?? begun,
   last: begun,
   pause: undefined,
   woken: undefined,
+  forks: before?.forks ?? [],
   spent: before?.spent ?? { calls: 0, tokens: 0 },
   order,
+  isStale: false,
 })
+
+/** A step is tried again: of what its children did, only what is done stays done. */
+function beginAnew({ steps, frames }: History, within: string): void {
+  for (const [path, { status }] of frames) if (path.startsWith(within) && status !== 'completed') frames.delete(path)
+  for (const [step, past] of steps) if (step.startsWith(within) && !isOver(past)) past.isStale = true
+}
+
+/** Whether a step needs no more work: it is done, or what follows its failure has been gone to. */
+export const isOver = ({ last }: Past): boolean => last.t === 'done' || (last.t === 'failed' && last.caught === true)
 
 function noteNext(history: History, past: Past, entry: StepEntry): void {
   past.last = entry
   past.order = history.length
   if (entry.t === 'again') past.failures += 1
   if ('spent' in entry) addSpent(past.spent, entry.spent)
+  if (entry.t === 'forked') past.forks = [...past.forks, entry]
   if (entry.t === 'asleep' || entry.t === 'forked') [past.pause, past.woken] = [entry, undefined]
   if (entry.t !== 'woken') return
   past.woken = entry
-  if (entry.by === 'event' && past.pause?.t === 'asleep') takeEvent(history, past.pause.event)
+  if (entry.event !== undefined) takeEvent(history, entry.event)
 }
 
 function addSpent(sum: { calls: number; tokens: number }, spent: Spent | undefined): void {
@@ -77,9 +120,9 @@ function addSpent(sum: { calls: number; tokens: number }, spent: Spent | undefin
   sum.tokens += spent?.tokens ?? 0
 }
 
-/** An event that waited for somebody is gone once somebody has it. */
-function takeEvent({ events }: History, name: string | undefined): void {
-  const at = events.findIndex(one => one.name === name)
+/** An event that was kept is gone once somebody has it. */
+function takeEvent({ events }: History, id: string): void {
+  const at = events.findIndex(one => one.id === id)
   if (at >= 0) events.splice(at, 1)
 }
 
@@ -88,4 +131,17 @@ export function spentIn({ steps }: History): Spent {
   let [calls, tokens] = [0, 0]
   for (const { spent } of steps.values()) [calls, tokens] = [calls + spent.calls, tokens + spent.tokens]
   return { calls, tokens }
+}
+
+/** The frames that a step lies in: `each/3/` of `each/3/fetch`. */
+export function* framesOf(step: string): Generator<string> {
+  const parts = step.split('/')
+  for (let at = 2; at < parts.length; at += 2) yield `${parts.slice(0, at).join('/')}/`
+}
+
+/** Whether a step may still go on: none of the frames round it has ended. */
+export function isOpen({ steps, frames, over }: History, step: string): boolean {
+  if (over || steps.get(step)?.isStale !== false) return false
+  for (const frame of framesOf(step)) if (frames.has(frame)) return false
+  return true
 }

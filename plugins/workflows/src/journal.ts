@@ -36,6 +36,11 @@ export class Journal {
     this.#length = parts.history.length
   }
 
+  /** Entries that are stored. */
+  get length(): number {
+    return this.#length
+  }
+
   add(entry: Entry): void {
     note(this.#parts.history, entry)
     this.#entries.push(entry)

@@ -29,6 +29,12 @@ export class Ledger {
       : { ...this.#left }
   }
 
+  /** Whether nothing limits it. */
+  get isEndless(): boolean {
+    const { calls, tokens } = this.left
+    return calls === Infinity && tokens === Infinity
+  }
+
   /** What is left, as nodes are told. */
   get allowance(): Budget {
     const { calls, tokens } = this.left
@@ -43,7 +49,7 @@ export class Ledger {
   /** The share of one of `waiting` children, `running` of which share what is left; the first get what does not divide. `close` gives back what is left of it. */
   share(running: number): { readonly ledger: Ledger; close(): void } {
     const { calls, tokens } = this.left
-    if (calls === Infinity && tokens === Infinity) return { ledger: this, close: () => {} }
+    if (this.isEndless) return { ledger: this, close: () => {} }
     const part = (left: number) => (left === Infinity ? left : Math.max(0, Math.ceil(left / Math.max(1, running))))
     const given = { calls: part(calls), tokens: part(tokens) }
     const ledger = new Ledger({ tool_calls: given.calls, tokens: given.tokens })

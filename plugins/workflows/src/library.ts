@@ -20,9 +20,17 @@ export interface LibraryParts {
   readonly checker: Checker
 }
 
+/** The source of what is written for one run only. */
+const CALLER = 'the caller'
+/** So many looks at definitions are remembered. */
+const KEPT = 500
+
 /** All workflows there are: those of plugins, and the files below the roots as they are now. */
 export class Library {
   readonly #parts: LibraryParts
+  /** What was found of a text or a definition, while nothing it may name has changed. */
+  readonly #looked = new Map<string, Known>()
+  #version = ''
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
@@ -54,20 +62,45 @@ export class Library {
     return known
   }
 
+  /** Whether a plugin or a file has this name, as far as was looked. */
+  isNamed(workflow: string): boolean {
+    return this.#parts.slot.has(workflow) || [...this.#looked.values()].some(({ name, source }) => name === workflow && source !== CALLER)
+  }
+
   /** One that was written for this run only. Throws WORKFLOW_INVALID. */
   made(definition: WorkflowDefinition): Known {
-    const problems = this.#parts.checker.definition(definition)
-    if (problems.length > 0) throw workflowInvalid(definition.name, problems)
-    return { name: definition.name, source: 'the caller', definition, problems }
+    const known = this.#ofDefinition(definition.name, CALLER, definition)
+    if (known.problems.length > 0) throw workflowInvalid(known.name, known.problems)
+    return known
   }
 
   #ofFile({ source, text }: Found): Known {
-    const { definition, problems } = this.#parts.checker.text(text, source)
-    return { name: definition.name, source, definition, problems }
+    return this.#once(`${source}\n${text}`, () => {
+      const { definition, problems } = this.#parts.checker.text(text, source)
+      return { name: definition.name, source, definition, problems }
+    })
   }
 
   #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): Known {
-    return { name, source: this.#parts.slot.owner?.(name) ?? 'a plugin', definition, problems: this.#parts.checker.definition(definition) }
+    return this.#ofDefinition(name, this.#parts.slot.owner?.(name) ?? 'a plugin', definition)
+  }
+
+  /** A copy: what callers and plugins give may change under us. */
+  #ofDefinition(name: string, source: string, given: WorkflowDefinition): Known {
+    const text = JSON.stringify(given)
+    return this.#once(`${source}\n${text}`, () => {
+      const definition = JSON.parse(text) as WorkflowDefinition
+      return { name, source, definition, problems: this.#parts.checker.definition(definition) }
+    })
+  }
+
+  #once(key: string, look: () => Known): Known {
+    const version = this.#parts.checker.version()
+    if (version !== this.#version || this.#looked.size > KEPT) this.#looked.clear()
+    this.#version = version
+    const known = this.#looked.get(key) ?? look()
+    this.#looked.set(key, known)
+    return known
   }
 }
 
@@ -82,5 +115,13 @@ export const infoOf = ({ name, source, definition, problems }: Known): WorkflowI
   ...(problems.length > 0 ? { problems } : {}),
 })
 
+const digests = new WeakMap<WorkflowDefinition, string>()
+
 /** What a definition is known by: two that are equal are stored once. */
-export const digestOf = (definition: WorkflowDefinition): string => createHash('sha256').update(JSON.stringify(definition)).digest('base64url')
+export function digestOf(definition: WorkflowDefinition): string {
+  const there = digests.get(definition)
+  if (there !== undefined) return there
+  const made = createHash('sha256').update(JSON.stringify(definition)).digest('base64url')
+  digests.set(definition, made)
+  return made
+}

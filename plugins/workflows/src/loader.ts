@@ -1,21 +1,47 @@
 import { readFile } from 'node:fs/promises'
 import type { SlotView, Use } from '@svc/core'
+import { nodesWithin } from '@svc/workflow'
 import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { type CompiledGraph, compile } from './compiled.ts'
-import type { Loaded } from './drive.ts'
 import type { Entry } from './entries.ts'
-import { invalid, secretMissing } from './errors.ts'
+import { definitionGone, invalid, secretMissing } from './errors.ts'
 import type { Inner } from './execution.ts'
-import { type History, newHistory, note } from './history.ts'
+import { type History, historyOf } from './history.ts'
+import type { Letter } from './inbox.ts'
 import { Masks } from './masks.ts'
 import type { SecretSource } from './settings.ts'
-import { DEFINITIONS, INBOX, LOG, type News, RUNS, type RunRecord } from './space.ts'
+import { DEFINITIONS, INBOX, LOG, type News, RUNS, type RunRecord, type StoredDefinition } from './space.ts'
 import { checkInput, checkResult, withDefaults } from './values.ts'
+
+/** A run, read from the store. */
+export interface Loaded {
+  readonly id: string
+  readonly record: RunRecord
+  readonly history: History
+  readonly definition: WorkflowDefinition
+  readonly graph: CompiledGraph
+  readonly hasUndo: boolean
+  readonly secrets: Readonly<Record<string, string>>
+  readonly masks: Masks
+  readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
+  /** The result with defaults filled in. Throws what is wrong with it. */
+  readonly checkResult: (result: Json) => Promise<Json>
+}
 
 export interface LoaderParts {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
   readonly secrets: Readonly<Record<string, SecretSource>>
+}
+
+/** A definition, ready to run. */
+interface Ready {
+  readonly definition: WorkflowDefinition
+  readonly graph: CompiledGraph
+  readonly hasUndo: boolean
+}
+interface Within extends Ready {
+  readonly secrets: Readonly<Record<string, string>>
 }
 
 const [PAGE, NEWS] = [10_000, 200]
@@ -25,7 +51,7 @@ const KEPT = 200
 /** Reads runs from the store. */
 export class Loader {
   readonly #parts: LoaderParts
-  readonly #ready = new Map<string, { readonly definition: WorkflowDefinition; readonly graph: CompiledGraph }>()
+  readonly #ready = new Map<string, Ready>()
   #version = -1
 
   constructor(parts: LoaderParts) {
@@ -47,36 +73,37 @@ export class Loader {
   }
 
   async history(id: string, use: Use): Promise<History> {
-    const history = newHistory()
-    for (const { value } of await this.entries(id, 1, use)) note(history, value)
-    return history
+    return historyOf((await this.entries(id, 1, use)).map(({ value }) => value))
   }
 
   /** What has come for a run and is not taken yet. */
-  async news(id: string, use: Use): Promise<readonly { readonly key: string; readonly news: News }[]> {
-    const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: NEWS }, use)
-    return records.map(({ key, value }) => ({ key, news: value as unknown as News }))
+  async news(id: string, use: Use): Promise<readonly Letter[]> {
+    const all: Letter[] = []
+    for (let cursor: string | undefined; ; ) {
+      const query = { from: `${id}/`, to: `${id}0`, limit: NEWS, ...(cursor === undefined ? {} : { cursor }) }
+      const { records, next } = await this.#parts.store.range(INBOX, query, use)
+      all.push(...records.map(({ key, value }) => ({ key, news: value as unknown as News })))
+      if (next === undefined) return all
+      cursor = next
+    }
   }
 
   /** All that working on a run needs. Throws INVALID_VALUE where a secret is missing. */
-  async load(id: string, record: RunRecord, use: Use): Promise<Loaded> {
-    return this.ready(id, record, await this.history(id, use), use)
-  }
-
   async ready(id: string, record: RunRecord, history: History, use: Use): Promise<Loaded> {
-    const { definition, graph } = await this.#definition(record.definitions[record.workflow]!, use)
-    const secrets = await this.secretsOf(definition)
-    const inner = await this.#inner(record, use)
+    const entries = Object.entries(record.definitions).map(async ([name, digest]) => [name, await this.#within(digest, use)] as const)
+    const inner = new Map(await Promise.all(entries))
+    const { definition, graph, secrets } = inner.get(record.workflow)!
     return {
       id,
       record,
       history,
       definition,
       graph,
+      hasUndo: [...inner.values()].some(one => one.hasUndo),
       secrets,
-      masks: new Masks(secrets),
+      masks: new Masks(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
       checkResult: result => checkResult(definition, result),
-      within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, record),
+      within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }
   }
 
@@ -88,23 +115,29 @@ export class Loader {
     return Object.fromEntries(entries) as Readonly<Record<string, string>>
   }
 
-  async #inner(record: RunRecord, use: Use) {
-    const entries = Object.entries(record.definitions).filter(([name]) => name !== record.workflow)
-    return new Map(await Promise.all(entries.map(async ([name, digest]) => [name, await this.#definition(digest, use)] as const)))
+  async #within(digest: string, use: Use): Promise<Within> {
+    const ready = await this.#definition(digest, use)
+    return { ...ready, secrets: await this.secretsOf(ready.definition) }
   }
 
-  async #definition(digest: string, use: Use) {
+  /** A definition that a run began with. Throws DEFINITION_GONE. */
+  async definition(digest: string, use: Use): Promise<WorkflowDefinition> {
+    return (await this.#definition(digest, use)).definition
+  }
+
+  async #definition(digest: string, use: Use): Promise<Ready> {
     this.#forget()
     const there = this.#ready.get(digest)
     if (there) return there
     const found = await this.#parts.store.get(DEFINITIONS, digest, use)
-    return this.know(digest, found!.value as unknown as WorkflowDefinition)
+    if (!found) throw definitionGone()
+    return this.know(digest, (found.value as unknown as StoredDefinition).definition)
   }
 
   /** Has a definition ready. */
-  know(digest: string, definition: WorkflowDefinition) {
+  know(digest: string, definition: WorkflowDefinition): Ready {
     this.#forget()
-    const made = this.#ready.get(digest) ?? { definition, graph: compile(this.#parts.types, definition) }
+    const made = this.#ready.get(digest) ?? readyOf(this.#parts.types, definition)
     if (this.#ready.size >= KEPT) this.#ready.clear()
     this.#ready.set(digest, made)
     return made
@@ -126,17 +159,24 @@ async function valueOf(source: SecretSource | undefined): Promise<string | undef
 }
 
 async function innerOf(
-  inner: ReadonlyMap<string, { readonly definition: WorkflowDefinition; readonly graph: CompiledGraph }>,
+  inner: ReadonlyMap<string, Within>,
   workflow: string,
   input: Json,
   parameters: Json | undefined,
+  id: string,
   { createdAt }: RunRecord
 ): Promise<Inner> {
   const found = inner.get(workflow)
   if (!found) throw invalid('workflow', `"${workflow}" was not part of the run when it began`)
-  await checkInput(found.definition, input)
-  const given = await withDefaults(found.definition, parameters ?? {})
-  const vars = { input, parameters: given, run: { workflow, started_at: new Date(createdAt).toISOString() }, secrets: {} }
-  return { graph: found.graph, vars, check: out => checkResult(found.definition, out) }
+  const { definition, graph, secrets } = found
+  const given = structuredClone(input)
+  await checkInput(definition, given)
+  const values = await withDefaults(definition, structuredClone(parameters ?? {}))
+  const run = { id, workflow, started_at: new Date(createdAt).toISOString() }
+  return { graph, vars: { input: given, parameters: values, run, secrets }, check: out => checkResult(definition, out) }
 }
 
+function readyOf(types: SlotView<WorkflowNode>, definition: WorkflowDefinition): Ready {
+  const hasUndo = [...nodesWithin(definition)].some(({ node }) => node.compensate !== undefined)
+  return { definition, graph: compile(types, definition), hasUndo }
+}

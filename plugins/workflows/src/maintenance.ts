@@ -1,19 +1,22 @@
 import type { Log, Use } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
-import { INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import { TOUCH_MS } from './definitions.ts'
+import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import { groupOf } from './starting.ts'
 
 export interface MaintenanceParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly retentionMs: number
+  readonly maxAgeMs: number
   readonly log: Log
   readonly lasting: Use
 }
 
 const [EVERY_MS, SOON_MS] = [10 * 60_000, 30_000]
 const [PAGE, MOST] = [200, 5_000]
-/** How long idempotency keys are kept. */
-const KEY_MS = 86_400_000
+/** How long idempotency keys are kept; and for how long a definition may be in use after it was written last, whatever runs it. */
+const KEY_MS = TOUCH_MS
 /** A run that nobody has written for so long may have been lost by its queue: it is put in again. */
 const QUIET_MS = 5 * 60_000
 const LEASE = 'workflows.maintenance'
@@ -48,35 +51,50 @@ export class Maintenance {
 
   /** One round. */
   async run(): Promise<void> {
-    const over = Date.now() - this.#parts.retentionMs
-    for (const status of ['completed', 'failed']) await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, opsOfRun)
-    await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, key => [{ op: 'delete', collection: KEYS, key }])
+    const { retentionMs, maxAgeMs } = this.#parts
+    const over = Date.now() - retentionMs
+    for (const status of ['completed', 'failed']) await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id))
+    await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, async key => [{ op: 'delete', collection: KEYS, key }])
+    // a run may begin a day after the touch, take its time, be kept, and be retried then
+    const unused = over - maxAgeMs - 2 * TOUCH_MS
+    await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [{ op: 'delete', collection: DEFINITIONS, key }])
     await this.#requeue()
   }
 
-  async #delete(collection: string, range: { index: string; equals?: readonly string[]; to: number }, opsOf: (key: string) => StoreOp[]): Promise<void> {
+  async #delete(collection: string, range: { index: string; equals?: readonly string[]; to: number }, opsOf: (key: string) => Promise<StoreOp[]>): Promise<void> {
     const { store, lasting } = this.#parts
     for (let done = 0; done < MOST; ) {
       const { records, next } = await store.range(collection, { ...range, limit: PAGE }, lasting)
       if (records.length === 0) return
-      await store.batch(records.flatMap(({ key }) => opsOf(key)), {}, lasting)
+      const ops = await Promise.all(records.map(({ key }) => opsOf(key)))
+      await store.batch(ops.flat().slice(0, MOST_OPS), {}, lasting)
       done += records.length
       if (next === undefined) return
     }
   }
 
-  /** Waking a run that is worked on, or waits, changes nothing. */
+  /** A run, its log, and what came for it too late. */
+  async #opsOfRun(id: string): Promise<StoreOp[]> {
+    const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, this.#parts.lasting)
+    const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
+    return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
+  }
+
+  /** Its process may have ended before the queue had it. A run that is worked on, or waits, is only looked at once more. */
   async #requeue(): Promise<void> {
     const { store, queue, lasting } = this.#parts
     const quiet = { index: 'by_status', equals: ['running'], to: Date.now() - QUIET_MS, limit: PAGE }
-    const { records } = await store.range(RUNS, quiet, lasting)
-    for (const { key, value } of records)
-      if ((value as unknown as RunRecord).waiting.length === 0) await queue.wake(key, lasting)
+    for (let cursor: string | undefined; ; ) {
+      const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, lasting)
+      for (const { key, value } of records) {
+        const record = value as unknown as RunRecord
+        if (record.waiting.length === 0) await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, lasting)
+      }
+      if (next === undefined) return
+      cursor = next
+    }
   }
 }
 
-const opsOfRun = (id: string): StoreOp[] => [
-  { op: 'delete', collection: RUNS, key: id },
-  { op: 'drop', log: LOG, id },
-  { op: 'delete', collection: INBOX, key: `${id}/c` },
-]
+/** Of one batch. */
+const MOST_OPS = 9_000

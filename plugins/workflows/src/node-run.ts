@@ -13,24 +13,25 @@ export interface Pause {
   readonly woken: EntryOf<'woken'> | undefined
 }
 
+/** How a node is tried: which time, where it goes on from, and whether nobody knows how far it came. */
+export interface Try {
+  readonly attempt: number
+  readonly pause: Pause | undefined
+  readonly isInterrupted: boolean
+}
+
 type LastWord = Extract<NodeStep, { readonly type: 'output' | 'wait' | 'fork' }>
 type Output = Extract<NodeStep, { readonly type: 'output' }>
 /** What a node is called again with. */
-type Back = Pick<NodeTask, 'state' | 'children' | 'woken'>
+type Back = Pick<NodeTask, 'state' | 'children' | 'woken' | 'interrupted'>
 
-/** One try of a node: called until it answers, with the forks and waits between. Goes on from `pause` where it was before. */
-export async function runNode(
-  run: Execution,
-  frame: Frame,
-  node: CompiledNode,
-  step: string,
-  attempt: number,
-  pause: Pause | undefined
-): Promise<Output> {
+/** One try of a node: called until it answers, with the forks and waits between. */
+export async function runNode(run: Execution, frame: Frame, node: CompiledNode, step: string, { attempt, pause, isInterrupted }: Try): Promise<Output> {
   const type = run.types.get(node.type)
   if (!type) throw nodeTypeMissing(node.name, node.type)
   const call = new Call(run, frame, node, type, step, attempt)
-  let back = pause ? await call.resumed(pause) : await call.begin()
+  const begun = pause ? await call.resumed(pause) : await call.begin()
+  let back: Back = isInterrupted && run.repeatable(node) === 'itself' ? { ...begun, interrupted: true } : begun
   for (;;) {
     const word = await call.once(back)
     if (word.type === 'output') return call.checked(word)
@@ -45,6 +46,10 @@ class Call {
   readonly #type: WorkflowNode
   readonly #step: string
   readonly #attempt: number
+  /** It was called before, and its process ended meanwhile. */
+  #wasCut = false
+  /** The settings of the first call: they were evaluated already, to be told. */
+  #early: NodeTask['settings'] | undefined
 
   constructor(run: Execution, frame: Frame, node: CompiledNode, type: WorkflowNode, step: string, attempt: number) {
     this.#run = run
@@ -57,17 +62,26 @@ class Call {
 
   /** That it begins is stored before it does, together with what came of the step before. */
   async begin(): Promise<Back> {
-    const { type } = this.#node
-    const input = this.#run.shown(this.#node, this.#frame)
+    const { type, settings } = this.#node
+    this.#lookBack()
+    const { early, input } = this.#run.shown(settings, this.#frame)
+    this.#early = early
     this.#run.journal.add({ t: 'begun', s: this.#step, at: Date.now(), n: this.#attempt, type, input })
     await this.#run.journal.stored()
     return {}
   }
 
+  /** What it has not ended it was called for. */
+  #lookBack(): void {
+    const past = this.#run.history.steps.get(this.#step)
+    this.#wasCut = past !== undefined && !past.isStale && (past.last.t === 'begun' || past.last.t === 'called')
+  }
+
   pausedBy(word: Exclude<LastWord, Output>): Pause['at'] {
     const about = { s: this.#step, at: Date.now(), ...(word.state === undefined ? {} : { state: word.state }) }
     const { type: _type, state: _state, ...rest } = word
-    const entry = (word.type === 'wait' ? { t: 'asleep', ...about, ...rest } : { t: 'forked', ...about, ...rest }) as Pause['at']
+    const entry = this.#run.masked(word.type === 'wait' ? { t: 'asleep', ...about, ...rest } : { t: 'forked', ...about, ...rest }) as Pause['at']
+    this.#run.checkLarge(this.#node.name, entry as unknown as Json)
     this.#run.journal.add(entry)
     return entry
   }
@@ -75,8 +89,10 @@ class Call {
   /** Waits for what it paused for; answers what it is called again with. */
   async resumed({ at, woken }: Pause): Promise<Back> {
     const state = at.state === undefined ? {} : { state: at.state }
+    this.#lookBack()
     const back: Back = at.t === 'forked' ? { ...state, children: await this.#children(at) } : { ...state, woken: await this.#woken(at, woken) }
-    if (!this.#run.isRepeatable(this.#node)) this.#run.journal.add({ t: 'called', s: this.#step, at: Date.now() })
+    this.#run.goesOn()
+    if (this.#run.repeatable(this.#node) !== true) this.#run.journal.add({ t: 'called', s: this.#step, at: Date.now() })
     await this.#run.journal.stored()
     return back
   }
@@ -86,14 +102,17 @@ class Call {
   }
 
   async #woken(sleep: EntryOf<'asleep'>, entry: EntryOf<'woken'> | undefined): Promise<NonNullable<Back['woken']>> {
-    if (entry) return entry.by === 'time' ? { by: 'time' } : { by: entry.by, data: entry.data ?? null }
+    if (entry) return wokenBy(entry)
     await this.#run.journal.stored()
+    const meanwhile = this.#run.history.steps.get(this.#step)?.woken
+    if (meanwhile) return wokenBy(meanwhile)
     const { until, event, ask } = sleep
     const about = { step: this.#step, node: this.#node.name, since: sleep.at }
     const what = { ...(until === undefined ? {} : { until }), ...(event === undefined ? {} : { event }), ...(ask === undefined ? {} : { ask }) }
     const woken = await this.#run.sleep({ ...about, ...what }, this.#frame.signal)
-    this.#run.journal.add({ t: 'woken', s: this.#step, at: Date.now(), ...woken })
-    return woken
+    const { last } = this.#run.history.steps.get(this.#step)!
+    if (last.t === 'asleep') this.#run.journal.add({ t: 'woken', s: this.#step, at: Date.now(), ...woken })
+    return woken.by === 'time' ? { by: 'time' } : { by: woken.by, data: woken.data }
   }
 
   /** Calls it once, up to its last word. */
@@ -114,13 +133,16 @@ class Call {
       attempt: this.#attempt,
       idempotencyKey: `${run.root}:${this.#step}`,
       bodies: Object.keys(this.#node.bodies),
+      branches: Object.keys(this.#node.branches ?? {}),
+      ...(this.#wasCut ? { interrupted: true } : {}),
       allowance: this.#frame.ledger.allowance,
     }
   }
 
   #settings(back: Back): NodeTask['settings'] {
     const { scope } = this.#frame
-    const early = this.#run.evaluate(this.#node.settings, scope) as NodeTask['settings']
+    const early = this.#early ?? (this.#run.evaluate(this.#node.settings, scope) as NodeTask['settings'])
+    this.#early = undefined
     const { late } = this.#node
     if (!late || !back.children) return early
     return { ...early, ...(this.#run.evaluate(late, { ...scope, ...resultsOf(back.children) }) as NodeTask['settings']) }
@@ -129,7 +151,7 @@ class Call {
   async #lastWord(task: NodeTask, signal: AbortSignal): Promise<LastWord> {
     for await (const word of this.#type.run(task, { ...this.#run.use, signal })) {
       if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
-      else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, word)
+      else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
       else return word
     }
     throw nodeBroke(this.#node.name, 'it ended without a last word')
@@ -140,6 +162,8 @@ class Call {
     return { ...word, output: this.#run.masked(word.output ?? null) }
   }
 }
+
+const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> => (by === 'time' ? { by } : { by, data: data ?? null })
 
 /** What late expressions can name: `last` is the output of the child that was begun last, `results` are all of them. */
 function resultsOf(children: Readonly<Record<string, ChildOutcome>>): Record<string, Json> {

@@ -14,6 +14,8 @@ export interface ReadingParts {
 
 /** A run that another worker has is looked at so often, while somebody reads along. */
 const LOOK_MS = 150
+/** Of a reader that is slow the oldest events are dropped that are in no log. */
+const MOST_EVENTS = 1_000
 /** Looked at, of those that a list leaves out, a page. */
 const MOST_PAGES = 20
 
@@ -52,7 +54,8 @@ export class Reading {
       const page = await this.#parts.store.range(RUNS, { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) }, use)
       for (const { key, value } of page.records) {
         const record = value as unknown as RunRecord
-        if ((workflow ?? record.workflow) === record.workflow && (status ?? record.status) === record.status) runs.push(runOf(key, record, undefined))
+        if ((workflow ?? record.workflow) !== record.workflow || (status ?? record.status) !== record.status) continue
+        runs.push(runOf(key, record, record.ended ? undefined : await this.#parts.loader.history(key, use)))
       }
       next = page.next
       if (next === undefined || runs.length >= limit) break
@@ -82,7 +85,7 @@ export class Reading {
     using news = this.#news(id)
     for (let seen = after; ; ) {
       use.signal.throwIfAborted()
-      for (const event of news.take()) if (event.id >= seen) yield event
+      yield* news.take()
       const entries = await this.#parts.loader.entries(id, seen + 1, use)
       for (const { seq, value } of entries) {
         seen = seq
@@ -101,6 +104,7 @@ export class Reading {
     let [events, wake, has]: [RunEvent[], (() => void) | undefined, boolean] = [[], undefined, false]
     const reader = this.#parts.readers.add(id, event => {
       if (event) events.push(event)
+      if (events.length > MOST_EVENTS) events.shift()
       has = true
       wake?.()
     })

@@ -1,9 +1,12 @@
 import type { Log, SlotView, Use } from '@svc/core'
-import type { Peers, RunEvent, RunQueue, Store, WorkflowDefinition, WorkflowNode, Workflows } from '@svc/core/contracts'
+import type { Check, MetricSource, Peers, RunEvent, RunQueue, Store, WorkflowDefinition, WorkflowNode, Workflows } from '@svc/core/contracts'
 import { openSpace } from '@svc/space'
 import { durationMs } from '@svc/workflow'
 import { Acting, NEWS } from './acting.ts'
+import { createCheck } from './check.ts'
 import { createChecker, type Ground } from './checker.ts'
+import { createCounts } from './counts.ts'
+import { Definitions } from './definitions.ts'
 import { infoOf, Library } from './library.ts'
 import { Loader } from './loader.ts'
 import { Maintenance } from './maintenance.ts'
@@ -21,7 +24,7 @@ export interface ServiceParts {
   readonly peers: Peers | undefined
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
-  readonly has: Ground['has']
+  readonly ground: Pick<Ground, 'has' | 'version'>
   readonly config: WorkflowsConfig
   /** `<svc home>/workflows`. */
   readonly homeRoot: string
@@ -33,7 +36,8 @@ export interface ServiceParts {
 /** The service, and its life. */
 export interface WorkflowService {
   readonly workflows: Workflows
-  readonly worker: Worker
+  readonly check: Check
+  readonly metrics: MetricSource
   /** Works on what the queue has, and keeps the house clean. */
   begin(): void
   told(topic: string, message: unknown): Promise<void>
@@ -47,27 +51,36 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   await openSpace(store, SPACE, {}, lasting)
   const readers = new Readers()
   const loader = new Loader({ store, types, secrets: config.secrets })
-  const checker = createChecker({ types, has: parts.has, secrets: Object.keys(config.secrets) })
+  const checker = createChecker({ types, ...parts.ground, secrets: Object.keys(config.secrets) })
   const library = new Library({ slot: parts.definitions, roots: openRoots([...config.roots, parts.homeRoot]), checker })
-  const worker = new Worker({
+  const counts = createCounts({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
+  const worker: Worker = new Worker({
     store,
     queue,
     loader,
     types,
     limits: limitsOf(config),
     atOnce: config.at_once,
-    stored: id => readers.tell(id),
+    stored(id, entries, history) {
+      counts.stored(entries, history)
+      readers.tell(id)
+    },
     progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction)),
-    ended: parts.ended,
+    ended(id, record) {
+      counts.ended(record)
+      parts.ended(id, record)
+    },
     log,
     lasting,
   })
   const reading = new Reading({ store, loader, readers })
   const acting = new Acting({ store, queue, peers, loader, reading, worker })
-  const starting = new Starting({ store, queue, library, loader, reading, worker })
-  const maintenance = new Maintenance({ store, queue, retentionMs: durationMs(config.retention)!, log, lasting })
+  const definitions = new Definitions({ library, loader, types })
+  const starting = new Starting({ store, queue, library, definitions, loader, reading, worker })
+  const maintenance = new Maintenance({ store, queue, retentionMs: durationMs(config.retention)!, maxAgeMs: durationMs(config.max_age)!, log, lasting })
   return {
-    worker,
+    check: createCheck(worker, store),
+    metrics: { read: async () => counts.families() },
     workflows: {
       list: async () => (await library.all()).map(infoOf),
       show: async workflow => {
@@ -76,7 +89,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
       },
       validate: async ({ text, file }) => checker.text(text, file ?? 'workflow').problems,
       start: (request, use) => starting.start(request, use),
-      settled: (id, waitMs, use) => reading.settled(id, waitMs, use),
+      settled: (id, waitMs = config.sync_wait_ms, use) => reading.settled(id, waitMs, use),
       get: (id, use) => reading.get(id, use),
       runs: (query, use) => reading.runs(query, use),
       steps: (id, use) => reading.steps(id, use),
@@ -85,6 +98,10 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
       answer: (id, answer, use) => acting.answer(id, answer, use),
       cancel: (id, use) => acting.cancel(id, use),
       retry: (id, use) => starting.retry(id, use),
+      async work(id, use) {
+        await reading.record(id, use)
+        await worker.only(id, use)
+      },
     },
     begin() {
       void worker.take()
@@ -109,9 +126,8 @@ const limitsOf = (config: WorkflowsConfig) => ({
   maxAgeMs: durationMs(config.max_age)!,
 })
 
-/** Told to those who read along here and now; it is in no log, so its id is that of no entry. */
+/** Told to those who read along here and now; it is in no log. */
 const progressEvent = (step: string, node: string, message: string | undefined, fraction: number | undefined): RunEvent => ({
-  id: Number.MAX_SAFE_INTEGER,
   at: Date.now(),
   type: 'node_progress',
   step,

@@ -1,4 +1,4 @@
-import type { ErrorTold, Json, RunStatus, Space, Waiting } from '@svc/core/contracts'
+import type { ErrorTold, Json, RunStatus, Space, Waiting, WorkflowDefinition } from '@svc/core/contracts'
 
 export const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = [
   'workflow_runs',
@@ -20,7 +20,7 @@ export const SPACE: Space = {
         by_status: ['status', 'updatedAt'],
       },
     },
-    [DEFINITIONS]: {},
+    [DEFINITIONS]: { indexes: { by_time: ['at'] } },
     [INBOX]: {},
     [KEYS]: { indexes: { by_time: ['at'] } },
   },
@@ -43,8 +43,8 @@ export interface RunRecord {
   readonly createdAt: number
   readonly updatedAt: number
   readonly finishedAt?: number
-  /** Milliseconds it has worked, up to when it last fell asleep. */
-  readonly ranMs: number
+  /** So many runs of its workflow work at a time. */
+  readonly concurrency?: number
   readonly waiting: readonly Waiting[]
   readonly result?: Json
   readonly error?: ErrorTold
@@ -53,6 +53,12 @@ export interface RunRecord {
   readonly retryOf?: string
   /** Figures at its end, so that lists need no log. */
   readonly ended?: { readonly completedNodes: readonly string[]; readonly progress: number; readonly calls: number; readonly tokens: number }
+}
+
+/** A definition as it is stored, and when a run was last begun with it, to the day. */
+export interface StoredDefinition {
+  readonly definition: WorkflowDefinition
+  readonly at: number
 }
 
 /** News for a run: an answer, an event, a cancel. */

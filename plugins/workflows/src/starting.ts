@@ -1,14 +1,15 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { codeOf, type Use } from '@svc/core'
-import type { Json, Run, RunQueue, RunRequest, Store, StoreOp, WorkflowDefinition } from '@svc/core/contracts'
-import { nodesWithin } from '@svc/workflow'
+import type { Json, Run, RunClaim, RunQueue, RunRequest, Store, StoreOp, WorkflowDefinition } from '@svc/core/contracts'
+import { type Definitions, TOUCH_MS } from './definitions.ts'
 import type { Entry } from './entries.ts'
 import { invalid } from './errors.ts'
-import { type History, newHistory, note } from './history.ts'
+import { historyOf } from './history.ts'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
 import type { Reading } from './reading.ts'
-import { DEFINITIONS, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import { KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import { takenOver } from './taken-over.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
 import type { Worker } from './worker.ts'
@@ -17,31 +18,45 @@ export interface StartingParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly library: Library
+  readonly definitions: Definitions
   readonly loader: Loader
   readonly reading: Reading
   readonly worker: Worker
 }
 
+/** What a run begins with. */
+interface Beginning {
+  readonly record: RunRecord
+  readonly definitions: Iterable<WorkflowDefinition>
+  readonly entries: readonly Entry[]
+  /** Where its idempotency key is kept, and the version of what lies there. */
+  readonly key?: { readonly key: string; readonly version: number }
+  readonly isDetached: boolean
+}
+
+/** How long an idempotency key counts. */
+const KEY_MS = TOUCH_MS
+
 /** Begins runs. */
 export class Starting {
   readonly #parts: StartingParts
-  /** Digests that are known to be stored. */
-  readonly #stored = new Set<string>()
 
   constructor(parts: StartingParts) {
     this.#parts = parts
   }
 
-  async start({ workflow, input = {}, parameters = {}, idempotencyKey }: RunRequest, use: Use): Promise<Run> {
-    const { library, loader } = this.#parts
-    const known = typeof workflow === 'string' ? await library.ready(workflow) : library.made(workflow)
+  async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, use: Use): Promise<Run> {
+    const { library } = this.#parts
+    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), use)
+    if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
+    const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : library.made(workflow)
     const given = structuredClone(input)
-    await checkInput(known.definition, given)
-    const values = await withDefaults(known.definition, structuredClone(parameters))
-    await loader.secretsOf(known.definition)
-    const definitions = await this.#within(known.definition)
-    const record = newRecord(known.definition, [...definitions].map(([name, one]) => [name, digestOf(one)]), given, values, use)
-    return this.#begin(record, [...definitions.values()], [], idempotencyKey, use)
+    await checkInput(definition, given)
+    const values = await withDefaults(definition, structuredClone(parameters))
+    const definitions = await this.#parts.definitions.within(definition)
+    for (const one of definitions.values()) await this.#parts.loader.secretsOf(one)
+    const record = newRecord(definition, definitions, given, values, use)
+    return this.#begin({ record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true }, use)
   }
 
   /** A run that goes on from what a failed one has done. */
@@ -49,68 +64,62 @@ export class Starting {
     const { reading, loader } = this.#parts
     const before = await reading.record(id, use)
     if (before.status !== 'failed') throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
-    const entries = (await loader.entries(id, 1, use)).map(({ value }) => value)
+    const entries = takenOver((await loader.entries(id, 1, use)).map(({ value }) => value))
     const at = Date.now()
     const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
-    const record: RunRecord = { ...same, status: 'running', createdAt: at, updatedAt: at, ranMs: 0, waiting: [], root: before.root ?? id, retryOf: id }
-    return this.#begin(record, [], doneOf(entries), undefined, use)
+    const record: RunRecord = { ...same, status: 'running', createdAt: at, updatedAt: at, waiting: [], root: before.root ?? id, retryOf: id }
+    const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, use)))
+    return this.#begin({ record, definitions, entries: [{ t: 'started', at }, ...entries], isDetached: false }, use)
   }
 
-  /** The definition, and those of all workflows within, as they are now. */
-  async #within(definition: WorkflowDefinition): Promise<Map<string, WorkflowDefinition>> {
-    const found = new Map([[definition.name, definition]])
-    for (const one of found.values())
-      for (const { node } of nodesWithin(one))
-        if (node.type === 'subworkflow' && typeof node.workflow === 'string' && !found.has(node.workflow)) {
-          const known = await this.#parts.library.ready(node.workflow)
-          found.set(node.workflow, known.definition)
-        }
-    return found
-  }
-
-  async #begin(record: RunRecord, definitions: readonly WorkflowDefinition[], entries: readonly Entry[], key: string | undefined, use: Use): Promise<Run> {
-    const { queue, worker, store } = this.#parts
+  async #begin(beginning: Beginning, use: Use): Promise<Run> {
+    const { queue, worker, store, definitions } = this.#parts
+    const { record, entries, key, isDetached } = beginning
     const id = randomUUID()
-    const ops: StoreOp[] = [...this.#definitionOps(definitions), { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 }]
+    const ops: StoreOp[] = [...definitions.ops(beginning.definitions), { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 }]
     if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
-    if (key !== undefined) ops.push({ op: 'put', collection: KEYS, key: keyOf(use, key), value: { run: id, at: Date.now() }, ifVersion: 0 })
+    if (key) ops.push({ op: 'put', collection: KEYS, key: key.key, value: { run: id, at: record.createdAt }, ifVersion: key.version })
+    // whoever leaves now has a run that is stored or not, never half of one
     const lasting = { ...use, signal: new AbortController().signal }
-    const stored = store.batch(ops, {}, lasting)
-    const first = [...definitions][0]
-    const group = first?.concurrency === undefined ? {} : { group: { name: record.workflow, limit: first.concurrency } }
-    const queued = queue.put({ id, due: record.createdAt, ...group }, { claim: true }, lasting)
-    const [kept, claimed] = await Promise.allSettled([stored, queued])
-    if (kept.status === 'rejected') return this.#refused(kept.reason, key, use)
-    if (claimed.status === 'rejected') throw claimed.reason
-    for (const one of definitions) this.#stored.add(digestOf(one))
+    const queued = { id, due: record.createdAt, ...groupOf(record) }
+    const claim = !isDetached && worker.hasRoom
+    const [kept, claimed] = await Promise.allSettled([store.batch(ops, {}, lasting), queue.put(queued, { claim }, lasting)])
+    if (kept.status === 'rejected') return this.#refused(kept.reason, key?.key, claimed, use)
+    definitions.know(ops)
     const history = historyOf(entries)
+    // a run that the queue did not take is found by the maintenance
+    if (claimed.status === 'rejected') throw claimed.reason
+    const run = runOf(id, record, history)
     if (claimed.value) worker.begin(claimed.value, { record, history })
-    return runOf(id, record, history)
+    return run
   }
 
-  /** A key that was used answers the run it was used for. */
-  async #refused(error: unknown, key: string | undefined, use: Use): Promise<Run> {
-    if (key === undefined || codeOf(error) !== 'STORE_CONFLICT') throw error
-    const found = await this.#parts.store.get(KEYS, keyOf(use, key), use)
-    if (!found) throw error
-    return this.#parts.reading.get((found.value as { run: string }).run, use)
+  /** The run that a key was used for; else where it is to be kept. */
+  async #key(key: string, use: Use): Promise<{ readonly run?: string; readonly key: string; readonly version: number }> {
+    const found = await this.#parts.store.get(KEYS, key, use)
+    if (!found) return { key, version: 0 }
+    const { run, at } = found.value as unknown as { run: string; at: number }
+    return { key, version: found.version, ...(Date.now() - at < KEY_MS ? { run } : {}) }
   }
 
-  #definitionOps(definitions: readonly WorkflowDefinition[]): StoreOp[] {
-    return definitions.flatMap(one => {
-      const digest = digestOf(one)
-      this.#parts.loader.know(digest, one)
-      return this.#stored.has(digest) ? [] : [{ op: 'put' as const, collection: DEFINITIONS, key: digest, value: json(one) }]
-    })
+  /** Somebody was faster with the same key: his run is the answer. */
+  async #refused(error: unknown, key: string | undefined, claimed: PromiseSettledResult<RunClaim | undefined>, use: Use): Promise<Run> {
+    if (claimed.status === 'fulfilled' && claimed.value) await this.#parts.queue.leave(claimed.value, 'ended', use).catch(() => {})
+    const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key, use)
+    if (found?.run === undefined) throw error
+    return this.#parts.reading.get(found.run, use)
   }
 }
 
+/** How the queue knows that only so many of a workflow may work. */
+export const groupOf = ({ workflow, concurrency }: RunRecord) => (concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } })
+
 const json = (value: object) => value as unknown as Json
-const keyOf = ({ principal }: Use, key: string) => `${principal.id}\n${key}`.slice(0, 1_000)
+const keyOf = ({ principal }: Use, key: string) => createHash('sha256').update(JSON.stringify([principal.id, key])).digest('base64url')
 
 function newRecord(
   definition: WorkflowDefinition,
-  definitions: readonly (readonly [string, string])[],
+  definitions: ReadonlyMap<string, WorkflowDefinition>,
   input: Json,
   parameters: Json,
   { principal, trace }: Use
@@ -118,36 +127,17 @@ function newRecord(
   const at = Date.now()
   return {
     workflow: definition.name,
-    definitions: Object.fromEntries(definitions),
+    definitions: Object.fromEntries([...definitions].map(([name, one]) => [name, digestOf(one)])),
     status: 'running',
     nodes: Object.keys(definition.nodes).length,
     owner: principal.id,
     scopes: principal.scopes,
+    ...(definition.concurrency === undefined ? {} : { concurrency: definition.concurrency }),
     ...(trace === undefined ? {} : { trace }),
     input,
     parameters,
     createdAt: at,
     updatedAt: at,
-    ranMs: 0,
     waiting: [],
   }
-}
-
-const UNDO = 'undo/'
-const frameOf = (step: string) => step.slice(0, step.lastIndexOf('/') + 1)
-
-/** What of a log a new run takes over: what was done, and failures that were caught. What was not is begun anew. */
-function doneOf(entries: readonly Entry[]): Entry[] {
-  const { steps } = historyOf(entries)
-  const lastBegun = new Map(entries.flatMap((entry, at) => (entry.t === 'begun' ? [[frameOf(entry.s), at] as const] : [])))
-  const failedAt = new Map(entries.flatMap((entry, at) => (entry.t === 'failed' ? [[entry.s, at] as const] : [])))
-  const isCaught = (step: string) => (lastBegun.get(frameOf(step)) ?? 0) > (failedAt.get(step) ?? Number.POSITIVE_INFINITY)
-  const isOver = (step: string) => !step.startsWith(UNDO) && (steps.get(step)?.last.t === 'done' || isCaught(step))
-  return entries.filter(entry => ('s' in entry ? isOver(entry.s) : entry.t === 'ended' && !entry.f.startsWith(UNDO)))
-}
-
-function historyOf(entries: readonly Entry[]): History {
-  const history = newHistory()
-  for (const entry of entries) note(history, entry)
-  return history
 }

@@ -2,22 +2,27 @@ import type { ErrorTold, Json } from '@svc/core/contracts'
 import type { CompiledNode, Retry } from './compiled.ts'
 import { HOPELESS, interrupted, told } from './errors.ts'
 import type { Execution } from './execution.ts'
+import { recallChildren } from './fork.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { Past } from './history.ts'
-import { runNode, type Pause } from './node-run.ts'
+import { type Pause, runNode, type Try } from './node-run.ts'
 
 /** What came of a step; an error where the node catches it. */
 export type StepOutcome = { readonly output: Json; readonly branch?: string } | { readonly error: ErrorTold }
 
 /** One node at one visit, with its retries. Throws StepFailed where it fails and nothing catches it. */
 export async function doStep(run: Execution, frame: Frame, node: CompiledNode, step: string): Promise<StepOutcome> {
-  run.countStep()
   const past = run.history.steps.get(step)
-  if (past) frame.ledger.spend(past.spent)
-  if (past?.last.t === 'done') return run.kept(frame, node, past.last)
-  if (past?.last.t === 'failed') return caught(node, past.last.error)
-  if (run.history.undoing) throw new Stopped('only what was done is looked at')
+  if (past) {
+    frame.ledger.spend(past.spent)
+    if (past.forks.length > 0) await recallChildren(run, frame, node, step, past)
+    if (past.last.t === 'done') return run.kept(frame, node, past.last)
+    if (past.last.t === 'failed' && !past.isStale) return caught(node, past.last.error)
+  }
+  if (frame.isPast) throw new Stopped('only what was done is looked at')
   frame.signal.throwIfAborted()
+  run.goesOn()
+  if (!past) run.countStep()
   return new Tries(run, frame, node, step).outcome(past)
 }
 
@@ -25,6 +30,9 @@ function caught(node: CompiledNode, error: ErrorTold): StepOutcome {
   if (node.catch === undefined) throw new StepFailed(error)
   return { error }
 }
+
+/** A node that ended its process so often is not run once more, even if it may be. */
+const MOST_INTERRUPTIONS = 20
 
 /** The tries of one step. */
 class Tries {
@@ -42,27 +50,28 @@ class Tries {
   }
 
   async outcome(past: Past | undefined): Promise<StepOutcome> {
-    this.#failures = past?.failures ?? 0
     let attempt = past?.attempts ?? 0
-    let pause = past && pauseOf(past)
-    if (past?.last.t === 'again') await this.#pauseUntil(past.last.due)
-    let broken = past && this.#isInterrupted(past)
+    const open = past?.isStale === true ? undefined : past
+    this.#failures = open?.failures ?? 0
+    let pause = open && pauseOf(open)
+    if (open?.last.t === 'again') await this.#pauseUntil(open.last.due)
+    let isInterrupted = open !== undefined && (open.last.t === 'begun' || open.last.t === 'called')
     for (;;) {
       try {
-        if (broken) throw interrupted(this.#node.name)
+        if (isInterrupted && !this.#mayRepeat(open!)) throw interrupted(this.#node.name)
         if (!pause) attempt += 1
-        return await this.#once(attempt, pause)
+        return await this.#once({ attempt, pause, isInterrupted })
       } catch (error) {
         const outcome = await this.#failed(error)
         if (outcome) return outcome
       }
       pause = undefined
-      broken = false
+      isInterrupted = false
     }
   }
 
-  async #once(attempt: number, pause: Pause | undefined): Promise<StepOutcome> {
-    const { output, branch } = await runNode(this.#run, this.#frame, this.#node, this.#step, attempt, pause)
+  async #once(how: Try): Promise<StepOutcome> {
+    const { output, branch } = await runNode(this.#run, this.#frame, this.#node, this.#step, how)
     const done = { t: 'done', s: this.#step, at: Date.now(), out: output, ...(branch === undefined ? {} : { branch }) } as const
     const spent = this.#run.takeSpent(this.#step)
     this.#run.journal.add(spent ? { ...done, spent } : done)
@@ -79,7 +88,7 @@ class Tries {
     const due = this.#dueAfter(error, at)
     const entry = { s, at, error, ...(spent ? { spent } : {}) }
     if (due === undefined) {
-      this.#run.journal.add({ t: 'failed', ...entry })
+      this.#run.journal.add({ t: 'failed', ...entry, ...(this.#node.catch === undefined ? {} : { caught: true }) })
       return caught(this.#node, error)
     }
     this.#failures += 1
@@ -98,11 +107,12 @@ class Tries {
 
   async #pauseUntil(until: number): Promise<void> {
     if (until > Date.now()) await this.#run.sleep({ step: this.#step, node: this.#node.name, since: Date.now(), until }, this.#frame.signal)
+    this.#run.goesOn()
   }
 
   /** It was running when its process ended. */
-  #isInterrupted({ last }: Past): boolean {
-    return (last.t === 'begun' || last.t === 'called') && !this.#run.isRepeatable(this.#node)
+  #mayRepeat({ attempts, failures }: Past): boolean {
+    return this.#run.repeatable(this.#node) !== false && attempts - failures <= MOST_INTERRUPTIONS
   }
 }
 

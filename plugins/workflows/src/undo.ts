@@ -1,5 +1,6 @@
 import type { ErrorTold } from '@svc/core/contracts'
 import type { Execution } from './execution.ts'
+import { UNDO } from './figures.ts'
 import { newFrame, Stopped } from './frame.ts'
 import { Ledger } from './ledger.ts'
 import { walk } from './walk.ts'
@@ -8,10 +9,9 @@ import { walk } from './walk.ts'
 export async function undo(run: Execution, error: ErrorTold, signal: AbortSignal): Promise<readonly string[]> {
   const failed: string[] = []
   const orderOf = (step: string) => run.history.steps.get(step)?.order ?? 0
-  run.history.undoing = undefined
   for (const { step, graph, frame, output } of run.undoable.toSorted((a, b) => orderOf(b.step) - orderOf(a.step))) {
     const { nodes, ...vars } = frame.scope
-    const path = `undo/${step}/`
+    const path = `${UNDO}${step}/`
     const undoing = newFrame({ path, graph, vars: { ...vars, output, error }, nodes, ledger: new Ledger(), signal })
     try {
       await walk(run, undoing)

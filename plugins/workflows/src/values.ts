@@ -25,7 +25,13 @@ export async function checkInput({ inputs }: WorkflowDefinition, input: Json): P
   await check(inputs, input, 'input')
 }
 
-export const checkResult = ({ outputs }: WorkflowDefinition, result: Json): Promise<void> => check(outputs, result, 'result')
+/** The result with the defaults of `outputs`. Throws INVALID_VALUE where it breaks them. */
+export async function checkResult({ outputs }: WorkflowDefinition, result: Json): Promise<Json> {
+  if (typeof outputs !== 'object') return result
+  const whole = structuredClone(result)
+  await check(outputs, whole, 'result')
+  return whole
+}
 
 /** Parameters over their defaults. Throws INVALID_VALUE for one that is unknown, missing or wrong. */
 export async function withDefaults({ parameters = {} }: WorkflowDefinition, given: Json): Promise<Json> {

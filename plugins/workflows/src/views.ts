@@ -1,14 +1,14 @@
 import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contracts'
-import { completedNodes, nodeOf, progressOf, waitingIn } from './drive.ts'
 import type { Entry } from './entries.ts'
-import { type History, type Past, spentIn } from './history.ts'
+import { currentOf, figuresOf, nodeOf, waitingIn } from './figures.ts'
+import { framesOf, type History, type Past } from './history.ts'
 import type { RunRecord } from './space.ts'
 
 /** How a run stands: from its record where it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
   const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
-  const live = ended ?? liveOf(record, history)
-  const current = ended ? undefined : currentOf(history)
+  const live = ended ?? (history ? figuresOf(history, record.nodes, false) : NOTHING)
+  const current = ended || !history ? undefined : currentOf(history)
   return {
     id,
     workflow,
@@ -30,18 +30,7 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
   }
 }
 
-function liveOf({ nodes }: RunRecord, history: History | undefined): NonNullable<RunRecord['ended']> {
-  if (!history) return { completedNodes: [], progress: 0, calls: 0, tokens: 0 }
-  const done = completedNodes(history)
-  return { completedNodes: done, progress: progressOf(done.length, nodes), ...spentIn(history) }
-}
-
-/** Of the nodes of the outermost graph the one that is not done; else the one that began last. */
-function currentOf(history: History | undefined): string | undefined {
-  const open = history ? [...history.steps].filter(([, { last }]) => !ENDED.has(last.t)) : []
-  const [step] = open.findLast(([name]) => !name.includes('/')) ?? open.at(-1) ?? []
-  return step === undefined ? undefined : nodeOf(step)
-}
+const NOTHING: NonNullable<RunRecord['ended']> = { completedNodes: [], progress: 0, calls: 0, tokens: 0 }
 
 const ENDED: ReadonlySet<Entry['t']> = new Set(['done', 'failed'])
 
@@ -52,8 +41,8 @@ export const stepsOf = (history: History): RunStep[] => [...history.steps].map((
 
 function stepOf({ frames, over }: History, step: string, { begun, last, attempts, spent }: Past): RunStep {
   const { calls, tokens } = spent
-  const dropped = [...ancestorsOf(step)].some(frame => frames.get(frame)?.status === 'cancelled')
-  const status = STATUS[last.t] ?? (dropped || over ? 'cancelled' : 'running')
+  const dropped = [...framesOf(step)].some(frame => frames.get(frame)?.status === 'cancelled')
+  const status = ENDED.has(last.t) ? STATUS[last.t]! : dropped || over ? 'cancelled' : (STATUS[last.t] ?? 'running')
   return {
     step,
     node: nodeOf(step),
@@ -67,12 +56,6 @@ function stepOf({ frames, over }: History, step: string, { begun, last, attempts
     ...(ENDED.has(last.t) ? { finishedAt: last.at } : {}),
     ...(calls + tokens > 0 ? { spent: { toolCalls: calls, tokens } } : {}),
   }
-}
-
-/** The frames that a step lies in: `each/3/` of `each/3/fetch`. */
-function* ancestorsOf(step: string): Generator<string> {
-  const parts = step.split('/')
-  for (let at = 2; at < parts.length; at += 2) yield `${parts.slice(0, at).join('/')}/`
 }
 
 type Told = Pick<RunEvent, 'type' | 'data'>

@@ -1,7 +1,7 @@
 import type { Json } from '@svc/core/contracts'
 
-/** What ended a wait. */
-export type Woken = { readonly by: 'time' } | { readonly by: 'event' | 'answer'; readonly data: Json }
+/** What ended a wait; `event` is the one that was kept until then. */
+export type Woken = { readonly by: 'time' } | { readonly by: 'event' | 'answer'; readonly data: Json; readonly event?: string }
 
 /** What a step waits for. */
 export interface Sleep {
@@ -18,7 +18,7 @@ interface Sleeper extends Sleep {
   readonly timer: NodeJS.Timeout | undefined
 }
 
-/** The longest time that a timer of Node takes. */
+/** The longest time that a timer of Node takes; a run that waits for longer is parked long before. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /** The steps of one run that wait here, for time, events or answers. */
@@ -34,18 +34,9 @@ export class Waits {
   get size(): number {
     return this.#sleepers.size
   }
-  get all(): readonly Sleep[] {
-    return [...this.#sleepers.values()].map(({ step, node, since, until, event }) => ({
-      step,
-      node,
-      since,
-      ...(until === undefined ? {} : { until }),
-      ...(event === undefined ? {} : { event }),
-    }))
-  }
   /** When the next one's time comes (Unix milliseconds). */
   get nextAt(): number | undefined {
-    const times = this.all.flatMap(({ until }) => (until === undefined ? [] : [until]))
+    const times = [...this.#sleepers.values()].flatMap(({ until }) => (until === undefined ? [] : [until]))
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
@@ -55,7 +46,7 @@ export class Waits {
     const woken = Promise.withResolvers<Woken>()
     const { step, until } = sleep
     const onAbort = () => woken.reject(signal.reason)
-    const timer = until === undefined ? undefined : setTimeout(() => this.#onTime(step), Math.min(LONGEST_MS, Math.max(0, until - Date.now())))
+    const timer = until === undefined || until - Date.now() > LONGEST_MS ? undefined : setTimeout(() => this.#onTime(step), Math.max(0, until - Date.now()))
     this.#sleepers.set(step, { ...sleep, wake: woken.resolve, leave: woken.reject, timer })
     signal.addEventListener('abort', onAbort, { once: true })
     try {
@@ -70,16 +61,8 @@ export class Waits {
   has(step: string): boolean {
     return this.#sleepers.has(step)
   }
-  wake(step: string, woken: Woken): boolean {
-    const sleeper = this.#sleepers.get(step)
-    sleeper?.wake(woken)
-    return sleeper !== undefined
-  }
-  /** Wakes all who wait for an event of this name; false where nobody does. */
-  tell(name: string, data: Json): boolean {
-    const those = [...this.#sleepers.values()].filter(one => one.event === name)
-    for (const one of those) one.wake({ by: 'event', data })
-    return those.length > 0
+  wake(step: string, woken: Woken): void {
+    this.#sleepers.get(step)?.wake(woken)
   }
   /** Everybody leaves. */
   end(reason: unknown): void {

@@ -26,7 +26,7 @@ export async function walk(run: Execution, frame: Frame): Promise<Json> {
       name = follow(run, node, outcome.branch)
     }
   }
-  return graph.result ? run.evaluate(graph.result, scope) : last
+  return graph.result && !frame.isPast ? run.evaluate(graph.result, scope) : last
 }
 
 function follow(run: Execution, { name, next, branches }: CompiledNode, branch: string | undefined): string {

@@ -4,10 +4,11 @@ import type { NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/cor
 import { durationMs } from '@svc/workflow'
 import { Drive, type DriveParts, type Left } from './drive.ts'
 import type { Entry } from './entries.ts'
-import { told } from './errors.ts'
+import { engineBroke } from './errors.ts'
+import { failRun } from './failing.ts'
 import type { History } from './history.ts'
 import type { Loader } from './loader.ts'
-import { RUNS, type RunRecord } from './space.ts'
+import type { RunRecord } from './space.ts'
 
 export interface WorkerParts {
   readonly store: Store
@@ -18,7 +19,7 @@ export interface WorkerParts {
   /** Runs at once. */
   readonly atOnce: number
   /** What a run has stored, for those who read along here. */
-  readonly stored: (id: string, entries: readonly Entry[], first: number) => void
+  readonly stored: (id: string, entries: readonly Entry[], history: History) => void
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly log: Log
@@ -27,6 +28,10 @@ export interface WorkerParts {
 
 /** Claims are kept so often. */
 const KEEP_MS = 10_000
+/** What cannot be worked on now is tried again after so long. */
+const LATER_MS = 5_000
+const AGAIN_MS = 1_000
+const LONGEST_MS = 2 ** 31 - 1
 
 interface Active {
   readonly claim: RunClaim
@@ -34,6 +39,14 @@ interface Active {
   drive: Drive | undefined
   /** News came before the run was read. */
   hasNews: boolean
+  /** It is being given back: news that comes now is the queue's. */
+  isLeft: boolean
+}
+
+/** A run that was made here: nothing of it has to be read. */
+export interface Made {
+  readonly record: RunRecord
+  readonly history: History
 }
 
 /** Works on runs: those that are begun here, and those that the queue gives. */
@@ -41,133 +54,190 @@ export class Worker {
   readonly #parts: WorkerParts
   readonly #active = new Map<string, Active>()
   readonly #taking = new AbortController()
+  readonly #takers = new Set<Promise<void>>()
   #keeping: NodeJS.Timeout | undefined
   #room: (() => void) | undefined
   #isLeaving = false
+  #trouble: string | undefined
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
   }
 
+  /** Runs that are worked on here. */
   get size(): number {
     return this.#active.size
   }
+  /** Whether it may begin another run. */
+  get hasRoom(): boolean {
+    return !this.#isLeaving && this.#active.size < this.#parts.atOnce
+  }
+  /** Why it takes nothing from the queue just now. */
+  get trouble(): string | undefined {
+    return this.#trouble
+  }
 
   /** Takes what the queue has, until it is stopped. */
-  async take(): Promise<void> {
+  take(): Promise<void> {
+    const { lasting } = this.#parts
+    return this.#taker(this.#takeAll(AbortSignal.any([lasting.signal, this.#taking.signal])))
+  }
+
+  /** Works on this run alone, whenever nobody else does, until it has ended or the signal aborts. */
+  only(id: string, { signal: ending }: Use): Promise<void> {
+    const { lasting } = this.#parts
+    return this.#taker(this.#takeOne(id, AbortSignal.any([lasting.signal, this.#taking.signal, ending])))
+  }
+
+  #taker(taking: Promise<void>): Promise<void> {
+    const ended = taking.catch(() => {}).finally(() => this.#takers.delete(ended))
+    this.#takers.add(ended)
+    return taking
+  }
+
+  async #takeAll(signal: AbortSignal): Promise<void> {
     const { queue, lasting, log } = this.#parts
-    const signal = AbortSignal.any([lasting.signal, this.#taking.signal])
     while (!signal.aborted) {
       try {
         for await (const claim of queue.take({ ...lasting, signal })) {
+          this.#trouble = undefined
           this.begin(claim)
-          await this.#hasRoom()
+          await this.#untilRoom()
           if (signal.aborted) return
         }
       } catch (err) {
         if (signal.aborted) return
+        this.#trouble = messageOf(err)
         log.warn({ err }, 'runs cannot be taken from the queue')
-        await new Promise(resolve => setTimeout(resolve, 1_000))
+        await this.#pause(signal)
       }
     }
   }
 
-  /** Works on a run that was claimed; with its record and an empty log where it has just been made here. */
-  begin(claim: RunClaim, made?: { readonly record: RunRecord; readonly history: History }): void {
+  async #takeOne(id: string, signal: AbortSignal): Promise<void> {
+    const { queue, lasting } = this.#parts
+    for await (const claim of queue.takeOne(id, { ...lasting, signal })) {
+      this.begin(claim)
+      await this.#active.get(id)?.done
+    }
+  }
+
+  async #pause(signal: AbortSignal): Promise<void> {
+    const over = Promise.withResolvers<void>()
+    const end = () => over.resolve()
+    const timer = setTimeout(end, AGAIN_MS)
+    signal.addEventListener('abort', end, { once: true })
+    await over.promise
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+  }
+
+  async #untilRoom(): Promise<void> {
+    while (this.#active.size >= this.#parts.atOnce) await new Promise<void>(resolve => (this.#room = resolve))
+  }
+
+  /** Works on a run that was claimed. */
+  begin(claim: RunClaim, made?: Made): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const begun = Promise.withResolvers<void>()
-    const active: Active = { claim, done: begun.promise, drive: undefined, hasNews: false }
+    const active: Active = { claim, done: begun.promise, drive: undefined, hasNews: false, isLeft: false }
     this.#active.set(claim.id, active)
     void this.#work(active, made).finally(() => {
-      this.#active.delete(claim.id)
+      // the same run may have been claimed again meanwhile
+      if (this.#active.get(claim.id) === active) this.#active.delete(claim.id)
       this.#room?.()
       begun.resolve()
     })
   }
 
-  /** There is news for a run; false where it is not worked on here. */
+  /** There is news for a run; false where nobody takes it here. */
   async news(id: string): Promise<boolean> {
     const active = this.#active.get(id)
-    if (!active) return false
-    if (active.drive) active.drive.take(await this.#parts.loader.news(id, this.#parts.lasting))
-    else active.hasNews = true
-    return true
+    if (!active || active.isLeft) return false
+    if (!active.drive) return (active.hasNews = true)
+    if (!active.drive.isTaking) return false
+    return active.drive.take(await this.#parts.loader.news(id, this.#parts.lasting))
   }
 
   /** Begins nothing new, and lets running nodes end; those that have not by then are given up. */
   async drain(limitMs: number): Promise<void> {
     this.#isLeaving = true
     this.#taking.abort()
-    const active = [...this.#active.values()]
-    for (const { drive } of active) drive?.stop()
-    const all = Promise.all(active.map(({ done }) => done))
-    const timer = setTimeout(() => active.forEach(({ drive }) => drive?.abandon()), Math.min(limitMs, 2 ** 31 - 1))
-    await all.finally(() => clearTimeout(timer))
-    clearInterval(this.#keeping)
-  }
-
-  async #hasRoom(): Promise<void> {
-    while (this.#active.size >= this.#parts.atOnce) await new Promise<void>(resolve => (this.#room = resolve))
-  }
-
-  async #work(active: Active, made: { readonly record: RunRecord; readonly history: History } | undefined): Promise<void> {
-    const { claim } = active
+    const timer = setTimeout(() => this.#abandon(), Math.min(limitMs, LONGEST_MS))
     try {
-      const left = await this.#drive(active, made)
-      if (left) await this.#leave(claim, left)
-    } catch (error) {
-      this.#parts.log.error({ err: error, run: claim.id }, 'a run could not be worked on')
-      await this.#parts.queue.leave(claim, { due: Date.now() + 5_000 }, this.#parts.lasting).catch(() => {})
+      while (this.#active.size > 0 || this.#takers.size > 0) {
+        for (const { drive } of this.#active.values()) drive?.stop()
+        await Promise.all([...this.#takers, ...[...this.#active.values()].map(({ done }) => done)])
+      }
+    } finally {
+      clearTimeout(timer)
+      clearInterval(this.#keeping)
     }
   }
 
-  async #drive(active: Active, made: { readonly record: RunRecord; readonly history: History } | undefined): Promise<Left | undefined> {
+  #abandon(): void {
+    for (const { drive } of this.#active.values()) drive?.abandon()
+  }
+
+  async #work(active: Active, made: Made | undefined): Promise<void> {
+    const { claim } = active
+    const { lasting, log } = this.#parts
+    let left: Left
+    try {
+      left = (await this.#drive(active, made)) ?? { how: 'lost' }
+    } catch (error) {
+      left = await this.#broke(claim, error)
+    }
+    active.isLeft = true
+    await this.#leave(claim, left).catch((err: unknown) => {
+      if (left.how !== 'lost' && !lasting.signal.aborted) log.warn({ err, run: claim.id }, 'a run could not be given back: it goes on when its lease runs out')
+    })
+  }
+
+  async #drive(active: Active, made: Made | undefined): Promise<Left> {
     const { loader, lasting, store, types, limits, log } = this.#parts
     const { claim } = active
     const record = made?.record ?? (await loader.record(claim.id, lasting))
-    if (record?.status !== 'running') return record ? { how: 'ended', record } : this.#forgotten(claim)
+    if (!record) return { how: 'gone' }
+    if (record.status !== 'running') return { how: 'over' }
     const history = made?.history ?? (await loader.history(claim.id, lasting))
-    const loaded = await loader.ready(claim.id, record, history, lasting).catch((error: unknown) => this.#cannot(claim, record, error))
-    if (!loaded) return undefined
+    const loaded = await loader.ready(claim.id, record, history, lasting)
+    const letters = () => loader.news(claim.id, lasting)
     const drive = new Drive({
       store,
       types,
       claim,
       loaded,
       limits: { ...limits, ...timeoutOf(loaded.definition.timeout) },
-      stored: (entries, first) => this.#parts.stored(claim.id, entries, first),
+      letters,
+      stored: entries => this.#parts.stored(claim.id, entries, history),
       progress: (step, node, progress) => this.#parts.progress(claim.id, step, node, progress),
       log,
       use: lasting,
     })
     active.drive = drive
+    if (!made || active.hasNews) drive.take(await letters())
     if (this.#isLeaving) drive.stop()
-    if (!made || active.hasNews) drive.take(await loader.news(claim.id, lasting))
     return drive.run()
   }
 
-  /** A claim without a run: it was deleted. */
-  async #forgotten(claim: RunClaim): Promise<undefined> {
-    await this.#parts.queue.leave(claim, 'ended', this.#parts.lasting)
-  }
-
-  /** It cannot even be made ready: a secret is gone. The run has failed. */
-  async #cannot(claim: RunClaim, record: RunRecord, error: unknown): Promise<undefined> {
-    if (codeOf(error) === 'STORE_UNAVAILABLE') throw error
-    const { store, lasting, log } = this.#parts
-    const at = Date.now()
-    log.warn({ run: claim.id, error: messageOf(error) }, 'a run cannot be made ready')
-    const failed: RunRecord = { ...record, status: 'failed', error: told(error), waiting: [], updatedAt: at, finishedAt: at }
-    await store.batch([{ op: 'put', collection: RUNS, key: claim.id, value: failed as never }], { fence: claim.fence }, lasting)
-    await this.#leave(claim, { how: 'ended', record: failed })
+  /** The store is away: somebody tries again later. Anything else would be the same then: the run has failed. */
+  async #broke(claim: RunClaim, error: unknown): Promise<Left> {
+    const { lasting, log } = this.#parts
+    const code = codeOf(error) ?? ''
+    if (lasting.signal.aborted || code.startsWith('STORE_')) {
+      log.warn({ err: error, run: claim.id }, 'a run could not be worked on')
+      return { how: 'asleep', due: Date.now() + LATER_MS }
+    }
+    log.error({ err: error, run: claim.id }, 'a run cannot be worked on')
+    return failRun(this.#parts, claim, code === '' ? engineBroke(messageOf(error)) : error).catch(() => ({ how: 'asleep', due: Date.now() + LATER_MS }))
   }
 
   async #leave(claim: RunClaim, left: Left): Promise<void> {
     const { queue, lasting, ended } = this.#parts
     if (left.how === 'ended') ended(claim.id, left.record)
-    if (left.how === 'ended') await queue.leave(claim, 'ended', lasting)
-    else if (left.how === 'asleep') await queue.leave(claim, { due: left.due }, lasting)
-    else if (left.how === 'stopped') await queue.leave(claim, { due: Date.now() }, lasting)
+    if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
+    else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)
   }
 
   async #keep(): Promise<void> {
@@ -178,7 +248,7 @@ export class Worker {
           await queue.keep(claim, lasting)
           await this.news(claim.id)
         } catch (error) {
-          if (codeOf(error) === 'STORE_FENCED') drive?.abandon()
+          if (codeOf(error) === 'STORE_FENCED') drive?.lose(error)
         }
       })
     )

@@ -75,11 +75,13 @@ export interface Fakes {
   modes?: Record<string, Mode>
   more?: readonly Gift[]
   config?: ConfigTree
+  /** Names of plugins besides. */
+  plugins?: readonly string[]
 }
 
 /** The REST API before services of the test's own. */
 export async function serveRest(fakes: Fakes = {}) {
-  const host = await testHost([folder('http'), folder('rest')], {
+  const host = await testHost(['http', 'rest', ...(fakes.plugins ?? [])].map(folder), {
     config: { server: { port: 0 }, ...fakes.config },
     version: '1.2.3',
     give: [

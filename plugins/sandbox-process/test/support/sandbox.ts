@@ -1,21 +1,15 @@
-import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runChild } from '@svc/child'
 import { ProcessSandbox, type ProcessLimits, type ProcessRequest } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
-
-const trial = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true'])
+import { noBubblewrap, testHost, testUse } from '@svc/core/testing'
 
 /** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-export const withSandbox = (title: string, cases: () => void) =>
-  trial.status === 0
-    ? describe(title, cases)
-    : describe.skip(
-        `${title} – LEFT OUT: bubblewrap ${trial.error ? 'is not installed' : 'may make no namespaces'} on this machine`,
-        cases
-      )
+export const withSandbox = (title: string, cases: () => void) => {
+  const why = noBubblewrap()
+  return why === undefined ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: ${why}`, cases)
+}
 
 export interface Wanted extends Omit<Partial<ProcessRequest>, 'limits'> {
   readonly limits?: Partial<ProcessLimits>

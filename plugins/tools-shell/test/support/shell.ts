@@ -1,21 +1,15 @@
-import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
-
-const trial = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', 'true'])
+import { noBubblewrap, testHost } from '@svc/core/testing'
 
 /** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-export const withSandbox = (title: string, cases: () => void) =>
-  trial.status === 0
-    ? describe(title, cases)
-    : describe.skip(
-        `${title} – LEFT OUT: bubblewrap ${trial.error ? 'is not installed' : 'may make no namespaces'} on this machine`,
-        cases
-      )
+export const withSandbox = (title: string, cases: () => void) => {
+  const why = noBubblewrap()
+  return why === undefined ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: ${why}`, cases)
+}
 
 export const COMMANDS = ['sh', 'cat', 'echo', 'ls', 'node', 'sleep', 'yes', 'no-such-program']
 /** A root with a file, a folder beside it that a link leads to, and the plugin with its sandbox. */

@@ -13,6 +13,16 @@ const NEEDS: Readonly<Record<string, readonly ReturnType<typeof post>[]>> = {
   read: ['config/effective', 'profiles', 'modes', 'providers', 'tools', 'status']
     .map(path => get(`/api/v1/${path}`))
     .concat(get('/metrics'), get('/openapi.json')),
+  workflows: [
+    get('/api/v1/workflows'),
+    get('/api/v1/workflows/runs'),
+    get('/api/v1/workflows/definition?workflow=w'),
+    ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r/${what}`)),
+    post('/api/v1/workflows/run', { workflow: 'w' }),
+    ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
+    post('/api/v1/workflows/r/answer', { step: 's', value: true }),
+    post('/api/v1/workflows/r/events', { name: 'e' }),
+  ],
   admin: ['profile', 'model', 'mode'].map(what => post(`/api/v1/${what}/switch`, BODY_ROUTES[`/api/v1/${what}/switch`]!.good)),
 }
 const as = (scope: string, request: ReturnType<typeof post>) => ({ ...request, headers: { 'x-scopes': scope } })

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict'
+import { codeOf, type JsonSchema, messageOf } from '@svc/core'
+import type { ChildOutcome, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
+import { abortable, assertPlain, atOnce, becomes, caseMaker, compileSchema, outcome, skipped } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
+import { openNow } from './open-now.ts'
+
+/** What shows the node at work. */
+export interface NodeSamples {
+  /** Work that it does. */
+  readonly good: readonly NodeSample[]
+  /** Settings that its schema refuses; those with a code it takes, and then it fails with that. */
+  readonly bad: readonly (NodeSample & { readonly code?: string })[]
+  /** Work that runs until it is aborted. */
+  readonly slow?: NodeSample
+  /** Work that reaches somebody else: `keys` answers the idempotency keys that arrived there. */
+  readonly keyed?: NodeSample & { keys(): readonly (string | undefined)[] }
+  /** Played at once; default 20. */
+  readonly concurrent?: number
+}
+
+type Open = () => NodeSubject | Promise<NodeSubject>
+type Make = ReturnType<typeof caseMaker<NodeSubject>>
+
+/** What every type of node must do: `for (const one of nodeKit(open, samples)) it(one.title, one.run)`. Each case opens a node of its own. */
+export function nodeKit(open: Open, samples: NodeSamples): KitCase[] {
+  const make = caseMaker(open)
+  return [...describing(make, samples), ...working(make, open, samples), ...failing(make, samples), ...leaving(make, samples)]
+}
+
+type Named<T> = keyof { [K in keyof T as string extends K ? never : K]: T[K] }
+/** What every node may have: an engine takes these, and the node never sees them. */
+const RESERVED: Readonly<Record<Named<NodeDefinition>, true>> = {
+  type: true,
+  description: true,
+  next: true,
+  branches: true,
+  retry: true,
+  timeout: true,
+  catch: true,
+  compensate: true,
+  repeatable: true,
+  max_visits: true,
+  do: true,
+  bodies: true,
+}
+const KINDS = ['tool', 'tools', 'profile', 'mode', 'team', 'workflow']
+const SHORTEST_DESCRIPTION = 10
+
+interface Property {
+  readonly description?: unknown
+  readonly expression?: unknown
+  readonly late?: unknown
+}
+const propertiesOf = ({ settings }: WorkflowNode) => (settings as { properties?: Record<string, Property> }).properties ?? {}
+
+function describing(make: Make, { good, bad }: NodeSamples): KitCase[] {
+  return [
+    make('says what it does, in plain data', async ({ node }) => {
+      const { run: _run, ...data } = node
+      assertPlain(data, 'node')
+      assert.ok(node.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the node by')
+      assert.ok([true, false, 'itself'].includes(node.repeatable), 'repeatable')
+      assert.ok(node.body === undefined || node.body === 'do' || node.body === 'bodies', 'body')
+      const { branches = [] } = node
+      assert.ok(branches === 'any' || branches.every(word => /^[\w-]+$/.test(word)), 'branches are words')
+    }),
+    make('has settings with a word on each, and none that every node has', async ({ node }) => {
+      compileSchema(node.settings, 'settings')
+      assert.equal((node.settings as { type?: unknown }).type, 'object', 'settings must be the schema of an object')
+      for (const [name, { description, expression, late }] of Object.entries(propertiesOf(node))) {
+        assert.ok(!Object.hasOwn(RESERVED, name), `every node has a key "${name}": the node would never see the setting`)
+        assert.ok(typeof description === 'string' && description !== '', `the setting ${name} has no description`)
+        assert.ok(
+          expression === undefined || ['bool', 'list', 'any'].includes(String(expression)),
+          `the setting ${name} is an expression of no kind`
+        )
+        assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late and no expression`)
+      }
+      for (const [setting, kind] of Object.entries(node.names ?? {})) {
+        assert.ok(Object.hasOwn(propertiesOf(node), setting), `names: there is no setting "${setting}"`)
+        assert.ok(KINDS.includes(kind), `names: "${kind}" is none of ${KINDS.join(', ')}`)
+      }
+    }),
+    make('takes the settings of the good samples, refuses the bad ones, and any key that it does not know', async ({ node }) => {
+      assert.ok(good.length > 0, 'give the kit one good sample at least')
+      for (const sample of good) {
+        assert.equal(refusal(node.settings, writtenOf(sample)), undefined, shown(sample))
+        assert.ok(
+          refusal(node.settings, { ...writtenOf(sample), no_such_key: 1 }),
+          'it takes a key that it does not know: "additionalProperties": false'
+        )
+      }
+      for (const { code, ...sample } of bad) {
+        const why = refusal(node.settings, writtenOf(sample))
+        if (code === undefined) assert.ok(why, `${shown(sample)} fits the schema: say in \`code\` how the node refuses it`)
+        else assert.equal(why, undefined, `${shown(sample)} breaks the schema, so the node is never called: leave out \`code\``)
+      }
+    }),
+  ]
+}
+
+const writtenOf = ({ written, settings }: NodeSample) => written ?? settings
+
+/** Checks, by their schemas as text: the same node comes in many copies. */
+const checks = new Map<string, ReturnType<typeof compileSchema>>()
+
+function compiled(schema: JsonSchema, what: string) {
+  const text = JSON.stringify(schema)
+  const check = checks.get(text) ?? compileSchema(schema, what)
+  checks.set(text, check)
+  return check
+}
+
+function refusal(schema: JsonSchema, value: unknown): string | undefined {
+  const check = compiled(schema, 'settings')
+  return check(structuredClone(value)) ? undefined : JSON.stringify(check.errors)
+}
+
+function working(make: Make, open: Open, { good }: NodeSamples): KitCase[] {
+  const own = (id?: string): PlayOptions => ({ use: abortable(id).use })
+  return [
+    make('answers the good samples once, in what it has declared, and changes nothing of its task', async ({ node }) => {
+      for (const sample of good) {
+        const played = await play(() => node, sample, own())
+        checkAnswer(node, sample, played)
+        sample.expect?.(played.answer.output, played.answer.branch)
+      }
+    }),
+    make('goes on in another process: all that it knows is in its task', async ({ node }) => {
+      for (const sample of good) {
+        const here = await play(() => node, sample, own())
+        const subjects: NodeSubject[] = []
+        const anew = async () => {
+          const subject = await open()
+          subjects.push(subject)
+          return subject.node
+        }
+        try {
+          const { words } = await play(anew, sample, own())
+          assert.deepEqual(
+            words.map(timeless),
+            here.words.map(timeless),
+            `${shown(sample)}: other words where each call has a node of its own`
+          )
+        } finally {
+          for (const subject of subjects) await subject.close?.()
+        }
+      }
+    }),
+    make('is called again after its process has ended, or says that it may not be', async ({ node }) => {
+      for (const sample of good) {
+        const { value, error } = await outcome(play(() => node, sample, { ...own(), attempt: 2, interrupted: true }))
+        if (value) checkAnswer(node, sample, value)
+        else if (node.repeatable === 'itself') assert.equal(codeOf(error), 'NODE_INTERRUPTED', String(error))
+        else throw error
+      }
+    }),
+  ]
+}
+
+/** A word without the time that it names. */
+const timeless = (word: Played['words'][number]) =>
+  word.type === 'wait' && word.until !== undefined ? { ...word, until: 0 } : word
+
+function checkAnswer(node: WorkflowNode, sample: NodeSample, { answer: { output, branch } }: Played): void {
+  if (node.branches === undefined)
+    assert.equal(branch, undefined, `${shown(sample)}: it answers the branch "${branch}", and declares none`)
+  else if (node.branches !== 'any')
+    assert.ok(
+      branch !== undefined && node.branches.includes(branch),
+      `${shown(sample)}: it answers the branch "${branch}", and declares ${node.branches.join(', ')}`
+    )
+  assert.notEqual(output, undefined, `${shown(sample)}: it answers nothing; say null`)
+  if (node.output === undefined) return
+  const check = compiled(node.output, 'output')
+  assert.ok(check(structuredClone(output)), `${shown(sample)}: its output breaks its schema: ${JSON.stringify(check.errors)}`)
+}
+
+const CHILD_FAILED: ChildOutcome = {
+  status: 'failed',
+  error: { code: 'CHILD_FAILED', message: 'a child of the kit failed', details: {} },
+}
+const CANCELLED: ChildOutcome = { status: 'cancelled' }
+
+function failing(make: Make, { good, bad }: NodeSamples): KitCase[] {
+  const own = () => ({ use: abortable().use })
+  return [
+    make('fails with a code and words for people', async ({ node }) => {
+      for (const { code, ...sample } of bad) {
+        if (code === undefined) continue
+        const { error, failed } = await atOnce(outcome(play(() => node, sample, own())), `the end of ${shown(sample)}`)
+        assert.ok(failed, `${shown(sample)} did not fail`)
+        assert.equal(codeOf(error), code, `${shown(sample)}: ${String(error)}`)
+        assert.ok(messageOf(error).trim() !== '')
+        assert.doesNotMatch(messageOf(error), /\[object |^undefined$|\n\s+at .*:\d+:\d+/, 'not written for a reader')
+      }
+    }),
+    make('answers, or fails with a code, when children fail or are cancelled and when its time runs out', async ({ node }) => {
+      const ends = [{ child: () => CHILD_FAILED }, { child: () => CANCELLED }, { woken: () => ({ by: 'time' }) as const }]
+      for (const sample of good)
+        for (const end of ends) {
+          const { value, error } = await outcome(play(() => node, { ...sample, ...end }, own()))
+          if (value) checkAnswer(node, sample, value)
+          else assert.ok(codeOf(error), `${shown(sample)}: it breaks: ${String(error)}`)
+        }
+    }),
+  ]
+}
+
+function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples): KitCase[] {
+  const [running, handing] = [
+    'ends when it is aborted while it runs',
+    'hands on the same idempotency key on each try, and another for other work',
+  ]
+  return [
+    slow
+      ? make(running, async ({ node }) => {
+          const { use, abort } = abortable()
+          const ended = outcome(play(() => node, slow, { use }))
+          setImmediate(abort)
+          const { failed } = await atOnce(ended, 'the end of an aborted node')
+          assert.ok(failed, 'it answered though it was aborted')
+        })
+      : skipped(running, '`slow`'),
+    keyed
+      ? make(handing, async ({ node }) => {
+          const before = keyed.keys().length
+          for (const [idempotencyKey, attempt] of [
+            ['kit:a', 1],
+            ['kit:a', 2],
+            ['kit:b', 1],
+          ] as const)
+            await play(() => node, keyed, { use: abortable().use, idempotencyKey, attempt })
+          const [first, again, other] = keyed.keys().slice(before)
+          assert.ok(first, 'no key arrived')
+          assert.equal(again, first, 'another key on the second try')
+          assert.notEqual(other, first, 'the same key for another step')
+        })
+      : skipped(handing, '`keyed`'),
+    make(`works ${concurrent} times at once and leaves nothing open`, async ({ node }) => {
+      const once = () => play(() => node, good[0]!, { use: abortable().use })
+      await once()
+      const before = openNow()
+      const all = await Promise.all(Array.from({ length: concurrent }, once))
+      for (const played of all) checkAnswer(node, good[0]!, played)
+      await becomes('closing what was opened', () => openNow() <= before)
+    }),
+  ]
+}
+
+function shown({ settings }: NodeSample): string {
+  const text = JSON.stringify(settings)
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}

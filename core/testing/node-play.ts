@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import type { Use } from '@svc/core'
+import type { Budget, ChildOutcome, ChildSpec, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
+import { assertPlain, frozen, type KitSubject } from './kit-case.ts'
+
+/** A type of node to be proved; it may live in another process. */
+export interface NodeSubject extends KitSubject {
+  readonly node: WorkflowNode
+}
+
+type Settings = { readonly [key: string]: Json | undefined }
+type Wait = Extract<NodeStep, { readonly type: 'wait' }>
+type Fork = Extract<NodeStep, { readonly type: 'fork' }>
+type Output = Extract<NodeStep, { readonly type: 'output' }>
+
+/** A node at work: its settings, and what comes back to it. */
+export interface NodeSample {
+  /** The settings as the node is given them: expressions are evaluated. */
+  readonly settings: Settings
+  /** The same as they are written, where that is something else. */
+  readonly written?: Settings
+  /** The late expressions, once there are results of children. */
+  readonly late?: (children: Readonly<Record<string, ChildOutcome>>) => Settings
+  /** Default: none, or `do`, or `one` and `two`, as the type says. */
+  readonly bodies?: readonly string[]
+  /** Branches that the node has a way for. */
+  readonly branches?: readonly string[]
+  readonly allowance?: Budget
+  /** What comes of a child; default: it completes with its vars. */
+  readonly child?: (child: ChildSpec) => ChildOutcome
+  /** What ends its waiting; default: the event, a person who says yes, else the time. */
+  readonly woken?: (wait: Wait) => NonNullable<NodeTask['woken']>
+  /** Looks at the answer. */
+  expect?(output: Json, branch: string | undefined): void
+}
+
+/** How a sample is played. */
+export interface PlayOptions {
+  readonly use: Use
+  readonly idempotencyKey?: string
+  readonly attempt?: number
+  /** The process that ran the node has ended in each call before. */
+  readonly interrupted?: boolean
+}
+
+/** What came of a sample: the last words of all calls, in order. */
+export interface Played {
+  readonly words: readonly (Wait | Fork | Output)[]
+  readonly answer: Output
+}
+
+/** More is no waiting, but a circle. */
+const MOST_CALLS = 1_000
+
+/** Plays a sample to its answer: each call has a node of its own where `nodeFor` gives one. */
+export async function play(
+  nodeFor: () => WorkflowNode | Promise<WorkflowNode>,
+  sample: NodeSample,
+  options: PlayOptions
+): Promise<Played> {
+  const words: (Wait | Fork | Output)[] = []
+  const keys = new Set<string>()
+  let back: Partial<NodeTask> = {}
+  while (words.length < MOST_CALLS) {
+    const node = await nodeFor()
+    const task = taskOf(node, sample, back, options)
+    const word = await lastWord(node, task, options.use)
+    words.push(word)
+    if (word.type === 'output') return { words, answer: word }
+    if (word.type === 'fork') checkFork(word, task.bodies, keys)
+    back = backTo(word, sample)
+  }
+  return assert.fail(`it has not answered after ${MOST_CALLS} calls`)
+}
+
+/** Bodies of a node that nobody has named. */
+const bodiesOf = ({ body }: WorkflowNode) => (body === 'do' ? ['do'] : body === 'bodies' ? ['one', 'two'] : [])
+
+function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>, options: PlayOptions): NodeTask {
+  const { settings, late, bodies = bodiesOf(node), branches = [], allowance = {} } = sample
+  const { idempotencyKey = 'kit:step', attempt = 1, interrupted } = options
+  return frozen({
+    run: { id: 'kit', workflow: 'kit' },
+    step: 'step',
+    node: 'step',
+    attempt,
+    idempotencyKey,
+    bodies,
+    branches,
+    allowance,
+    ...(interrupted ? { interrupted } : {}),
+    ...back,
+    settings: back.children && late ? { ...settings, ...late(back.children) } : settings,
+  })
+}
+
+/** Calls a node once. Throws what it throws, and where it breaks the contract. */
+async function lastWord(node: WorkflowNode, task: NodeTask, use: Use): Promise<Wait | Fork | Output> {
+  let last: Wait | Fork | Output | undefined
+  for await (const step of node.run(task, use)) {
+    assert.equal(last, undefined, `it goes on after its last word, with "${step.type}"`)
+    assertPlain(step, 'step')
+    if (step.type === 'progress') checkProgress(step)
+    else if (step.type === 'spent') checkSpent(step)
+    else last = step
+  }
+  assert.ok(last, 'it ended without a last word: output, wait or fork')
+  return last
+}
+
+function checkProgress({ fraction }: Extract<NodeStep, { readonly type: 'progress' }>): void {
+  assert.ok(fraction === undefined || (fraction >= 0 && fraction <= 1), `a fraction of ${fraction}, which is not from 0 to 1`)
+}
+
+function checkSpent({ tokens, tool_calls: calls = 0 }: Extract<NodeStep, { readonly type: 'spent' }>): void {
+  for (const count of [calls, tokens?.input ?? 0, tokens?.output ?? 0])
+    assert.ok(Number.isInteger(count) && count >= 0, `it says that it has spent ${count}`)
+}
+
+function checkFork({ children, width }: Fork, bodies: readonly string[], keys: Set<string>): void {
+  assert.ok(width === undefined || (Number.isInteger(width) && width >= 1), `a width of ${width}`)
+  for (const { key, body } of children) {
+    assert.match(key, /^[A-Za-z0-9_-]+$/, 'the key of a child')
+    assert.ok(!keys.has(key), `two children of the step have the key "${key}"`)
+    keys.add(key)
+    if (typeof body === 'string') assert.ok(bodies.includes(body), `there is no body "${body}"`)
+  }
+}
+
+function backTo(word: Wait | Fork, sample: NodeSample): Partial<NodeTask> {
+  const state = word.state === undefined ? {} : { state: word.state }
+  if (word.type === 'wait') return { ...state, woken: (sample.woken ?? wokenBy)(word) }
+  const outcomes = word.children.map(child => [child.key, (sample.child ?? completed)(child)] as const)
+  return { ...state, children: Object.fromEntries(outcomes) }
+}
+
+const completed = ({ vars = {} }: ChildSpec): ChildOutcome => ({ status: 'completed', output: { ...vars } })
+
+function wokenBy({ event, ask }: Wait): NonNullable<NodeTask['woken']> {
+  if (event !== undefined) return { by: 'event', data: {} }
+  if (ask) return { by: 'answer', data: ask.kind === 'choice' ? (ask.choices?.[0] ?? null) : true }
+  return { by: 'time' }
+}

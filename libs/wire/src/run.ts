@@ -1,0 +1,137 @@
+import type { ErrorTold, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
+
+// Runs of workflows as the API tells them: camelCase within, snake_case on the wire.
+
+/** What a run waits for; `question` where a person is asked. */
+export interface WaitingRecord {
+  readonly step: string
+  readonly node: string
+  readonly since: string
+  readonly until: string | null
+  readonly event: string | null
+  readonly question: Waiting['ask'] | null
+}
+
+/** Where the status of a run is read. */
+export const statusUrl = (id: string) => `/api/v1/workflows/${id}/status`
+
+const iso = (at: number) => new Date(at).toISOString()
+const isoOrNull = (at: number | undefined) => (at === undefined ? null : iso(at))
+
+/** The documented `result` is an object: what a workflow answers that is none stands in `value`. */
+const resultObject = (result: Json | undefined): Json =>
+  typeof result === 'object' && result !== null && !Array.isArray(result) ? result : { value: result ?? null }
+
+const waitingRecord = ({ step, node, since, until, event, ask }: Waiting): WaitingRecord => ({
+  step,
+  node,
+  since: iso(since),
+  until: isoOrNull(until),
+  event: event ?? null,
+  question: ask ?? null,
+})
+
+const waitingFor = ({ waiting }: Run) => (waiting.length > 0 ? { waiting_for: waiting.map(waitingRecord) } : {})
+
+/** A cancelled run says so in one word, whatever its error says. */
+const errorText = ({ code, message }: ErrorTold) => (code === 'CANCELLED' ? 'cancelled' : message)
+
+/** The answer to whoever began a run. */
+export function runReply(run: Run) {
+  const { id, status, executionMs, result, error } = run
+  const same = { success: status !== 'failed', workflow_id: id, status }
+  if (status === 'completed') return { ...same, result: resultObject(result), execution_time_ms: Math.round(executionMs) }
+  if (status === 'failed') return { ...same, ...failure(error), execution_time_ms: Math.round(executionMs) }
+  const message = run.waiting.some(one => one.ask)
+    ? 'The workflow waits for an answer.'
+    : 'The workflow goes on in the background.'
+  return { ...same, message, status_url: statusUrl(id), ...waitingFor(run) }
+}
+
+const failure = (error: ErrorTold | undefined) => ({
+  error: error ? errorText(error) : null,
+  failure_code: error?.code ?? null,
+})
+
+/** How a run stands, as a line of a list. */
+export const runRecord = (run: Run) => ({
+  workflow_id: run.id,
+  workflow: run.workflow,
+  status: run.status,
+  ...failure(run.error),
+  created_at: iso(run.createdAt),
+  updated_at: iso(run.updatedAt),
+  finished_at: isoOrNull(run.finishedAt),
+  execution_time_ms: Math.round(run.executionMs),
+  retry_of: run.retryOf ?? null,
+  ...waitingFor(run),
+})
+
+/** All there is to say about a run. */
+export const statusRecord = (run: Run) => ({
+  ...runRecord(run),
+  progress: run.progress,
+  // the document knows no null here; a run that waits stands at what it waits for
+  current_node: run.currentNode ?? run.waiting[0]?.node ?? '',
+  completed_nodes: run.completedNodes,
+  result: run.status === 'completed' ? resultObject(run.result) : null,
+  input: run.input,
+  parameters: run.parameters,
+  tool_calls: run.spent.toolCalls,
+  tokens: run.spent.tokens,
+})
+
+/** A step of a run. */
+export const stepRecord = ({ startedAt, finishedAt, spent, output, branch, error, ...same }: RunStep) => ({
+  ...same,
+  output: output ?? null,
+  branch: branch ?? null,
+  error: error ?? null,
+  started_at: iso(startedAt),
+  finished_at: isoOrNull(finishedAt),
+  tool_calls: spent?.toolCalls ?? 0,
+  tokens: spent?.tokens ?? 0,
+})
+
+/** The data of an event of a run: what it is, when, of which step, and what belongs to it. */
+export interface RunEventRecord {
+  readonly type: RunEvent['type']
+  readonly timestamp: string
+  readonly workflow_id: string
+  readonly step?: string
+  readonly node?: string
+  readonly [field: string]: unknown
+}
+
+/** An event of a run; what belongs to it stands beside what each event has. */
+export const eventRecord = (id: string, { type, at, step, node, data }: RunEvent): RunEventRecord => ({
+  type,
+  timestamp: iso(at),
+  workflow_id: id,
+  ...(step === undefined ? {} : { step, ...(node === undefined ? {} : { node }) }),
+  ...fieldsOf(data),
+  ...(type === 'run_completed' ? { result: resultObject(data.result) } : {}),
+})
+
+function fieldsOf({ ask, ...data }: RunEvent['data']) {
+  const entries = Object.entries({ ...data, question: ask })
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
+}
+
+/** A thing wrong with a definition. */
+export const problemRecord = ({ message, path, line, mend }: WorkflowProblem) => ({
+  message,
+  path,
+  line: line ?? null,
+  mend: mend ?? null,
+})
+
+/** A workflow that there is. */
+export const infoRecord = ({ name, description, version, source, nodes, problems = [] }: WorkflowInfo) => ({
+  name,
+  description: description ?? null,
+  version: version ?? null,
+  source,
+  nodes,
+  problems: problems.map(problemRecord),
+})

@@ -1,0 +1,55 @@
+import { messageOf } from '@svc/core'
+
+/** What an expression may cost: about half a second at worst. One unit is a part that is evaluated once, a value that is looked at, or 16 characters. */
+const MOST = 5_000_000
+const PER_UNIT = 16
+
+let left = Number.POSITIVE_INFINITY
+
+/** Evaluates with a bound. Throws where that did not do, whatever the expression made of it. */
+export function bounded<T>(evaluate: () => T): T {
+  left = MOST
+  try {
+    const value = evaluate()
+    if (left < 0) throw tooLong()
+    return value
+  } catch (error) {
+    throw left < 0 ? tooLong() : error
+  } finally {
+    left = Number.POSITIVE_INFINITY
+  }
+}
+
+const TOO_LONG = 'it takes too long: it looks at too much'
+const tooLong = () => new RangeError(TOO_LONG)
+/** Whether an error says that. */
+export const isTooLong = (error: unknown) => messageOf(error) === TOO_LONG
+
+/** One more thing was done. Throws when it was too much. */
+export function spend(units: number): void {
+  left -= units
+  if (left < 0) throw tooLong()
+}
+
+/** The same, and answers whether there is something left. */
+export function go(units: number): boolean {
+  left -= units
+  return left >= 0
+}
+
+/** What a text costs. */
+export const textCost = (text: string) => 1 + text.length / PER_UNIT
+
+/** Pays for looking at a value as such: its text, its keys. */
+export function payFlat(value: unknown): void {
+  if (typeof value === 'string') return spend(textCost(value))
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return spend(1 + Object.keys(value).length)
+  spend(1)
+}
+
+/** Pays for looking at a value whole. */
+export function payDeep(value: unknown): void {
+  payFlat(value)
+  if (typeof value !== 'object' || value === null) return
+  for (const one of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) payDeep(one)
+}

@@ -1,0 +1,135 @@
+import { nearest } from '@svc/core'
+import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
+import type { Check, Keys, NameKind } from './check.ts'
+import { checkExpression, checkTemplates } from './check-values.ts'
+import { NODE_KEYS } from './graph.ts'
+import { namesAt, type Place } from './places.ts'
+import type { Known } from './schemas.ts'
+import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
+import type { Expected } from './typed.ts'
+
+/** A node where it stands. */
+export interface Standing {
+  readonly place: Place
+  readonly name: string
+  readonly node: NodeDefinition
+  readonly keys: Keys
+}
+
+/** What a node says for itself; its ways and bodies are the graph's. */
+export function checkNode(check: Check, standing: Standing): void {
+  const { node, keys } = standing
+  const type = typeof node.type === 'string' ? check.ground.typeOf(node.type) : undefined
+  if (typeof node.type === 'string' && !type) unknownType(check, node.type, keys)
+  checkShape(check, type, node, keys)
+  if (type) {
+    checkSettings(check, type, standing)
+    checkNames(check, type, node, keys)
+  } else checkTemplates(check, settingsIn(node), keys, namesAt(standing.place, { node: standing.name }))
+}
+
+const settingsIn = (node: NodeDefinition) => Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
+
+function unknownType({ ground, notes }: Check, type: string, keys: Keys): void {
+  const near = nearest(type, ground.types())
+  notes.add(
+    [...keys, 'type'],
+    `there is no type of node "${type}"`,
+    near ? `did you mean "${near}"?` : `there are ${ground.types().join(', ')}`
+  )
+}
+
+/** The parts of a setting that an expression makes when it runs are not held against its schema. */
+function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: NodeDefinition, keys: Keys): void {
+  const shape = type ? nodeShape(type) : NODE_SHAPE
+  const settings = type ? settingsOfType(type) : {}
+  const copy = structuredClone(node) as unknown
+  for (const fault of shape.check(copy)) {
+    const [key = ''] = fault.keys
+    if (!Object.hasOwn(NODE_PROPERTIES, key) && isMade(settings, node, fault)) continue
+    const mend =
+      fault.keyword === 'unknown' && fault.nearest ? { mend: `did you mean "${fault.nearest}"?` } : unknownMend(fault, settings)
+    notes.note({ keys: [...keys, ...fault.keys], message: fault.message, ...mend })
+  }
+}
+
+const unknownMend = ({ keyword, keys }: { readonly keyword: string; readonly keys: readonly string[] }, settings: object) =>
+  keyword === 'unknown' && keys.length === 1 && Object.keys(settings).length > 0
+    ? { mend: `its own keys are ${Object.keys(settings).join(', ')}` }
+    : {}
+
+function isMade(
+  settings: ReturnType<typeof settingsOfType>,
+  node: NodeDefinition,
+  fault: { readonly keys: readonly string[]; readonly keyword: string }
+) {
+  const [key] = fault.keys
+  if (fault.keyword === 'unknown' || fault.keyword === 'required') return false
+  if (key !== undefined && isExpression(settings[key]) && typeof node[key] === 'string') return true
+  let value: unknown = node
+  for (const one of fault.keys) {
+    if (typeof value !== 'object' || value === null) break
+    value = (value as Readonly<Record<string, unknown>>)[one]
+  }
+  return key !== undefined && holdsTemplate(value)
+}
+
+function holdsTemplate(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('${{')
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsTemplate)
+}
+
+/** How the schema of a setting says that it is an expression. */
+interface SettingSchema {
+  readonly expression?: string
+  readonly late?: boolean
+}
+const settingOf = (known: Known): SettingSchema => (typeof known === 'object' ? known : {})
+const isExpression = (known: Known) => settingOf(known).expression !== undefined
+
+const LATE: ReadonlyMap<string, Known> = new Map<string, Known>([
+  ['results', { type: 'array' }],
+  ['last', undefined],
+])
+
+function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: Standing): void {
+  const settings = settingsOfType(type)
+  const early = namesAt(place, { node: name })
+  const late = Object.values(settings).some(one => settingOf(one).late) ? namesAt(place, { node: name }, LATE) : early
+  for (const [key, value] of Object.entries(settingsIn(node))) {
+    const { expression, late: isLate } = settingOf(settings[key])
+    const names = isLate ? late : early
+    if (expression !== undefined && typeof value === 'string')
+      checkExpression(check, value, [...keys, key], names, expectedOf(expression))
+    else checkTemplates(check, value, [...keys, key], names)
+  }
+}
+
+const expectedOf = (word: string): Expected => (word === 'bool' || word === 'list' ? word : 'any')
+
+/** What settings name must be there; what an expression names is known only when it runs. */
+function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefinition, keys: Keys): void {
+  for (const [key, word] of Object.entries(names)) {
+    const kind = word === 'tools' ? 'tool' : word
+    const value = Object.hasOwn(node, key) ? node[key] : undefined
+    const named: (readonly [Keys, unknown])[] = Array.isArray(value)
+      ? value.map((one: unknown, at) => [[...keys, key, String(at)], one])
+      : [[[...keys, key], value]]
+    for (const [at, one] of named) if (typeof one === 'string' && !one.includes('${{')) checkName(check, kind, one, at)
+  }
+}
+
+function checkName({ ground, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
+  if (ground.has(kind, name)) return
+  const known = ground.names?.(kind) ?? []
+  const near = nearest(name, known)
+  notes.add(keys, `there is no ${kind} "${name}"`, near ? `did you mean "${near}"?` : LISTS[kind])
+}
+
+const LISTS: Readonly<Record<NameKind, string>> = {
+  tool: '`svc tools list` tells which there are',
+  profile: '`svc profiles list` tells which there are',
+  mode: '`svc modes list` tells which there are',
+  team: '`svc teams list` tells which there are',
+  workflow: '`svc workflows list` tells which there are',
+}

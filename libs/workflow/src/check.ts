@@ -1,0 +1,45 @@
+import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
+import { isTree } from '@svc/core'
+import type { Notes } from './notes.ts'
+import type { Known } from './schemas.ts'
+
+/** What definitions can name besides their own nodes. */
+export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
+
+/** What definitions are held against. */
+export interface Ground {
+  readonly typeOf: (name: string) => WorkflowNode | undefined
+  readonly types: () => readonly string[]
+  /** What is not known yet counts as there. */
+  readonly has: (kind: NameKind, name: string) => boolean
+  /** Names of the secrets that are configured. */
+  readonly secrets: readonly string[]
+  /** Names that there are, for a hint. */
+  readonly names?: (kind: NameKind) => readonly string[]
+  /** Another workflow, where it can be had at once: so that one which contains itself is found. */
+  readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
+}
+
+/** One look at a definition. */
+export interface Check {
+  readonly ground: Ground
+  readonly notes: Notes
+}
+
+export type Keys = readonly string[]
+
+/** Levels of bodies within bodies. */
+export const DEEPEST = 20
+
+/** A body as a graph, as far as it is one at all. */
+export function graphIn(body: unknown): Graph | undefined {
+  if (!isTree(body)) return undefined
+  if (!('nodes' in body)) return { nodes: { do: body as NodeDefinition & typeof body } }
+  if (!isTree(body.nodes)) return undefined
+  const nodes = Object.entries(body.nodes).filter(([, node]) => isTree(node))
+  return { ...body, nodes: Object.fromEntries(nodes) } as unknown as Graph
+}
+
+/** What is known of the output of a node of a type. */
+export const outputOf = (ground: Ground, type: unknown): Known =>
+  typeof type === 'string' ? ground.typeOf(type)?.output : undefined

@@ -1,0 +1,118 @@
+import type { Graph, NodeDefinition, RunStep, StepStatus } from '@svc/core/contracts'
+import { isTree } from '@svc/core'
+import { graphIn } from './check.ts'
+import { END, startOf } from './graph.ts'
+
+/** How the steps of a run stand, by the ids of drawn nodes. */
+export type GraphState = ReadonlyMap<string, StepStatus>
+
+/** A way from one node to another; `label` is the branch. */
+export interface DrawnWay {
+  readonly to: string
+  readonly label?: string
+  readonly kind: 'next' | 'catch'
+}
+
+/** A node as it is drawn. */
+export interface DrawnNode {
+  /** Where it stands: `each/do/fetch`. */
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  readonly ways: readonly DrawnWay[]
+  readonly bodies: readonly { readonly name: string; readonly nodes: readonly DrawnNode[] }[]
+}
+
+/** Nodes drawn at most; a picture of more says nothing. */
+export const MOST_DRAWN = 2_000
+
+/** The nodes of a graph in the order a reader meets them, with all that is within them. */
+export function drawnNodes(graph: Graph, path = '', left = { nodes: MOST_DRAWN }): DrawnNode[] {
+  const made: DrawnNode[] = []
+  for (const name of orderOf(graph)) {
+    if (--left.nodes < 0) break
+    const node = graph.nodes[name]!
+    const id = path + name
+    const bodies = bodiesOf(node).map(([key, body]) => ({ name: key, nodes: drawnNodes(body, `${id}/${key}/`, left) }))
+    made.push({ id, name, type: String(node.type), ways: waysOf(graph, node, path), bodies })
+  }
+  return made
+}
+
+/** In depth from the start, the next before the branches; then what no way leads to. */
+function orderOf(graph: Graph): Iterable<string> {
+  const ordered = new Set<string>()
+  const open = [...Object.keys(graph.nodes).toReversed(), startOf(graph)]
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (ordered.has(name) || !Object.hasOwn(graph.nodes, name)) continue
+    ordered.add(name)
+    open.push(
+      ...targetsOf(graph.nodes[name]!)
+        .map(([, to]) => to)
+        .toReversed()
+    )
+  }
+  return ordered
+}
+
+type Target = readonly [kind: 'next' | 'catch', to: string, label?: string]
+
+function targetsOf({ next, branches, catch: caught }: NodeDefinition): Target[] {
+  const branched = Object.entries(branches ?? {}).map(([branch, to]): Target => ['next', String(to), branch])
+  return [
+    ...branched,
+    ...(next === undefined ? [] : [['next', next] as const]),
+    ...(caught === undefined ? [] : [['catch', caught] as const]),
+  ]
+}
+
+const waysOf = (graph: Graph, node: NodeDefinition, path: string): DrawnWay[] =>
+  targetsOf(node).map(([kind, to, label]) => ({
+    kind,
+    to: Object.hasOwn(graph.nodes, to) ? path + to : END,
+    ...(label === undefined ? {} : { label }),
+  }))
+
+function bodiesOf(node: NodeDefinition): (readonly [string, Graph])[] {
+  const named = [
+    ...(node.do === undefined ? [] : [['do', node.do] as const]),
+    ...(isTree(node.bodies) ? Object.entries(node.bodies) : []),
+  ]
+  const all = node.compensate === undefined ? named : [...named, ['compensate', node.compensate] as const]
+  return all.flatMap(([name, body]) => {
+    const graph = graphIn(body)
+    return graph ? [[name, graph] as const] : []
+  })
+}
+
+/** How each node stands, by the steps of a run: of several visits and children the last that says something. */
+export function stateOf(graph: Graph, steps: readonly Pick<RunStep, 'step' | 'status'>[]): GraphState {
+  const ids = new Set(idsOf(drawnNodes(graph)))
+  return new Map(
+    steps.flatMap(({ step, status }) => [idOf(step, ids)].flatMap(id => (id === undefined ? [] : [[id, status] as const])))
+  )
+}
+
+const idsOf = (nodes: readonly DrawnNode[]): string[] =>
+  nodes.flatMap(({ id, bodies }) => [id, ...bodies.flatMap(body => idsOf(body.nodes))])
+
+/** `each/3/fetch#2` is drawn as `each/do/fetch`; a child that has the name of a body is that body. */
+function idOf(step: string, ids: ReadonlySet<string>): string | undefined {
+  const [first = '', ...rest] = step.split('/').map(part => part.replace(/#\d+$/, ''))
+  let id = first
+  for (let at = 0; at + 1 < rest.length; at += 2) {
+    const found = [`${id}/${rest[at]}/${rest[at + 1]}`, `${id}/do/${rest[at + 1]}`].find(one => ids.has(one))
+    if (found === undefined) return undefined
+    id = found
+  }
+  return ids.has(id) ? id : undefined
+}
+
+/** What a state is called, and its sign: told by more than a colour. */
+export const STATES: Readonly<Record<StepStatus, { readonly sign: string; readonly word: string }>> = {
+  completed: { sign: '✓', word: 'done' },
+  running: { sign: '▶', word: 'running' },
+  waiting: { sign: '…', word: 'waiting' },
+  failed: { sign: '✗', word: 'failed' },
+  cancelled: { sign: '–', word: 'cancelled' },
+}

@@ -1,0 +1,48 @@
+import { createRequire } from 'node:module'
+import type { RE2JS } from 're2js'
+
+/** A longer pattern, and one that becomes a larger program, is refused: making it takes its time too. */
+const [LONGEST, LARGEST] = [1_000, 5_000]
+/** So many patterns are kept ready. */
+const KEPT = 200
+
+/** A regular expression that takes linear time, whatever it says. */
+export interface Pattern {
+  test(text: string): boolean
+  /** What a character costs it at worst. */
+  readonly size: number
+}
+
+// the engine takes 8 ms to load: for those who have a pattern
+let engine: typeof RE2JS | undefined
+const ready = new Map<string, Pattern>()
+
+/** Makes a pattern of what JavaScript calls a regular expression. Throws for one that is none, is too large, or cannot be linear (look-around, back-references). */
+export function pattern(text: string): Pattern {
+  const there = ready.get(text)
+  if (there) return there
+  const made = compiled(text)
+  if (ready.size >= KEPT) ready.clear()
+  ready.set(text, made)
+  return made
+}
+
+function compiled(text: string): Pattern {
+  if (text.length > LONGEST) throw new RangeError('the pattern is too long')
+  engine ??= (createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }).RE2JS
+  const made = engine.compile(engine.translateRegExp(text))
+  const size = made.programSize()
+  if (size > LARGEST) throw new RangeError('the pattern is too large')
+  return { size, test: value => made.test(value) }
+}
+
+/** For `schema(…, { regExp })`; what cannot be linear is not checked here. */
+export const regExp = Object.assign((text: string) => ({ test: testOf(text), toString: () => text }), { code: 'linear' })
+
+function testOf(text: string): (value: string) => boolean {
+  try {
+    return pattern(text).test
+  } catch {
+    return () => true
+  }
+}

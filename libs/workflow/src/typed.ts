@@ -1,0 +1,225 @@
+import type { Environment } from '@marcbachmann/cel-js'
+import { codeOf, messageOf, nearest } from '@svc/core'
+import { environment, firstLine, GUARDED_LIMITS, parsed } from './expression.ts'
+import { fieldOf, itemOf, type Known, typeOf } from './schemas.ts'
+import { bindOf, isOpen, type Loop, loopOf, type Part, written } from './syntax.ts'
+
+/** What an expression can name where it stands. */
+export interface Names {
+  /** Variables: `input`, `item`, …, with what is known of their values. */
+  readonly vars: ReadonlyMap<string, Known>
+  /** What is known of the output of a node, or why it cannot be named. */
+  node(name: string): Named
+  /** What to do about a variable that there is not. */
+  mendOf(name: string): string | undefined
+}
+export type Named = { readonly known: Known } | { readonly message: string; readonly mend?: string }
+
+/** What an expression has to answer. */
+export type Expected = 'bool' | 'list' | 'any'
+
+export interface ExpressionFault {
+  readonly message: string
+  readonly mend?: string
+}
+
+/** A text is checked with its names replaced by these: an environment for all definitions there will ever be. */
+const KINDS: Readonly<Record<string, string>> = {
+  _dyn: 'dyn',
+  _string: 'string',
+  _double: 'double',
+  _bool: 'bool',
+  _list: 'list<dyn>',
+  _strings: 'list<string>',
+  _map: 'map<string, dyn>',
+}
+const BY_TYPE: Readonly<Record<string, string>> = {
+  string: '_string',
+  number: '_double',
+  integer: '_double',
+  boolean: '_bool',
+  object: '_map',
+}
+
+function kindOf(known: Known): string {
+  const type = typeOf(known)
+  if (type === 'array') return typeOf(itemOf(known)) === 'string' ? '_strings' : '_list'
+  return BY_TYPE[type ?? ''] ?? '_dyn'
+}
+
+let shared: Environment | undefined
+function checkedEnvironment(): Environment {
+  if (shared) return shared
+  const env = environment({ checked: true, limits: GUARDED_LIMITS })
+  for (const [name, type] of Object.entries(KINDS)) env.registerVariable(name, type)
+  shared = env
+  return env
+}
+
+/** All that is wrong with an expression where it stands. */
+export function expressionFaults(text: string, names: Names, expected: Expected): ExpressionFault[] {
+  try {
+    return new Typing(names).faultsOf(parsed(text).ast, expected)
+  } catch (error) {
+    if (codeOf(error) !== 'EXPRESSION_INVALID') throw error
+    const { mend } = error as { readonly mend?: string }
+    return [{ message: messageOf(error), ...(mend === undefined ? {} : { mend }) }]
+  }
+}
+
+/** A name with what follows it. */
+interface Path {
+  readonly known: Known
+  readonly place: string
+}
+
+type Bound = ReadonlyMap<string, Known>
+const NOTHING: Bound = new Map()
+
+/** Goes through an expression: what it names is looked up, and replaced by what is known of it. */
+class Typing {
+  readonly #names: Names
+  readonly #faults: ExpressionFault[] = []
+  /** Texts to be checked besides. */
+  readonly #texts: string[] = []
+
+  constructor(names: Names) {
+    this.#names = names
+  }
+
+  faultsOf(part: Part, expected: Expected): ExpressionFault[] {
+    const text = this.#text(part, NOTHING)
+    for (const one of this.#texts) this.#faults.push(...typeFaults(one, 'any'))
+    this.#faults.push(...typeFaults(text, expected))
+    return [...new Map(this.#faults.map(fault => [fault.message, fault])).values()]
+  }
+
+  #text(part: Part, bound: Bound): string {
+    const loop = loopOf(part)
+    if (loop) return this.#loop(loop, bound)
+    const bind = bindOf(part)
+    if (bind) return this.#bind(bind, bound)
+    if (part.op === 'call' && part.args[0] === 'has') return this.#has(part.args[1][0], bound)
+    const path = this.#path(part, bound)
+    return path ? kindOf(path.known) : written(part, one => this.#operand(part, one, bound))
+  }
+
+  /** What may be this or that when it runs is not held to one type here. */
+  #operand(part: Part, one: Part, bound: Bound): string {
+    const text = this.#text(one, bound)
+    return isOpen(one) && isLoose(part, one) ? `dyn(${text})` : text
+  }
+
+  /** A name, with keys and indexes after it. */
+  #path(part: Part, bound: Bound): Path | undefined {
+    if (part.op === 'id') return this.#variable(part.args, bound)
+    if (part.op !== '.' && part.op !== '[]') return undefined
+    const key = keyOf(part)
+    const [left] = part.args
+    if (left.op === 'id' && left.args === 'nodes' && !bound.has('nodes') && key !== undefined) return this.#node(key)
+    const value = this.#path(left, bound)
+    if (!value) return undefined
+    if (key !== undefined) return this.#field(value, key)
+    this.#texts.push(`${kindOf(value.known)}[${this.#operand(part, part.args[1] as Part, bound)}]`)
+    return { known: typeOf(value.known) === 'array' ? itemOf(value.known) : undefined, place: `${value.place}[…]` }
+  }
+
+  #variable(name: string, bound: Bound): Path | undefined {
+    if (bound.has(name)) return { known: bound.get(name), place: name }
+    const { vars, mendOf } = this.#names
+    if (vars.has(name)) return { known: vars.get(name), place: name }
+    if (name === 'nodes') return { known: undefined, place: name }
+    if (checkedEnvironment().hasVariable(name) && !(name in KINDS)) return undefined
+    const near = nearest(name, [...vars.keys(), 'nodes', ...bound.keys()])
+    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : mendOf(name))
+    return { known: undefined, place: name }
+  }
+
+  #node(name: string): Path {
+    const named = this.#names.node(name)
+    if ('message' in named) this.#fault(named.message, named.mend)
+    return { known: 'known' in named ? named.known : undefined, place: `nodes.${name}` }
+  }
+
+  #field({ known, place }: Path, key: string): Path {
+    const field = fieldOf(known, key, place)
+    if ('message' in field) this.#fault(field.message, field.mend)
+    return { known: 'known' in field ? field.known : undefined, place: `${place}.${key}` }
+  }
+
+  #loop({ word, over, name, bodies }: Loop, bound: Bound): string {
+    const inner = new Map(bound).set(name, itemOf(this.#quietly(over, bound)))
+    return `${this.#text(over, bound)}.${word}(${[name, ...bodies.map(body => this.#text(body, inner))].join(', ')})`
+  }
+
+  #bind({ name, value, body }: NonNullable<ReturnType<typeof bindOf>>, bound: Bound): string {
+    const inner = new Map(bound).set(name, this.#quietly(value, bound))
+    return `cel.bind(${name}, ${this.#text(value, bound)}, ${this.#text(body, inner)})`
+  }
+
+  /** What is known of a part; what is wrong with it is told where it is written. */
+  #quietly(part: Part, bound: Bound): Known {
+    return new Typing(this.#names).#path(part, bound)?.known
+  }
+
+  /** A key may be missing, but not one that can never be there. */
+  #has(asked: Part | undefined, bound: Bound): string {
+    if (asked?.op !== '.') return 'has(_dyn)'
+    this.#path(asked, bound)
+    return 'has(_dyn.key)'
+  }
+
+  #fault(message: string, mend: string | undefined) {
+    this.#faults.push({ message, ...(mend === undefined ? {} : { mend }) })
+  }
+}
+
+function keyOf(part: Part): string | undefined {
+  if (part.op === '.') return part.args[1]
+  return part.op === '[]' && part.args[1].op === 'value' && typeof part.args[1].args === 'string' ? part.args[1].args : undefined
+}
+
+const isNull = (part: Part) => part.op === 'value' && part.args === null
+
+function isLoose(part: Part, one: Part): boolean {
+  if (part.op === '==' || part.op === '!=') return part.args.some(isNull)
+  if (part.op === '?:') return one !== part.args[0]
+  return part.op === 'in' ? one === part.args[0] : part.op === '[]' && one === part.args[1]
+}
+
+/** So many are remembered: most expressions are alike once their names are gone. */
+const KEPT = 5_000
+const answers = new Map<string, { readonly type: string } | ExpressionFault>()
+
+function typeFaults(text: string, expected: Expected): ExpressionFault[] {
+  const answer = answers.get(text) ?? checked(text)
+  if (answers.size >= KEPT) answers.clear()
+  answers.set(text, answer)
+  if ('message' in answer) return [answer]
+  const { type } = answer
+  if (expected === 'any' || type === 'dyn' || type.startsWith(expected)) return []
+  const what = expected === 'bool' ? 'true or false' : 'a list'
+  return [{ message: `has to answer ${what}, but answers ${type}` }]
+}
+
+function checked(text: string): { readonly type: string } | ExpressionFault {
+  const env = checkedEnvironment()
+  const { type, error } = env.check(text)
+  if (!error) return { type: type ?? 'dyn' }
+  const message = firstLine(error)
+  const mend = mendOf(message, env)
+  return { message, ...(mend === undefined ? {} : { mend }) }
+}
+
+const CALLED = /matching overload for '(?:[^'(]*\.)?(\w+)\(/
+
+function mendOf(message: string, env: Environment): string | undefined {
+  const called = CALLED.exec(message)?.[1]
+  if (called === undefined)
+    return message.includes('overload') ? 'int(…), double(…) and string(…) make one of the other' : undefined
+  const known = env.getDefinitions().functions.map(({ name }) => name)
+  if (known.includes(called))
+    return message.includes('double') ? 'numbers of JSON are doubles: int(…) makes an integer' : undefined
+  const near = nearest(called, known)
+  return near ? `did you mean "${near}"?` : 'there is no such function'
+}

@@ -1,0 +1,143 @@
+import { type Alias, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from 'yaml'
+import type { Wrong } from './schemas.ts'
+
+/** A text that was read: what it says, and where each part of it stands. */
+export interface Read {
+  /** Undefined where it cannot be read at all. */
+  readonly value: unknown
+  readonly faults: readonly (Wrong & { readonly line: number })[]
+  /** The line of what these keys lead to, or of the nearest thing round it; from 1. */
+  lineOf(keys: readonly string[]): number
+}
+
+/** Bytes of the longest text, values of the largest, and levels of the deepest. */
+const [LONGEST, MOST, DEEPEST] = [1_048_576, 200_000, 100]
+
+/** Reads YAML 1.2, and so JSON. */
+export function readYaml(text: string): Read {
+  const refused = refusal(text)
+  if (refused) return { value: undefined, faults: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
+  const lines = new LineCounter()
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    uniqueKeys: false,
+    schema: 'core',
+    prettyErrors: false,
+    stringKeys: false,
+  })
+  const lineAt = (offset: number) => lines.linePos(offset).line
+  const reader = new Reader(lineAt)
+  const value = document.contents ? reader.read(document.contents, [], 0) : undefined
+  const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
+    keys: [],
+    message,
+    line: lineAt(pos[0]),
+  }))
+  return { value, faults: [...syntax, ...reader.faults], lineOf: keys => lineAt(reader.offsetOf(value, keys)) }
+}
+
+/** The parser takes a time that grows with the square of the depth. */
+const NESTED = new RegExp(`^[ \\t]*(?:[-?:&!*][^\\s]*[ \\t]+){${DEEPEST},}`, 'm')
+
+function refusal(text: string): { readonly message: string; readonly mend: string } | undefined {
+  if (text.length > LONGEST || Buffer.byteLength(text) > LONGEST)
+    return { message: `is longer than ${LONGEST} bytes`, mend: 'split it: a node of type subworkflow runs another workflow' }
+  let depth = 0
+  for (const [sign] of text.matchAll(/[[{\]}]/g)) {
+    depth = Math.max(0, depth + (sign === '[' || sign === '{' ? 1 : -1))
+    if (depth > 5 * DEEPEST) break
+  }
+  if (depth > 5 * DEEPEST || NESTED.test(text))
+    return { message: 'is nested too deeply', mend: `write at most ${DEEPEST} levels` }
+  return undefined
+}
+
+/** Makes plain data of the parser's nodes. */
+class Reader {
+  readonly faults: (Wrong & { readonly line: number })[] = []
+  readonly #lineAt: (offset: number) => number
+  readonly #offsets = new WeakMap<object, ReadonlyMap<string, number>>()
+  readonly #anchors = new Map<string, Node>()
+  #count = 0
+
+  constructor(lineAt: (offset: number) => number) {
+    this.#lineAt = lineAt
+  }
+
+  read(node: unknown, keys: readonly string[], depth: number): unknown {
+    const one = node as Node | null
+    if (one && 'anchor' in one && one.anchor !== undefined) this.#anchors.set(one.anchor, one)
+    this.#count += 1
+    if (this.#count === MOST || depth > DEEPEST)
+      this.#fault(keys, one, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
+    if (this.#count >= MOST || depth > DEEPEST) return null
+    if (isAlias(one)) return this.#alias(one, keys, depth)
+    if (isMap(one)) return this.#map(one, keys, depth)
+    if (isSeq(one)) return this.#list(one.items, keys, depth)
+    return isScalar(one) ? this.#scalar(one.value, keys, one) : null
+  }
+
+  #alias(alias: Alias, keys: readonly string[], depth: number): unknown {
+    const meant = this.#anchors.get(alias.source)
+    if (meant) return this.read(meant, keys, depth + 1)
+    this.#fault(keys, alias, `*${alias.source} stands for nothing that is written before it`)
+    return null
+  }
+
+  #map({ items }: YAMLMap, keys: readonly string[], depth: number): object {
+    const made: Record<string, unknown> = {}
+    const offsets = new Map<string, number>()
+    for (const { key, value } of items) {
+      const name = this.#key(key, keys)
+      const at = [...keys, name]
+      if (offsets.has(name)) this.#fault(at, key, 'is there twice')
+      offsets.set(name, offsetOf(key))
+      Object.defineProperty(made, name, {
+        value: this.read(value, at, depth + 1),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      })
+    }
+    this.#offsets.set(made, offsets)
+    return made
+  }
+
+  /** Keys that are `true`, `false` or numbers are meant as they are written. */
+  #key(key: unknown, keys: readonly string[]): string {
+    if (isScalar(key)) return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+    this.#fault(keys, key, 'has a key that is no text')
+    return ''
+  }
+
+  #list(items: readonly unknown[], keys: readonly string[], depth: number): unknown[] {
+    const made = items.map((one, at) => this.read(one, [...keys, String(at)], depth + 1))
+    this.#offsets.set(made, new Map(items.map((one, at) => [String(at), offsetOf(one)])))
+    return made
+  }
+
+  #scalar(value: unknown, keys: readonly string[], node: Node): unknown {
+    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
+    if (typeof value === 'number' && Number.isFinite(value)) return value
+    this.#fault(keys, node, 'is nothing that JSON has')
+    return null
+  }
+
+  #fault(keys: readonly string[], node: unknown, message: string) {
+    this.faults.push({ keys, message, line: this.#lineAt(offsetOf(node)) })
+  }
+
+  offsetOf(value: unknown, keys: readonly string[]): number {
+    let [offset, one] = [0, value]
+    for (const key of keys) {
+      if (typeof one !== 'object' || one === null) break
+      const at = this.#offsets.get(one)?.get(key)
+      if (at === undefined) break
+      offset = at
+      one = (one as Readonly<Record<string, unknown>>)[key]
+    }
+    return offset
+  }
+}
+
+const offsetOf = (node: unknown) => (node as Partial<Node> | null)?.range?.[0] ?? 0

@@ -1,0 +1,78 @@
+import { codeOf, type Fault, type JsonSchema, messageOf } from '@svc/core'
+import type { Json, StoredMessage } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { answerInvalid, invalid } from './errors.ts'
+import { userMessage } from './messages.ts'
+import type { Turn } from './turn.ts'
+
+/** What a reply has to be. */
+export type Form = Pick<ToolSchema, 'check'>
+
+const forms = new WeakMap<object, Promise<Form>>()
+
+/** The form that a schema describes. Throws INVALID_VALUE for what is none. */
+export async function formOf(json: JsonSchema): Promise<Form> {
+  if (typeof json !== 'object') return made(json)
+  const form = forms.get(json) ?? made(json)
+  forms.set(json, form)
+  return form
+}
+
+async function made(json: JsonSchema): Promise<Form> {
+  try {
+    const form = await toolSchema(json)
+    // only a first check reads the whole schema
+    form.check(null, 'first')
+    return form
+  } catch (error) {
+    throw invalid('response_schema', `is no JSON Schema: ${messageOf(error).slice(0, 200)}`)
+  }
+}
+
+/** Whether the last answer is data of the form; one that is not is put aside, and the model is told why. Throws ANSWER_INVALID at the second. */
+export function isFit(turn: Turn, form: Form): boolean {
+  const answer = turn.made.at(-1)!
+  const read = readAs(form, textIn(answer))
+  if ('reason' in read) {
+    if (turn.aside) throw answerInvalid(turn.who, read.reason)
+    turn.made.pop()
+    turn.aside = { at: turn.made.length, messages: [answer, userMessage(correction(read.reason))] }
+    return false
+  }
+  turn.said = textIn(answer)
+  turn.data = read.data
+  return true
+}
+
+const correction = (reason: string) =>
+  `That answer cannot be used: ${reason}. Answer with JSON of the schema that was asked for, and nothing else.`
+
+const textIn = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
+
+const TOLD = 10
+
+function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
+  const data = jsonIn(text)
+  if (data === undefined) return { reason: 'it is no JSON' }
+  try {
+    const faults = form.check(data)
+    return faults.length === 0 ? { data } : { reason: faults.slice(0, TOLD).map(words).join('; ') }
+  } catch (error) {
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG' || error instanceof RangeError)
+      return { reason: 'it is too long, or nested too deeply' }
+    throw error
+  }
+}
+
+const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+
+/** Models that know no schema like to put JSON between fences. */
+const FENCED = /^\s*```(?:json)?\s*\n(.*)\n\s*```\s*$/s
+
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(FENCED.exec(text)?.[1] ?? text) as Json
+  } catch {
+    return undefined
+  }
+}

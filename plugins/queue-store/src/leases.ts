@@ -1,0 +1,63 @@
+import { codeOf, type Use } from '@svc/core'
+import type { Fence, QueuedRun, Store } from '@svc/core/contracts'
+import { RUN_LEASE, slotLease } from './space.ts'
+
+/** A claim lasts so long without being kept. */
+const CLAIM_MS = 30_000
+
+/** The leases behind claims: one a run, and one a place of a group. */
+export class Leases {
+  readonly #store: Store
+  readonly #holder: string
+  /** The places of groups that runs of this process hold. */
+  readonly #places = new Map<string, Fence>()
+
+  constructor(store: Store, holder: string) {
+    this.#store = store
+    this.#holder = holder
+  }
+
+  /** Undefined where somebody has the run. */
+  run(id: string, use: Use): Promise<Fence | undefined> {
+    return this.#acquire(RUN_LEASE + id, use)
+  }
+
+  /** Takes a place of its group for a run; false where all are taken, or this process works on the run already. */
+  async enter(id: string, { name, limit }: NonNullable<QueuedRun['group']>, use: Use): Promise<boolean> {
+    if (this.#places.has(id)) return false
+    for (let at = 0; at < limit; at++) {
+      const place = await this.#acquire(slotLease(name, at), use)
+      if (!place) continue
+      this.#places.set(id, place)
+      return true
+    }
+    return false
+  }
+
+  async leave(id: string, use: Use): Promise<void> {
+    const place = this.#places.get(id)
+    this.#places.delete(id)
+    if (place) await this.#store.release(place, use)
+  }
+
+  async free(id: string, fence: Fence, use: Use): Promise<void> {
+    await Promise.all([this.leave(id, use), this.#store.release(fence, use)])
+  }
+
+  /** Throws STORE_FENCED where one of them is another's. */
+  async keep(id: string, fence: Fence, use: Use): Promise<void> {
+    const place = this.#places.get(id)
+    await Promise.all((place ? [fence, place] : [fence]).map(one => this.#store.renew(one, CLAIM_MS, use)))
+  }
+
+  async #acquire(lease: string, use: Use): Promise<Fence | undefined> {
+    try {
+      // one holder a claim: a holder gets back a lease that it has
+      const { fence } = await this.#store.acquire(lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 }, use)
+      return { lease, fence }
+    } catch (error) {
+      if (codeOf(error) === 'LEASE_BUSY') return undefined
+      throw error
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { Recommend, Route } from '@svc/core/contracts'
+import { recommendationWire } from '../recommend-wire.ts'
+import { INTEGER, list, NUMBER, nullable, OBJECT, object, ok, STRING, text, words } from '../schemas.ts'
+
+const query = object(
+  {
+    task_type: text('A task type or a short label, like code_review; at most 200 characters.'),
+    complexity: text('trivial, low, medium, high, extreme; or simple, moderate, complex, very_high.'),
+    mode: text('build (the default), plan, review, delegate, explore.'),
+    vertical: text('Only what this vertical has.'),
+  },
+  ['task_type', 'complexity']
+)
+
+const team = object({
+  team_name: STRING,
+  confidence: NUMBER,
+  reason: STRING,
+  formation: STRING,
+  suggested_budget: nullable('integer'),
+  role_distribution: OBJECT,
+  source: STRING,
+})
+const workflow = object({
+  workflow_name: STRING,
+  confidence: NUMBER,
+  reason: STRING,
+  trigger_condition: nullable('string'),
+  estimated_steps: nullable('integer'),
+})
+const recommendation = object({
+  vertical: STRING,
+  action: words('none', 'suggest', 'auto_spawn', 'require_approval'),
+  primary_team: { oneOf: [team, { type: 'null' }] },
+  primary_workflow: { oneOf: [workflow, { type: 'null' }] },
+})
+const answer = object({
+  task_type: STRING,
+  complexity: STRING,
+  mode: STRING,
+  vertical: nullable('string'),
+  count: INTEGER,
+  recommendations: list(recommendation),
+})
+
+/** Which team and which workflow a task is for. */
+export const createRecommendRoutes = (recommend: Recommend): Record<string, Route> => ({
+  recommend: {
+    method: 'GET',
+    path: '/api/v1/capabilities/recommend',
+    summary: 'Recommend teams and workflows for a task',
+    scope: 'read',
+    query,
+    responses: ok('One entry for each vertical that has something for it, the surest first.', answer),
+    async handle({ query: { task_type = '', complexity = '', mode = 'build', vertical } }, use) {
+      const asked = { taskType: task_type, complexity, mode, ...(vertical === undefined ? {} : { vertical }) }
+      const found = (await recommend.recommend(asked, use)).map(recommendationWire)
+      return { body: { task_type, complexity, mode, vertical: vertical ?? null, count: found.length, recommendations: found } }
+    },
+  },
+})

@@ -1,0 +1,36 @@
+import type { Use } from '@svc/core'
+import type { RunEvent, Workflows } from '@svc/core/contracts'
+import { eventFrame, HEARTBEAT, plainFrame } from '@svc/sse'
+import { eventRecord } from '@svc/wire'
+
+/** What runs have told, as frames of event streams. */
+export interface RunStreams {
+  /** What has happened in a run after this event, and what happens, up to its end. */
+  of(id: string, after: number, use: Use): AsyncGenerator<string, void>
+  /** Ends those that are open: their readers come back, to another worker. */
+  leave(): void
+}
+
+export function createRunStreams(workflows: Workflows): RunStreams {
+  const leaving = new AbortController()
+  return {
+    leave: () => leaving.abort(),
+    async *of(id, after, use) {
+      await workflows.get(id, use)
+      // a run may be quiet for days: whoever comes back to it must see that the stream is open
+      yield HEARTBEAT
+      const signal = AbortSignal.any([use.signal, leaving.signal])
+      try {
+        for await (const event of workflows.events(id, after, { ...use, signal })) yield frameOf(id, event)
+      } catch (error) {
+        if (!leaving.signal.aborted) throw error
+      }
+    },
+  }
+}
+
+/** What is in no log has no id: a reader that comes back names the last event that is. */
+function frameOf(id: string, event: RunEvent): string {
+  const data = JSON.stringify(eventRecord(id, event))
+  return event.id === undefined ? plainFrame(event.type, data) : eventFrame(event.id, event.type, data)
+}

@@ -1,0 +1,152 @@
+import type { JsonSchema } from '@svc/core'
+import type { RunEvent } from '@svc/core/contracts'
+import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from './schemas.ts'
+
+const ANY: JsonSchema = {}
+const STATUS = words('running', 'completed', 'failed')
+const nullableTime: JsonSchema = { type: ['string', 'null'], format: 'date-time' }
+const nullableObject = nullable('object')
+
+const question: JsonSchema = {
+  ...(object({ kind: words('approval', 'choice', 'input'), message: STRING, choices: list(STRING), schema: OBJECT }, [
+    'kind',
+    'message',
+  ]) as object),
+  title: 'WorkflowQuestion',
+}
+
+const waiting = {
+  ...(object({
+    step: STRING,
+    node: STRING,
+    since: TIME,
+    until: nullableTime,
+    event: nullable('string'),
+    question: { oneOf: [question, { type: 'null' }] },
+  }) as object),
+  title: 'WorkflowWaiting',
+}
+
+const error = { ...(object({ code: STRING, message: STRING, details: OBJECT }) as object), title: 'WorkflowError' }
+const nullableError: JsonSchema = { oneOf: [error, { type: 'null' }] }
+
+const result = { ...(OBJECT as object), description: 'What the workflow answered; what is no object stands in `value`.' }
+
+const replyFields = {
+  success: { type: 'boolean' },
+  workflow_id: STRING,
+  status: STATUS,
+  result,
+  execution_time_ms: INTEGER,
+  message: STRING,
+  status_url: STRING,
+  error: STRING,
+  failure_code: STRING,
+  waiting_for: list(waiting),
+}
+/** What whoever begins a run is answered. */
+export const RUN_REPLY: JsonSchema = {
+  ...(object(replyFields, ['success', 'workflow_id', 'status']) as object),
+  title: 'WorkflowRun',
+}
+
+const summaryFields = {
+  workflow_id: STRING,
+  workflow: STRING,
+  status: STATUS,
+  error: nullable('string'),
+  failure_code: nullable('string'),
+  created_at: TIME,
+  updated_at: TIME,
+  finished_at: nullableTime,
+  execution_time_ms: INTEGER,
+  retry_of: nullable('string'),
+  waiting_for: list(waiting),
+}
+const without = (optional: string, fields: object) => Object.keys(fields).filter(name => name !== optional)
+
+/** A run in a list. */
+export const RUN_SUMMARY = object(summaryFields, without('waiting_for', summaryFields))
+
+const statusFields = {
+  ...summaryFields,
+  progress: { ...(NUMBER as object), minimum: 0, maximum: 1 },
+  current_node: { ...(STRING as object), description: 'Empty where none works.' },
+  completed_nodes: list(STRING),
+  result: nullableObject,
+  input: ANY,
+  parameters: ANY,
+  tool_calls: INTEGER,
+  tokens: INTEGER,
+}
+/** How a run stands. */
+export const RUN_STATUS: JsonSchema = {
+  ...(object(statusFields, without('waiting_for', statusFields)) as object),
+  title: 'WorkflowStatus',
+}
+
+/** One step of a run. */
+export const RUN_STEP = object({
+  step: STRING,
+  node: STRING,
+  type: STRING,
+  status: words('running', 'waiting', 'completed', 'failed', 'cancelled'),
+  attempts: INTEGER,
+  input: ANY,
+  output: ANY,
+  branch: nullable('string'),
+  error: nullableError,
+  started_at: TIME,
+  finished_at: nullableTime,
+  tool_calls: INTEGER,
+  tokens: INTEGER,
+})
+
+const problem = object({ message: STRING, path: STRING, line: nullable('integer'), mend: nullable('string') })
+
+/** A workflow that there is. */
+export const WORKFLOW_INFO: JsonSchema = {
+  ...(object({
+    name: STRING,
+    description: nullable('string'),
+    version: nullable('string'),
+    source: STRING,
+    nodes: INTEGER,
+    problems: list(problem),
+  }) as object),
+  title: 'Workflow',
+}
+
+type Fields = Parameters<typeof object>[0]
+
+/** The fields of each event besides those that all have; none of these must be there. */
+const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
+  run_started: {},
+  run_resumed: {},
+  run_compensating: { error },
+  run_completed: { result },
+  run_failed: { error },
+  node_started: { node_type: STRING, attempt: INTEGER, input: ANY },
+  node_progress: { message: STRING, fraction: NUMBER },
+  node_waiting: { until: TIME, event: STRING, question },
+  node_woken: { by: words('time', 'event', 'answer') },
+  node_forked: { children: list(STRING) },
+  node_retrying: { error, due: TIME },
+  node_completed: { output: ANY, branch: STRING, spent: object({ tool_calls: INTEGER, tokens: INTEGER }) },
+  node_failed: { error },
+  node_cancelled: {},
+}
+
+const nameOf = (type: string) => `${type.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase())}Event`
+
+function eventSchema(type: RunEvent['type']): JsonSchema {
+  const same = { type: { const: type }, timestamp: TIME, workflow_id: STRING, step: STRING, node: STRING }
+  const required = ['type', 'timestamp', 'workflow_id', ...(type.startsWith('node_') ? ['step', 'node'] : [])]
+  return { title: nameOf(type), ...(object({ ...same, ...FIELDS[type] }, required) as object) }
+}
+
+/** The data of an event of a run. */
+export const RUN_EVENT: JsonSchema = {
+  title: 'WorkflowEvent',
+  oneOf: (Object.keys(FIELDS) as RunEvent['type'][]).map(eventSchema),
+}

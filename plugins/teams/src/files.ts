@@ -1,0 +1,88 @@
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, extname, join, relative, resolve, sep } from 'node:path'
+import { asSvcError, readConfigFile } from '@svc/core'
+import type { WorkflowProblem } from '@svc/core/contracts'
+
+/** A file below a root, read. */
+export interface TeamFile {
+  /** As it is told: relative to its root. */
+  readonly source: string
+  /** The file's name without its ending. */
+  readonly stem: string
+  readonly value: unknown
+  /** Why it cannot be read; one at most. */
+  readonly problems: readonly WorkflowProblem[]
+  /** The line of a path in it, or of the nearest thing round it. */
+  readonly line: (path: string) => number | undefined
+}
+
+const ENDINGS: ReadonlySet<string> = new Set(['.yaml', '.yml', '.json'])
+const [LARGEST, MOST] = [262_144, 1_000]
+
+/** The folders in which teams lie as files; those that do not exist are empty. */
+export class TeamFiles {
+  readonly #roots: readonly string[]
+  /** What was read, by its path and how the file was then. */
+  #read = new Map<string, { readonly mark: string; readonly file: TeamFile }>()
+
+  constructor(folders: readonly string[]) {
+    this.#roots = folders.map(folder => resolve(folder))
+  }
+
+  /** All files as they are now, in a fixed order. */
+  async all(): Promise<readonly TeamFile[]> {
+    const lists = await Promise.all(this.#roots.map(async root => (await filesIn(root)).map(path => ({ root, path }))))
+    const found = await Promise.all(
+      lists
+        .flat()
+        .slice(0, MOST)
+        .map(({ root, path }) => this.#file(root, path))
+    )
+    const there = found.filter(one => one !== undefined)
+    this.#read = new Map(there.map(one => [one.path, one]))
+    return there.map(({ file }) => file)
+  }
+
+  /** A link that leads out of its root is no file of it. */
+  async #file(root: string, path: string) {
+    const [base, real] = await Promise.all([root, path].map(one => realpath(one).catch(() => undefined)))
+    if (!base || !real?.startsWith(base + sep)) return undefined
+    const facts = await stat(real).catch(() => undefined)
+    if (!facts?.isFile()) return undefined
+    const mark = `${facts.mtimeMs} ${facts.size} ${facts.ino}`
+    const there = this.#read.get(path)
+    return there?.mark === mark ? { path, ...there } : { path, mark, file: await fileOf(relative(base, real), real, facts.size) }
+  }
+}
+
+async function filesIn(root: string): Promise<string[]> {
+  const names = await readdir(root).catch(() => [])
+  return names
+    .filter(name => ENDINGS.has(extname(name)) && !name.startsWith('.'))
+    .toSorted()
+    .map(name => join(root, name))
+}
+
+async function fileOf(source: string, file: string, size: number): Promise<TeamFile> {
+  const about = { source, stem: basename(file, extname(file)) }
+  if (size > LARGEST) return unreadable(about, `has ${size} bytes, more than ${LARGEST}`)
+  try {
+    const layer = await readConfigFile(file)
+    return {
+      ...about,
+      value: layer.value,
+      problems: [],
+      line: path => layer.line?.(path.split(/[.[\]]+/).filter(key => key !== '')),
+    }
+  } catch (error) {
+    const { message, where } = asSvcError(error, 'CONFIG_UNREADABLE')
+    return unreadable(about, message, Number(/:(\d+)$/.exec(where ?? '')?.[1]) || undefined)
+  }
+}
+
+const unreadable = (about: Pick<TeamFile, 'source' | 'stem'>, message: string, line?: number): TeamFile => ({
+  ...about,
+  value: undefined,
+  problems: [{ message, path: '', ...(line === undefined ? {} : { line }) }],
+  line: () => undefined,
+})

@@ -1,0 +1,119 @@
+import { messageOf, type SlotView } from '@svc/core'
+import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
+import { formProblems, type Known, nameProblems } from './definition.ts'
+import { teamInvalid, teamUnknown } from './errors.ts'
+import type { TeamFile, TeamFiles } from './files.ts'
+
+/** A team that there is, with what is wrong with it. */
+export interface KnownTeam {
+  readonly name: string
+  readonly source: string
+  readonly definition: TeamDefinition
+  readonly problems: readonly WorkflowProblem[]
+}
+
+/** A file that brings no team. */
+interface Broken {
+  readonly name: string
+  readonly source: string
+  readonly problems: readonly WorkflowProblem[]
+}
+
+export interface LibraryParts {
+  readonly slot: SlotView<TeamDefinition>
+  readonly files: TeamFiles
+  readonly known: Known
+  /** Puts a team into the slot; answers its removal. Throws NAME_TAKEN. */
+  readonly add: (name: string, definition: TeamDefinition) => () => void
+}
+
+interface Added {
+  readonly file: TeamFile
+  readonly remove: () => void
+}
+
+/** All teams there are. Those of files are put into the slot with those of plugins, as the files are at each look: so whoever reads the slot knows them all. */
+export class Library {
+  readonly #parts: LibraryParts
+  readonly #added = new Map<string, Added>()
+  #broken: readonly Broken[] = []
+  #looking: Promise<void> = Promise.resolve()
+
+  constructor(parts: LibraryParts) {
+    this.#parts = parts
+  }
+
+  /** Takes up what has changed in the files; one look after the other. */
+  look(): Promise<void> {
+    this.#looking = this.#looking.catch(() => {}).then(async () => this.#take(await this.#parts.files.all()))
+    return this.#looking
+  }
+
+  async all(): Promise<readonly (KnownTeam | Broken)[]> {
+    await this.look()
+    const teams = this.#parts.slot.entries().map(([name, definition]) => this.#known(name, definition))
+    return [...teams, ...this.#broken].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** One that can work. Throws TEAM_UNKNOWN, TEAM_INVALID. */
+  async ready(name: string): Promise<KnownTeam> {
+    const known = await this.find(name)
+    if (known.problems.length > 0) throw teamInvalid(name, known.problems)
+    return known
+  }
+
+  /** One by its name. Throws TEAM_UNKNOWN, and TEAM_INVALID for one that is not even written right. */
+  async find(name: string): Promise<KnownTeam> {
+    await this.look()
+    const definition = this.#parts.slot.get(name)
+    if (definition) return this.#known(name, definition)
+    const broken = this.#broken.find(one => one.name === name)
+    throw broken ? teamInvalid(name, broken.problems) : teamUnknown(name, this.#parts.slot.names())
+  }
+
+  #known(name: string, definition: TeamDefinition): KnownTeam {
+    const file = this.#added.get(name)?.file
+    const source = file?.source ?? this.#parts.slot.owner?.(name) ?? 'a plugin'
+    const form = file ? [] : [...formProblems(definition), ...nameOf(name, definition)]
+    const problems = form.length > 0 ? form : nameProblems(definition, this.#parts.known)
+    return { name, source, definition, problems: file ? placed(file, problems) : problems }
+  }
+
+  #take(files: readonly TeamFile[]): void {
+    for (const [name, { file, remove }] of this.#added)
+      if (!files.includes(file)) {
+        remove()
+        this.#added.delete(name)
+      }
+    const there = new Set([...this.#added.values()].map(({ file }) => file))
+    this.#broken = files.filter(file => !there.has(file)).flatMap(file => this.#takeOne(file))
+  }
+
+  #takeOne(file: TeamFile): Broken[] {
+    const definition = named(file)
+    const broken = (name: string, problems: readonly WorkflowProblem[]) => [
+      { name, source: file.source, problems: placed(file, problems) },
+    ]
+    const problems = file.problems.length > 0 ? file.problems : formProblems(definition)
+    if (problems.length > 0) return broken(file.stem, problems)
+    const { name } = definition
+    try {
+      this.#added.set(name, { file, remove: this.#parts.add(name, definition) })
+      return []
+    } catch (error) {
+      return broken(name, [{ message: messageOf(error), path: 'name', mend: 'give it another name' }])
+    }
+  }
+}
+
+/** A file without a name in it has that of the file. */
+const named = ({ stem, value }: TeamFile) => ({ name: stem, ...(value as object) }) as TeamDefinition
+
+const nameOf = (name: string, definition: TeamDefinition): WorkflowProblem[] =>
+  definition.name === name ? [] : [{ message: `must be "${name}", as its plugin calls it`, path: 'name' }]
+
+const placed = ({ line }: TeamFile, problems: readonly WorkflowProblem[]): WorkflowProblem[] =>
+  problems.map(problem => {
+    const at = problem.line ?? line(problem.path)
+    return at === undefined ? problem : { ...problem, line: at }
+  })

@@ -1,0 +1,27 @@
+import { schema } from '@svc/core'
+import { DURATION_PATTERN } from '@svc/workflow'
+
+export interface TeamsConfig {
+  roots: string[]
+  delegate_wait: string
+}
+
+export const TEAMS_CONFIG = schema<TeamsConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    roots: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      default: ['teams'],
+      description: 'Folders of team files; relative ones lie in the working directory. `<svc home>/teams` is always one',
+    },
+    delegate_wait: {
+      type: 'string',
+      pattern: DURATION_PATTERN,
+      patternHint: 'must be a length of time such as 30s, 5m',
+      default: '90s',
+      description: 'How long the tool `delegate` waits for a team; what takes longer goes on, and the model is told its run',
+    },
+  },
+})

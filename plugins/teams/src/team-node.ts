@@ -1,0 +1,123 @@
+import type {
+  Budget,
+  ChildOutcome,
+  ChildSpec,
+  Graph,
+  Json,
+  NodeDefinition,
+  NodeTask,
+  TeamDefinition,
+  WorkflowNode,
+} from '@svc/core/contracts'
+import { formProblems } from './definition.ts'
+import { teamInvalid } from './errors.ts'
+import { FORMATIONS } from './formations/index.ts'
+import { type Ask, type Said, standing } from './play.ts'
+import { resultOf, saidOf } from './result.ts'
+import { type Member, type Team, teamOf } from './team.ts'
+import { systemOf, taskText } from './words.ts'
+
+/** What it keeps between its calls: all that was said, and who is being asked. */
+interface Kept {
+  readonly heard: readonly (readonly Said[])[]
+  readonly asked: readonly string[]
+}
+
+const RESULT = {
+  type: 'object',
+  properties: {
+    team: { type: 'string' },
+    formation: { type: 'string' },
+    answer: { type: ['string', 'null'], description: 'Null where they did not agree' },
+    members: { type: 'object', description: 'By name: `status` completed, failed or idle (was not asked), and the last `error`' },
+    rounds: { type: 'integer' },
+    agreed: { type: 'boolean' },
+    approved: { type: 'boolean' },
+    reasons: { type: 'array', items: { type: 'string' } },
+    positions: { type: 'object' },
+    votes: { type: 'object' },
+    spent: { type: 'object', properties: { tokens: { type: 'integer' }, tool_calls: { type: 'integer' } } },
+  },
+  required: ['team', 'formation', 'answer', 'members', 'spent'],
+}
+
+/** A team at work. Its members are asked as children, so each of them is a step of the run. */
+export const teamNode: WorkflowNode = {
+  description: 'Has a team work on a task: what `Teams.body` makes, use `team` in workflows.',
+  settings: {
+    type: 'object',
+    properties: {
+      team: { type: 'object', description: 'The definition of the team' },
+      task: { description: 'What it is to do' },
+    },
+    required: ['team', 'task'],
+    additionalProperties: false,
+  },
+  output: RESULT,
+  repeatable: true,
+  async *run({ settings, state, children = {} }: NodeTask) {
+    const team = teamIn(settings.team)
+    const kept = state as unknown as Kept | undefined
+    const heard = kept ? [...kept.heard, saidBy(kept.asked, children)] : []
+    const at = standing(FORMATIONS[team.formation](team, taskText(settings.task)), heard)
+    if (at.done) yield { type: 'output', output: resultOf(team, heard, at.value) }
+    else yield { type: 'fork', join: 'all', children: childrenOf(team, at.value, heard), state: keptOf(heard, at.value) }
+  },
+}
+
+/** The team as it was when the body was made; a person may have written the node. Throws TEAM_INVALID. */
+function teamIn(definition: Json | undefined): Team {
+  const problems = formProblems(definition)
+  if (problems.length > 0) throw teamInvalid('team', problems)
+  return teamOf(definition as unknown as TeamDefinition)
+}
+
+const keptOf = (heard: Kept['heard'], asks: readonly Ask[]): Json =>
+  ({ heard, asked: asks.map(({ member }) => member) }) as unknown as Json
+
+/** Children come back in the order they were asked in. */
+function saidBy(asked: readonly string[], children: Readonly<Record<string, ChildOutcome>>): Said[] {
+  const outcomes = Object.values(children)
+  return asked.map((member, at) => saidOf(member, outcomes[at]))
+}
+
+function childrenOf(team: Team, asks: readonly Ask[], heard: Kept['heard']): ChildSpec[] {
+  const all = heard.flat()
+  return asks.map((ask, at) => {
+    const member = team.members.find(({ name }) => name === ask.member)!
+    const vars = { system: systemOf(team, member), prompt: ask.prompt }
+    return { key: `${all.length + at + 1}-${member.name}`, body: memberBody(member, ask, all), vars }
+  })
+}
+
+/** A member at one thing it is asked, within what is left of its own budget. */
+function memberBody(member: Member, { schema, judges }: Ask, heard: readonly Said[]): Graph {
+  const tools = judges ? [] : member.tools
+  const agent: NodeDefinition = {
+    type: 'agent',
+    system: '${{ system }}',
+    prompt: '${{ prompt }}',
+    ...(member.profile === undefined ? {} : { profile: member.profile }),
+    ...(member.mode === undefined ? {} : { mode: member.mode }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(schema === undefined ? {} : { output: schema }),
+  }
+  return { nodes: { [member.name]: agent }, ...leftOf(member, heard) }
+}
+
+function leftOf({ name, budget }: Member, heard: readonly Said[]): { readonly budget?: Budget } {
+  if (!budget) return {}
+  const own = heard.filter(({ member }) => member === name)
+  const left = (most: number, spent: (said: Said) => number) =>
+    Math.max(
+      0,
+      own.reduce((sum, said) => sum - spent(said), most)
+    )
+  const { tokens, tool_calls: calls } = budget
+  return {
+    budget: {
+      ...(tokens === undefined ? {} : { tokens: left(tokens, said => said.tokens) }),
+      ...(calls === undefined ? {} : { tool_calls: left(calls, said => said.toolCalls) }),
+    },
+  }
+}

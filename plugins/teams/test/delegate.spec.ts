@@ -1,0 +1,137 @@
+import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { type HouseOptions, members, openHouse, type Script, sleeping, ToolWish, use } from './support/house.ts'
+
+const CREW: TeamDefinition = {
+  name: 'crew',
+  description: 'Builds boats',
+  formation: 'sequential',
+  members: members('ann', 'bob'),
+}
+const WISH = new ToolWish('delegate', { team: 'crew', task: 'Build a boat.' })
+
+/** Whoever is no member delegates, and tells what came of it. */
+const delegating =
+  (crew: Script, wish = WISH): Script =>
+  asked => {
+    if (asked.member !== '') return crew(asked)
+    return asked.results.length === 0 ? wish : asked.results.join('\n')
+  }
+const open = (script: Script, more: HouseOptions = {}) => openHouse({ teams: { crew: CREW }, script, ...more })
+
+describe('the tool delegate', () => {
+  it('gives a task to a team, and the model what the team made of it', async () => {
+    await using host = await open(delegating(({ member }) => `word of ${member}`))
+    const { response, toolsUsed } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
+    expect(toolsUsed.map(({ tool, success }) => [tool, success])).to.deep.equal([['delegate', true]])
+    expect(response).to.include('word of bob')
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    expect(runs.map(({ workflow, status, input }) => [workflow, status, (input as { task: string }).task])).to.deep.equal([
+      ['team_crew', 'completed', 'Build a boat.'],
+    ])
+  })
+
+  it('is there in the mode delegate alone, and tells which teams there are', async () => {
+    const seen: Record<string, readonly string[]> = {}
+    await using host = await open(({ system, tools }) => {
+      seen[system.includes('delegating') ? 'delegate' : 'other'] = tools
+      return 'So.'
+    })
+    const chat = host.service(Chat)
+    await chat.reply({ message: 'Hello', mode: 'delegate' }, use)
+    await chat.reply({ message: 'Hello', mode: 'build' }, use)
+    expect(seen.delegate).to.deep.equal(['delegate'])
+    expect(seen.other).to.deep.equal([])
+    const error = await chat
+      .reply({ message: 'Hello', mode: 'build', tools: ['delegate'] }, use)
+      .catch((caught: unknown) => caught)
+    expect(error).to.include({ code: 'INVALID_VALUE' })
+    expect(error).to.have.nested.property('details.reason', 'not allowed in mode build')
+  })
+
+  it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
+    const told = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
+      await using host = await openHouse({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
+      return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)).response
+    }
+    expect(await told(() => new Error('all are ill')))
+      .to.include('the team \\"crew\\" has failed')
+      .and.include('all are ill')
+    expect(await told(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
+      'there is no team \\"boat\\"'
+    )
+    const split: Script = ({ member, isData }) => (isData ? { vote: member, reason: 'mine' } : `plan of ${member}`)
+    expect(await told(split, 'consensus'))
+      .to.include('did not agree')
+      .and.include('plan of ann')
+      .and.include('plan of bob')
+  })
+
+  it('is refused to those whom a task was delegated to: work does not go round in circles', async () => {
+    const ann = { ...CREW.members.ann!, mode: 'delegate' }
+    const script: Script = ({ member, results }) => {
+      if (member === 'bob') return 'Built.'
+      return results.length === 0 ? WISH : results.join('\n')
+    }
+    const given: string[] = []
+    await using host = await open(
+      asked => {
+        if (asked.member === 'bob') given.push(asked.prompt)
+        return script(asked)
+      },
+      { teams: { crew: { ...CREW, members: { ...CREW.members, ann } } } }
+    )
+    await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
+    expect(given).to.have.length(1)
+    expect(given[0]).to.include('it is not delegated again')
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    expect(runs).to.have.length(1)
+  })
+
+  it('lets a team go on that takes long, and tells its run', async () => {
+    const last = Promise.withResolvers<string>()
+    await using host = await open(
+      delegating(() => last.promise),
+      { config: { teams: { delegate_wait: '20ms' } } }
+    )
+    const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, use)
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    expect(response).to.include('still works').and.include(runs[0]!.id)
+    last.resolve('Built.')
+    expect((await host.service(Workflows).settled(runs[0]!.id, 15_000, use)).status).to.equal('completed')
+  })
+
+  it('cancels the team when nobody waits for it any more', async () => {
+    const working = Promise.withResolvers<void>()
+    const leaving = new AbortController()
+    await using host = await open(
+      delegating(asked => {
+        working.resolve()
+        return sleeping(asked)
+      })
+    )
+    const reply = host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, { ...use, signal: leaving.signal })
+    await working.promise
+    leaving.abort()
+    await reply.catch(() => {})
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    const run = await host.service(Workflows).settled(runs[0]!.id, 15_000, use)
+    expect(run).to.include({ status: 'failed' })
+    expect(run.error!.code).to.equal('CANCELLED')
+  })
+
+  it('may be used once by members of a team that a person runs', async () => {
+    const ann = { ...CREW.members.ann!, mode: 'delegate' }
+    await using host = await open(
+      ({ member, results }) => (member === 'ann' && results.length === 0 ? WISH : `word of ${member}`),
+      {
+        teams: { crew: CREW, heads: { ...CREW, name: 'heads', members: { ...CREW.members, ann } } },
+      }
+    )
+    const { id } = await host.service(Teams).start('heads', 'Build a boat.', use)
+    const run = await host.service(Workflows).settled(id, 15_000, use)
+    expect(run).to.include({ status: 'completed' })
+    const { runs } = await host.service(Workflows).runs({ limit: 10 }, use)
+    expect(runs.map(({ workflow }) => workflow).toSorted()).to.deep.equal(['team_crew', 'team_heads'])
+  })
+})

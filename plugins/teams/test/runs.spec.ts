@@ -1,0 +1,196 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
+import { item } from '@svc/core/testing'
+import { expect } from 'chai'
+import { members, openHouse, ran, type Script, sleeping, ToolWish, use } from './support/house.ts'
+
+const crew = (
+  formation: TeamDefinition['formation'],
+  names: readonly string[],
+  more: Partial<TeamDefinition> = {}
+): Record<string, TeamDefinition> => ({
+  crew: { name: 'crew', formation, members: members(...names), ...more },
+})
+
+/** A tool that counts its calls. */
+function counter() {
+  const counted = { calls: 0 }
+  const tool: Tool = {
+    description: 'Counts how often it is called',
+    category: 'test',
+    effects: ['read'],
+    parameters: { type: 'object', properties: {} },
+    async call() {
+      counted.calls++
+      return { content: [{ type: 'text', text: 'counted' }] }
+    },
+  }
+  return { counted, gift: item(Tools, 'count', tool) }
+}
+const PER_WORD = 10
+
+describe('the budget of a team', () => {
+  it('is shared by members that work at once, and spent to the last token and no further', async () => {
+    await using host = await openHouse({ teams: crew('parallel', ['ann', 'bob', 'cy', 'dee'], { budget: { tokens: 35 } }) })
+    const run = await ran(host, 'crew')
+    expect(run.status).to.equal('completed')
+    expect(run.spent.tokens).to.equal(35)
+    expect(run.result).to.have.nested.property('spent.tokens', 35)
+  })
+
+  it('that leaves nobody enough is told of each member', async () => {
+    await using host = await openHouse({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
+    const run = await ran(host, 'crew')
+    const told = (run.error!.details as { members: Record<string, { code: string }> }).members
+    expect(Object.values(told).map(({ code }) => code)).to.deep.equal([
+      'BUDGET_EXHAUSTED',
+      'BUDGET_EXHAUSTED',
+      'BUDGET_EXHAUSTED',
+    ])
+    expect(run.spent.tokens).to.equal(0)
+  })
+
+  it('of tool calls is spent to the last call and no further', async () => {
+    const { counted, gift } = counter()
+    const script: Script = ({ tools }) => (tools.includes('count') ? new ToolWish('count') : 'Counted.')
+    await using host = await openHouse({
+      teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tool_calls: 7 } }),
+      script,
+      give: [gift],
+    })
+    const run = await ran(host, 'crew')
+    expect(run.status).to.equal('completed')
+    expect(counted.calls).to.equal(7)
+    expect(run.spent.toolCalls).to.equal(7)
+    expect(run.result).to.have.nested.property('spent.tool_calls', 7)
+  })
+
+  it('of a member holds over all that it is asked', async () => {
+    const teams = crew('reflection', ['ann', 'bob'], { rounds: 5 })
+    const writer = { ...teams.crew!.members.ann!, budget: { tokens: 25 } }
+    const verdict = { approved: false, reasons: ['more'] }
+    await using host = await openHouse({
+      teams: { crew: { ...teams.crew!, members: { ...teams.crew!.members, ann: writer } } },
+      script: ({ member }) => (member === 'ann' ? 'A draft.' : verdict),
+    })
+    const run = await ran(host, 'crew')
+    expect(run.error!.details).to.deep.include({ member: 'ann' })
+    expect((run.error!.details.error as { code: string }).code).to.equal('BUDGET_EXHAUSTED')
+    expect(run.spent.tokens).to.equal(25 + 3 * PER_WORD)
+  })
+})
+
+describe('the run of a team', () => {
+  let folder: string
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-team-runs-'))
+  })
+  afterEach(() => rm(folder, { recursive: true }))
+
+  it('goes on in another process where it was: who has answered is not asked again', async () => {
+    const config = { store: { path: join(folder, 'store.db') } }
+    const teams = crew('sequential', ['ann', 'bob', 'cy'])
+    const quiet = {
+      crew: {
+        ...teams.crew!,
+        members: Object.fromEntries(Object.entries(teams.crew!.members).map(([name, one]) => [name, { ...one, tools: [] }])),
+      },
+    }
+    const asked: string[] = []
+    const hangs = Promise.withResolvers<void>()
+    const first = await openHouse({
+      store: 'store-sqlite',
+      config,
+      teams: quiet,
+      script: one => {
+        asked.push(one.member)
+        if (one.member !== 'bob') return `word of ${one.member}`
+        hangs.resolve()
+        return sleeping(one)
+      },
+    })
+    const { id } = await first.service(Teams).start('crew', 'Build a boat.', use)
+    await hangs.promise
+    await first.close({ limitMs: 0 })
+    await using second = await openHouse({
+      store: 'store-sqlite',
+      config,
+      teams: quiet,
+      script: ({ member, prompt }) => {
+        asked.push(member)
+        return member === 'cy' ? prompt : `other word of ${member}`
+      },
+    })
+    await second.service(Workflows).work(id, use)
+    const run = await second.service(Workflows).get(id, use)
+    expect(asked).to.deep.equal(['ann', 'bob', 'bob', 'cy'])
+    expect(run).to.include({ status: 'completed' })
+    expect(run.result).to.have.property('answer').that.includes('word of ann').and.includes('other word of bob')
+    expect(run.result).to.have.nested.property('spent.tokens', 3 * PER_WORD)
+  })
+
+  it('ends with a cancel, which reaches the members that work', async () => {
+    const working = Promise.withResolvers<void>()
+    const aborted = Promise.withResolvers<void>()
+    await using host = await openHouse({
+      teams: crew('parallel', ['ann', 'bob']),
+      script: ({ signal }) => {
+        working.resolve()
+        return new Promise((_, reject) =>
+          signal.addEventListener(
+            'abort',
+            () => {
+              aborted.resolve()
+              reject(signal.reason as Error)
+            },
+            { once: true }
+          )
+        )
+      },
+    })
+    const { id } = await host.service(Teams).start('crew', 'Build a boat.', use)
+    await working.promise
+    expect(await host.service(Workflows).cancel(id, use)).to.deep.include({ status: 'failed' })
+    await aborted.promise
+  })
+
+  it('is retried from the member that failed', async () => {
+    let isIll = true
+    const asked: string[] = []
+    await using host = await openHouse({
+      teams: crew('pipeline', ['ann', 'bob']),
+      script: ({ member, prompt }) => {
+        asked.push(member)
+        return member === 'bob' && isIll ? new Error('bob is ill') : `${prompt}>${member}`
+      },
+    })
+    const failed = await ran(host, 'crew', 'raw')
+    expect(failed.status).to.equal('failed')
+    isIll = false
+    const { id } = await host.service(Workflows).retry(failed.id, use)
+    const run = await host.service(Workflows).settled(id, 15_000, use)
+    expect(run.result).to.have.property('answer', 'raw>ann>bob')
+    expect(asked).to.deep.equal(['ann', 'bob', 'bob'])
+  })
+})
+
+describe('teams with the local provider', () => {
+  for (const formation of ['sequential', 'parallel', 'hierarchical', 'pipeline', 'consensus', 'reflection'] as const)
+    it(`work as ${formation}`, async () => {
+      const host = await openHouse({
+        teams: crew(formation, ['ann', 'bob']),
+        plugins: ['provider-local'],
+        config: { providers: { local: {} } },
+      })
+      await using _closing = host
+      const run = await ran(host, 'crew', 'Which boat?')
+      expect(run.error).to.equal(undefined)
+      const result = run.result as { answer: string; agreed?: boolean; approved?: boolean; members: object }
+      expect(result.answer).to.be.a('string').with.length.greaterThan(0)
+      if (formation === 'consensus') expect(result).to.include({ agreed: true })
+      if (formation === 'reflection') expect(result).to.include({ approved: true })
+      expect(run.spent.tokens).to.be.greaterThan(0)
+    })
+})

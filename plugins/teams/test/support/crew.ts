@@ -1,0 +1,21 @@
+import type { TeamDefinition } from '@svc/core/contracts'
+import { type Asked, members, type Script } from './house.ts'
+
+/** A team of these members. */
+export const team = (
+  formation: TeamDefinition['formation'],
+  names: readonly string[],
+  more: Partial<TeamDefinition> = {}
+): TeamDefinition => ({
+  name: 'crew',
+  formation,
+  members: members(...names),
+  ...more,
+})
+export const names = (asked: readonly Asked[]) => asked.map(({ member }) => member)
+/** As the script, but this member fails. */
+export const failing =
+  (member: string, script: Script): Script =>
+  one =>
+    one.member === member ? new Error(`${member} is ill`) : script(one)
+export const ECHO: Script = ({ member }) => `word of ${member}`

@@ -1,0 +1,18 @@
+import { type SvcError, svcError } from '@svc/core'
+import type { Problem } from './lines.ts'
+
+export const verticalInvalid = (plugin: string, problems: readonly Problem[]): SvcError =>
+  svcError('VERTICAL_INVALID', `its vertical is not as it must be\n${problems.map(shown).join('\n')}`, {
+    plugin,
+    details: { problems },
+    mend: 'mend these lines; docs/plugins.md shows a whole vertical',
+  })
+
+const shown = ({ line, path, message, mend }: Problem) =>
+  `line ${line}: ${path ? `${path} ` : ''}${message}${mend ? ` (${mend})` : ''}`
+
+export const onlyData = (plugin: string): SvcError =>
+  svcError('RUNTIME_NO_CODE', 'a vertical is data: there is nothing to run', {
+    plugin,
+    mend: 'start its teams and workflows by name',
+  })

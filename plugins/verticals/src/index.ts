@@ -1,0 +1,5 @@
+import { definePlugin } from '@svc/core'
+import { VerticalRuntime } from '@svc/core/contracts'
+import { createRuntime } from './runtime.ts'
+
+export default definePlugin({ provides: VerticalRuntime, setup: () => createRuntime() })

@@ -1,0 +1,107 @@
+import { type JsonSchema, schema } from '@svc/core'
+import type { Formation, TeamDefinition, VerticalPattern, WorkflowDefinition } from '@svc/core/contracts'
+
+/** A vertical as its file has it: names lead to definitions. */
+export interface VerticalFile {
+  readonly name: string
+  readonly description: string
+  readonly patterns: readonly VerticalPattern[]
+  readonly teams: Readonly<Record<string, Omit<TeamDefinition, 'name'>>>
+  readonly workflows: Readonly<Record<string, Omit<WorkflowDefinition, 'name'>>>
+}
+
+const NAME = '^[a-z][a-z0-9_-]{0,63}$'
+const SMALL_LETTERS = 'must be small letters, digits, _ and -, at most 64, and begin with a letter'
+const FORMATIONS = ['sequential', 'parallel', 'hierarchical', 'pipeline', 'consensus', 'reflection'] satisfies Formation[]
+
+const closed = (properties: Readonly<Record<string, JsonSchema>>, required: readonly string[] = []): JsonSchema => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
+const said: JsonSchema = { type: 'string', pattern: '\\S', patternHint: 'must be text that is not blank' }
+const name: JsonSchema = { type: 'string', pattern: NAME, patternHint: SMALL_LETTERS }
+const texts = (most: number): JsonSchema => ({ type: 'array', items: said, minItems: 1, maxItems: most })
+const byName = (of: JsonSchema, more: object): JsonSchema => ({
+  type: 'object',
+  maxProperties: 100,
+  propertyNames: name,
+  additionalProperties: of,
+  ...more,
+})
+const budget = closed({ tool_calls: { type: 'integer', minimum: 0 }, tokens: { type: 'integer', minimum: 1 } })
+
+const pattern = closed(
+  {
+    words: texts(100),
+    team: name,
+    workflow: name,
+    weight: { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+  },
+  ['words']
+)
+
+const member = closed(
+  {
+    role: said,
+    goal: said,
+    lead: { type: 'boolean' },
+    profile: said,
+    mode: said,
+    tools: { type: 'array', items: said },
+    budget,
+  },
+  ['role', 'goal']
+)
+
+const team = closed(
+  {
+    description: said,
+    formation: { enum: FORMATIONS },
+    members: byName(member, { minProperties: 2 }),
+    budget,
+    rounds: { type: 'integer', minimum: 1 },
+    agreement: { type: 'number', exclusiveMinimum: 0.5, maximum: 1 },
+  },
+  ['description', 'formation', 'members']
+)
+
+/** The outermost keys; the nodes are for those who run them, who know their types. */
+const workflow = closed(
+  {
+    description: said,
+    version: said,
+    inputs: { type: 'object' },
+    parameters: { type: 'object' },
+    outputs: { type: 'object' },
+    secrets: texts(100),
+    concurrency: { type: 'integer', minimum: 1 },
+    timeout: said,
+    budget,
+    start: said,
+    nodes: {
+      type: 'object',
+      minProperties: 1,
+      additionalProperties: { type: 'object', properties: { type: said }, required: ['type'] },
+    },
+    result: {},
+  },
+  ['description', 'nodes']
+)
+
+/** The most patterns: each is a few words against those of a label. */
+const PATTERNS = 200
+
+export const VERTICAL = schema<VerticalFile>(
+  closed(
+    {
+      name,
+      description: said,
+      patterns: { type: 'array', items: pattern, default: [], maxItems: PATTERNS },
+      teams: byName(team, { default: {} }),
+      workflows: byName(workflow, { default: {} }),
+    },
+    ['name', 'description']
+  )
+)

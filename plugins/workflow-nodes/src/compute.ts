@@ -1,0 +1,35 @@
+import type { ScriptSandbox, WorkflowNode } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
+import { missingService } from './errors.ts'
+
+const MOST_CODE = 200_000
+const MOST_LINES = 20
+
+const SETTINGS = objectOf(
+  {
+    code: {
+      type: 'string',
+      minLength: 1,
+      maxLength: MOST_CODE,
+      description:
+        'JavaScript; its last expression is the answer. Give values as `input`: what is put into the code by `${{ }}` runs as code',
+    },
+    input: { description: 'JSON that the code sees as `input`' },
+  },
+  ['input']
+)
+
+/** Makes the node that runs JavaScript in the sandbox. */
+export const createCompute = (sandbox: ScriptSandbox | undefined): WorkflowNode => ({
+  description: 'Runs JavaScript in the sandbox, without network and files. It answers the value of the last expression.',
+  settings: SETTINGS,
+  // it reaches nothing that it could change
+  repeatable: true,
+  async *run({ settings }, use) {
+    if (!sandbox) throw missingService('compute', 'a sandbox for JavaScript', '@svc/plugin-sandbox-quickjs')
+    const { code, input = null } = settings
+    const { value, console: lines } = await sandbox.run({ code: code as string, input }, use)
+    for (const { text } of lines.slice(0, MOST_LINES)) yield { type: 'progress', message: text }
+    yield { type: 'output', output: value }
+  },
+})

@@ -1,0 +1,137 @@
+import type { Use } from '@svc/core'
+import type { Json, NodeTask, WorkflowNode } from '@svc/core/contracts'
+import { type GuardedFetch, type GuardedRequest, type GuardedResponse, readBody } from '@svc/guarded-fetch'
+import { objectOf } from '@svc/tool-parts'
+import { interrupted, invalid, noJson, statusUnexpected } from './errors.ts'
+
+interface HttpSettings {
+  readonly url: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, Json>>
+  readonly query?: Readonly<Record<string, Json>>
+  readonly body?: Json
+  readonly statuses?: readonly number[]
+  readonly parse?: 'auto' | 'json' | 'text'
+}
+
+const scalars = { type: ['string', 'number', 'boolean', 'null'] }
+
+const SETTINGS = objectOf(
+  {
+    url: { type: 'string', minLength: 1, maxLength: 10_000, description: 'Where' },
+    method: { enum: ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'], default: 'GET', description: 'How' },
+    headers: { type: 'object', additionalProperties: scalars, default: {}, description: 'Headers; null: left out' },
+    query: {
+      type: 'object',
+      additionalProperties: { anyOf: [scalars, { type: 'array', items: scalars }] },
+      default: {},
+      description: 'Added to the URL; of a list each item, null is left out',
+    },
+    body: { description: 'A text is sent as it is, all else as JSON' },
+    statuses: {
+      type: 'array',
+      items: { type: 'integer', minimum: 200, maximum: 599 },
+      minItems: 1,
+      description: 'Statuses that are fine; default: 200 to 299',
+    },
+    parse: {
+      enum: ['auto', 'json', 'text'],
+      default: 'auto',
+      description: 'How the body is read; auto: as the response says it is',
+    },
+  },
+  ['method', 'headers', 'query', 'body', 'statuses', 'parse']
+)
+
+const OUTPUT = objectOf({
+  status: { type: 'integer' },
+  headers: { type: 'object', additionalProperties: { type: 'string' }, description: 'By names in lower case' },
+  body: { description: 'JSON where it is some, else text' },
+  url: { type: 'string', description: 'Where it came from, after all redirects' },
+})
+
+/** Methods that change nothing. */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Makes the node that asks a server. */
+export const createHttp = (web: Pick<GuardedFetch, 'fetch'>): WorkflowNode => ({
+  description:
+    'Asks a server over HTTP. Private addresses are refused but for those of `workflow_nodes.http.allow`. What changes something carries an Idempotency-Key.',
+  settings: SETTINGS,
+  output: OUTPUT,
+  repeatable: 'itself',
+  async *run(task, use) {
+    const settings = task.settings as unknown as HttpSettings
+    if (task.interrupted && !SAFE.has(settings.method ?? 'GET'))
+      throw interrupted(task.node, 'its request may have been received')
+    yield { type: 'output', output: await asked(web, settings, task, use) }
+  },
+})
+
+async function asked(web: Pick<GuardedFetch, 'fetch'>, settings: HttpSettings, task: NodeTask, use: Use): Promise<Json> {
+  const response = await web.fetch(urlOf(settings), use, requestOf(settings, task))
+  const { status, headers, url } = response
+  const text = await textOf(response)
+  const place = shown(url)
+  if (!isFine(status, settings.statuses)) throw statusUnexpected(place, status, text, headers['retry-after'])
+  return { status, headers, body: parsed(text, headers['content-type'], settings.parse, place), url }
+}
+
+/** The URL with its query. Throws INVALID_VALUE. */
+function urlOf({ url: written, query = {} }: HttpSettings): string {
+  const url = URL.parse(written)
+  if (!url) throw invalid('url', 'must be a URL, like https://api.example.com/things')
+  for (const [name, value] of Object.entries(query))
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== null) url.searchParams.append(name, String(one))
+  return url.href
+}
+
+function requestOf({ method = 'GET', headers = {}, body }: HttpSettings, { idempotencyKey }: NodeTask): GuardedRequest {
+  const own = Object.entries(headers).flatMap(([name, value]) =>
+    value === null ? [] : [[name.toLowerCase(), String(value)] as const]
+  )
+  const isText = typeof body === 'string'
+  return {
+    method,
+    headers: {
+      ...(SAFE.has(method) ? {} : { 'idempotency-key': idempotencyKey }),
+      ...(body === undefined ? {} : { 'content-type': isText ? 'text/plain; charset=utf-8' : 'application/json' }),
+      ...Object.fromEntries(own),
+    },
+    ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+  }
+}
+
+async function textOf(response: GuardedResponse): Promise<string> {
+  const { bytes } = await readBody(response.body)
+  return new TextDecoder(charsetOf(response.headers['content-type'])).decode(bytes)
+}
+
+function charsetOf(type = ''): string {
+  const name = /charset\s*=\s*"?([\w-]+)/i.exec(type)?.[1] ?? 'utf-8'
+  try {
+    return new TextDecoder(name).encoding
+  } catch {
+    return 'utf-8'
+  }
+}
+
+const isFine = (status: number, fine: readonly number[] | undefined) =>
+  fine ? fine.includes(status) : status >= 200 && status < 300
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/i
+
+function parsed(text: string, type = '', parse: HttpSettings['parse'] = 'auto', place: string): Json {
+  if (parse === 'text' || (parse === 'auto' && (!JSON_TYPE.test(type) || text === ''))) return text
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw noJson(place, error)
+  }
+}
+
+/** A URL as it may be told: a query may hold a key. */
+function shown(href: string): string {
+  const { origin, pathname } = new URL(href)
+  return origin + pathname
+}

@@ -1,0 +1,86 @@
+import { type Fault, messageOf, type SlotView, type Use } from '@svc/core'
+import type { Json, NodeStep, NodeTask, Tool, ToolResult, WorkflowNode } from '@svc/core/contracts'
+import { objectOf } from '@svc/tool-parts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { budgetExhausted, interrupted, invalid, toolDenied, toolFailed, toolUnknown } from './errors.ts'
+import { isReading } from './reading.ts'
+import { stepsOf } from './tool-steps.ts'
+
+type Arguments = Parameters<Tool['call']>[0]
+
+const SETTINGS = objectOf(
+  {
+    name: { type: 'string', minLength: 1, description: 'The name of the tool' },
+    arguments: { type: 'object', default: {}, description: 'What it is called with' },
+  },
+  ['arguments']
+)
+
+/** Makes the node that calls a tool. */
+export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
+  description:
+    'Calls a tool. It answers what the tool answered: its data, else its text. Where the tool asks before each call, a person is asked.',
+  settings: SETTINGS,
+  repeatable: 'itself',
+  names: { name: 'tool' },
+  async *run(task, use) {
+    const name = task.settings.name as string
+    const tool = tools.get(name)
+    // one that only certain modes have is for models
+    if (!tool || tool.modes) throw toolUnknown(name)
+    if (task.interrupted && !isReading(tool)) throw interrupted(task.node, `the tool "${name}" may have done its work`)
+    const args = await checked(tool, task.settings.arguments)
+    if (tool.asks && !task.woken) return yield questionOf(name, args)
+    if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
+    if (task.allowance.tool_calls === 0) throw budgetExhausted(task.node, 'tool calls')
+    yield { type: 'spent', tool_calls: 1 }
+    yield { type: 'output', output: outputOf(name, yield* called(name, tool, args, task, use)) }
+  },
+})
+
+const SHOWN = 1_000
+
+function questionOf(name: string, args: Arguments): NodeStep {
+  const json = JSON.stringify(args)
+  const shown = json.length > SHOWN ? `${json.slice(0, SHOWN)}…` : json
+  return { type: 'wait', ask: { kind: 'approval', message: `May the tool "${name}" run with ${shown}?` } }
+}
+
+const checks = new WeakMap<Tool, Promise<ToolSchema>>()
+const TOLD = 10
+
+/** The arguments with their defaults. Throws INVALID_VALUE. */
+async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
+  const args = structuredClone(given) as Arguments
+  const check = checks.get(tool) ?? toolSchema(tool.parameters)
+  checks.set(tool, check)
+  const faults = (await check).check(args)
+  if (faults.length > 0) throw invalid('arguments', `do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}`)
+  return args
+}
+
+const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+
+/** Calls it, and tells how far it is. Throws TOOL_EXECUTION_FAILED. */
+async function* called(
+  name: string,
+  tool: Tool,
+  args: Arguments,
+  { idempotencyKey }: NodeTask,
+  use: Use
+): AsyncGenerator<NodeStep, ToolResult> {
+  try {
+    return yield* stepsOf(tool, args, { ...use, idempotencyKey })
+  } catch (error) {
+    use.signal.throwIfAborted()
+    throw toolFailed(name, messageOf(error), error)
+  }
+}
+
+function outputOf(name: string, result: ToolResult): Json {
+  if (!Array.isArray(result?.content)) throw toolFailed(name, 'it did not answer { content: [{ type: "text", text }] }')
+  const text = result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+  if (result.isError) throw toolFailed(name, text || 'it did not say why')
+  if (result.structured !== undefined) return result.structured
+  return result.content.every(({ type }) => type === 'text') ? text : (result.content as unknown as Json)
+}

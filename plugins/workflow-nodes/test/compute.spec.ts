@@ -1,0 +1,34 @@
+import { expect } from 'chai'
+import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+
+describe('a node compute', () => {
+  provesNode(
+    'compute',
+    {
+      good: [
+        {
+          settings: { code: 'input.list.map(n => n * 2)', input: { list: [1, 2] } },
+          expect: output => expect(output).to.deep.equal([2, 4]),
+        },
+        { settings: { code: 'console.log("hello"); typeof fetch' }, expect: output => expect(output).to.equal('undefined') },
+      ],
+      bad: [{ settings: {} }, { settings: { code: 'throw new Error("no")' }, code: 'SANDBOX_FAILED' }],
+      slow: { settings: { code: 'for (;;);' } },
+      concurrent: 4,
+    },
+    { plugins: ['sandbox-quickjs'] }
+  )
+
+  it('tells what its code writes to the console', async () => {
+    await using one = await openNode('compute', { plugins: ['sandbox-quickjs'] })
+    expect(await told(one, { settings: { code: 'console.log("half"); 1' } })).to.deep.equal([
+      { type: 'progress', message: 'half' },
+      { type: 'output', output: 1 },
+    ])
+  })
+
+  it('says what to add where there is no sandbox', async () => {
+    await using one = await openNode('compute')
+    expect((await codeThrown(told(one, { settings: { code: '1' } }))).code).to.equal('MISSING_SERVICE')
+  })
+})

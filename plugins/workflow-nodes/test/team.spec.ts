@@ -1,0 +1,39 @@
+import { svcError } from '@svc/core'
+import { Teams } from '@svc/core/contracts'
+import { service } from '@svc/core/testing'
+import { expect } from 'chai'
+import { codeThrown, openNode, provesNode, told } from './support/house.ts'
+
+const body = (task: unknown) => ({ nodes: { ask: { type: 'transform', value: task } } })
+const none = async () => Promise.reject(new Error('not asked for'))
+const teams: Teams = {
+  list: async () => [],
+  show: none,
+  start: none,
+  async body(team, task) {
+    if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `there is no team "${team}"`)
+    return body(task)
+  },
+}
+
+describe('a node team', () => {
+  provesNode(
+    'team',
+    {
+      good: [
+        {
+          settings: { team: 'writers', task: 'a poem' },
+          child: one => ({ status: 'completed', output: one.body as never }),
+          expect: output => expect(output).to.deep.equal(body('a poem')),
+        },
+      ],
+      bad: [{ settings: { team: 'writers' } }, { settings: { team: 'nobody', task: 1 }, code: 'TEAM_UNKNOWN' }],
+    },
+    { give: [service(Teams, teams)] }
+  )
+
+  it('says what to add where there are no teams', async () => {
+    await using one = await openNode('team')
+    expect((await codeThrown(told(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('MISSING_SERVICE')
+  })
+})

@@ -1,0 +1,115 @@
+import { codeOf, systemUse } from '@svc/core'
+import type { CommandCall, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
+import { statusRecord } from '@svc/wire'
+import { Asking } from './asking.ts'
+import { oneLine, shownMs } from './line.ts'
+import { personalScreen, plainScreen, type Screen } from './screen.ts'
+import { View } from './view.ts'
+import { waitText } from './words.ts'
+
+/** The person has left, and the run still waits. */
+const LEFT = 3
+const INTERRUPTED = 130
+const CANCEL_MS = 15_000
+
+interface Followed {
+  readonly call: CommandCall
+  readonly workflows: Workflows
+  readonly id: string
+  readonly json: boolean
+}
+
+/**
+ * Shows a run to its end and works on it here where nobody else does; asks the person at the terminal what it asks. Ctrl-C cancels the run, Ctrl-D at a question leaves
+ * it waiting. Answers the exit code: 0 completed, 1 failed, 3 left waiting, 130 cancelled.
+ */
+export async function follow(
+  call: CommandCall,
+  workflows: Workflows,
+  id: string,
+  { json }: { readonly json: boolean }
+): Promise<number> {
+  const ending = new AbortController()
+  // not the signal of Ctrl-C: a run that is cancelled is undone here, too
+  const working = workflows.work(id, systemUse(ending.signal, 'svc workflows'))
+  try {
+    // whichever fails first is told
+    const [code] = await Promise.all([watched({ call, workflows, id, json }, ending), working.then(() => {})])
+    return code
+  } finally {
+    ending.abort()
+  }
+}
+
+async function watched(followed: Followed, ending: AbortController): Promise<number> {
+  const { call, workflows, id, json } = followed
+  const leaving = new AbortController()
+  try {
+    const signal = AbortSignal.any([call.signal, leaving.signal])
+    await shown(followed, signal, () => leaving.abort())
+    return tell(call, await workflows.get(id, systemUse(call.signal)), json)
+  } catch (error) {
+    if (call.signal.aborted) return await cancelled(followed)
+    if (!leaving.signal.aborted) throw error
+    call.note(`the run waits: svc workflows status ${id}`)
+    return LEFT
+  } finally {
+    ending.abort()
+  }
+}
+
+/** Until its end; throws where the signal aborts. */
+async function shown({ call, workflows, id, json }: Followed, signal: AbortSignal, leave: () => void): Promise<void> {
+  using screen: Screen = (json ? undefined : personalScreen()) ?? plainScreen(json ? () => {} : call.note)
+  const use = systemUse(signal, 'svc workflows')
+  const view = new View()
+  const answer: ConstructorParameters<typeof Asking>[0]['answer'] = (step, value) => workflows.answer(id, { step, value }, use)
+  const asking = new Asking({ screen, answer, leave, signal })
+  screen.live(() => view.live(Date.now()))
+  try {
+    for await (const event of workflows.events(id, 0, use)) {
+      const line = view.take(event)
+      if (line) screen.line(line)
+      if (screen.hasPerson) ask(asking, event)
+      else if (event.type === 'node_waiting') call.note(waitText(id, waitOf(event)))
+    }
+  } finally {
+    asking.end()
+    await asking.ended
+  }
+}
+
+function ask(asking: Asking, { type, step = '', data }: RunEvent): void {
+  if (type === 'node_waiting' && data.ask) asking.put(step, data.ask as unknown as Question)
+  else if (type.startsWith('node_')) asking.drop(step)
+}
+
+function waitOf({ step = '', data: { until, event, ask: question } }: RunEvent) {
+  return {
+    step,
+    until: until === undefined ? undefined : Date.parse(String(until)),
+    event: event === undefined ? undefined : String(event),
+    ask: question as unknown as Question | undefined,
+  }
+}
+
+async function cancelled({ call, workflows, id, json }: Followed): Promise<number> {
+  call.note('cancelling the run; Ctrl-C again leaves it as it is')
+  const use = systemUse(AbortSignal.timeout(CANCEL_MS), 'svc workflows')
+  const run = await workflows.cancel(id, use).catch((error: unknown) => {
+    // it has ended meanwhile
+    if (codeOf(error) === 'INVALID_VALUE') return workflows.get(id, use)
+    throw error
+  })
+  tell(call, run, json)
+  return INTERRUPTED
+}
+
+function tell({ print, note }: CommandCall, run: Run, json: boolean): number {
+  const { status, result, error, executionMs, id } = run
+  if (json) print(JSON.stringify(statusRecord(run)))
+  else if (status === 'completed') print(typeof result === 'string' ? result : JSON.stringify(result ?? null, null, 2))
+  if (!json)
+    note(`${id} ${status} after ${shownMs(executionMs)}${error ? `: ${error.code}: ${oneLine(error.message, 400)}` : ''}`)
+  return status === 'completed' ? 0 : 1
+}

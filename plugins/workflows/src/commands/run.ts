@@ -1,0 +1,32 @@
+import type { Command } from '@svc/core/contracts'
+import { runReply } from '@svc/wire'
+import { follow } from './follow.ts'
+import { openRuns, openWorkflows, useOf } from './ground.ts'
+import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { inputOf, parametersOf } from './values.ts'
+
+const OPTIONS = {
+  input: { type: 'string' },
+  param: { type: 'string', multiple: true },
+  detach: { type: 'boolean', default: false },
+  ...JSON_FLAG,
+} as const
+
+/** `svc workflows run <name>`: runs it here and shows how it goes; `--detach` leaves it to a server of this home. */
+const run: Command = async call => {
+  const { values, positionals } = readLine(call.args, USAGE.run, OPTIONS, [1, 1])
+  const [workflow = ''] = positionals
+  const input = await inputOf(values.input)
+  const use = useOf(call, 'run')
+  const workflows = await (values.detach ? openRuns(call, use) : openWorkflows(call))
+  const { definition } = await workflows.show(workflow, use)
+  const parameters = parametersOf(values.param ?? [], definition)
+  const begun = await workflows.start({ workflow, input, parameters, ...(values.detach ? { detached: true } : {}) }, use)
+  if (!values.detach) {
+    call.note(`run ${begun.id}`)
+    return follow(call, workflows, begun.id, values)
+  }
+  call.print(values.json ? JSON.stringify(runReply(begun)) : begun.id)
+}
+
+export default run

@@ -1,0 +1,103 @@
+import { codeOf, type Use } from '@svc/core'
+import type { Json, Store } from '@svc/core/contracts'
+import { cancelled } from './errors.ts'
+import type { Execution } from './execution.ts'
+import { waitingIn } from './figures.ts'
+import { INBOX, type News } from './space.ts'
+import type { Woken } from './waits.ts'
+
+/** News with the place where it lies. */
+export interface Letter {
+  readonly key: string
+  readonly news: News
+}
+
+export interface InboxParts {
+  readonly store: Store
+  readonly execution: Execution
+  readonly letters: () => Promise<readonly Letter[]>
+  /** Ends the run. */
+  readonly fail: (error: Error) => void
+  readonly use: Use
+}
+
+/** Where the answer to a step lies: one key a step, so that the first word on it is the last. */
+export const answerKey = (run: string, step: string) => `${run}/a/${step}`
+export const cancelKey = (run: string) => `${run}/c`
+
+const AGAIN_MS = 1_000
+
+/** What is said to a run, as it takes it: out of the inbox and into the log in one batch, so that none is lost and none comes twice. */
+export class Inbox {
+  readonly #parts: InboxParts
+  /** What was taken, and may not be deleted yet. */
+  readonly #taken = new Set<string>()
+
+  constructor(parts: InboxParts) {
+    this.#parts = parts
+  }
+
+  take(letters: readonly Letter[]): void {
+    for (const { key, news } of letters) {
+      const id = `${key}@${news.at}`
+      if (!this.#taken.has(id)) this.#one(key, news)
+      this.#taken.add(id)
+    }
+    // who needs it stored waits for that; what nobody waits for must be stored too, and trouble with it is the run's
+    void this.#parts.execution.journal.stored().catch(() => {})
+  }
+
+  /** A cancel stays until the run has ended: whoever takes it over has to know. */
+  #one(key: string, news: News): void {
+    const { execution, fail } = this.#parts
+    if (news.kind === 'cancel') return fail(cancelled())
+    execution.journal.with({ op: 'delete', collection: INBOX, key })
+    if (news.kind === 'event') this.#event(key, news)
+    else this.#answer(news.step, news.kind === 'answer' ? { by: 'answer', data: news.value } : { by: 'time' })
+  }
+
+  /** All who wait for it have it; where nobody does it is kept for one who will. */
+  #event(id: string, { name, data, at }: Extract<News, { readonly kind: 'event' }>): void {
+    const { execution } = this.#parts
+    const waiting = waitingIn(execution.history).filter(({ event }) => event === name)
+    for (const { step } of waiting) this.#wake(step, { by: 'event', data })
+    if (waiting.length === 0) execution.journal.add({ t: 'event', at, id, name, data })
+  }
+
+  #answer(step: string, woken: Woken): void {
+    if (waitingIn(this.#parts.execution.history).some(one => one.step === step)) this.#wake(step, woken)
+  }
+
+  #wake(step: string, woken: Woken): void {
+    const { journal, waits } = this.#parts.execution
+    journal.add({ t: 'woken', s: step, at: Date.now(), ...woken })
+    waits.wake(step, woken)
+  }
+
+  /** The time of a step that waits has come: unless somebody has answered just now, and was told that the answer counts. */
+  async onTime(step: string): Promise<void> {
+    const { store, execution, letters, use } = this.#parts
+    const last = execution.history.steps.get(step)?.last
+    if (last?.t !== 'asleep' || !last.ask) return execution.waits.wake(step, { by: 'time' })
+    const value = { kind: 'expired' as const, step, at: Date.now() }
+    const key = answerKey(execution.id, step)
+    try {
+      await store.batch([{ op: 'put', collection: INBOX, key, value: value as Json, ifVersion: 0 }], {}, use)
+      if (!execution.isStopped) this.take([{ key, news: value }])
+    } catch (error) {
+      await this.#late(step, error, letters)
+    }
+  }
+
+  async #late(step: string, error: unknown, letters: InboxParts['letters']): Promise<void> {
+    if (codeOf(error) === 'STORE_CONFLICT') {
+      const found = await letters().catch(() => [])
+      if (!this.#parts.execution.isStopped) this.take(found)
+      if (found.length > 0) return
+    }
+    setTimeout(() => {
+      const { waits, isStopped } = this.#parts.execution
+      if (!isStopped && waits.has(step)) void this.onTime(step)
+    }, AGAIN_MS).unref()
+  }
+}

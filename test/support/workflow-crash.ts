@@ -1,0 +1,101 @@
+import { writeSync } from 'node:fs'
+import { type Store, type StoreOp, Workflows } from '@svc/core/contracts'
+import { openWorkflowHost, type Told, workflowUse } from './workflow-host.ts'
+import { INNER, TWELVE } from './workflow-twelve.ts'
+
+/**
+ * A process that is killed in the midst of many runs at once, each at a write of its own, or that goes on with what such a one has left.
+ * Arguments: what it does, the store, the file of effects, the server that was killed before.
+ */
+const [task = '', db = '', effects = '', dead] = process.argv.slice(2)
+const use = workflowUse()
+const definitions = [INNER, TWELVE]
+const request = { workflow: 'twelve', input: { list: [1, 2, 3] } }
+
+/** The run that an operation is about. */
+const runOf = (op: StoreOp) => ('key' in op ? op.key : 'id' in op ? op.id : '').split('/', 1)[0]!
+
+/** Where a run is to stop for ever: at its nth write from its first entry on, before it or after it. */
+interface Stop {
+  readonly at: number
+  readonly isAfter: boolean
+  readonly reached: () => void
+}
+
+/** Counts the writes of each run, and holds up those that a plan names. */
+class Writes {
+  readonly counts = new Map<string, number>()
+  readonly #plans: Stop[] = []
+  readonly #stops = new Map<string, Stop>()
+
+  /** The run that begins next stops there; answers when it does. */
+  plan(at: number, isAfter: boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#plans.push({ at, isAfter, reached: resolve })
+    return promise
+  }
+
+  wrap(store: Store): Store {
+    return { ...store, batch: (ops, options, one) => this.#batch(ops, () => store.batch(ops, options, one)) }
+  }
+
+  async #batch<T>(ops: readonly StoreOp[], write: () => Promise<T>): Promise<T> {
+    const run = runOf(ops.at(-1)!)
+    if (ops.some(op => op.op === 'append') && !this.counts.has(run)) this.#begin(run)
+    const count = this.counts.get(run)
+    if (count === undefined) return write()
+    this.counts.set(run, count + 1)
+    const stop = this.#stops.get(run)
+    if (!stop || count < stop.at) return write()
+    if (count === stop.at && stop.isAfter) await write()
+    stop.reached()
+    return new Promise<never>(() => {})
+  }
+
+  #begin(run: string): void {
+    this.counts.set(run, 0)
+    const stop = this.#plans.shift()
+    if (stop) this.#stops.set(run, stop)
+  }
+}
+
+/** Answers what runs ask, until they have ended. */
+async function settled(service: Workflows, id: string): Promise<Told> {
+  for (;;) {
+    const run = await service.settled(id, 20, use)
+    if (run.status !== 'running') return { id, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
+    const [asked] = run.waiting
+    // two lives of this process may answer one question
+    if (asked?.ask) await service.answer(id, { step: asked.step, value: true }, use).catch(() => {})
+  }
+}
+
+const runs = async (service: Workflows) => (await service.runs({ limit: 200 }, use)).runs
+
+const tasks: Readonly<Record<string, () => Promise<void>>> = {
+  async crash() {
+    const writes = new Writes()
+    const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => writes.wrap(store) })
+    const service = host.service(Workflows)
+    const whole = await service.start(request, use)
+    await settled(service, whole.id)
+    const most = writes.counts.get(whole.id)!
+    const stops = Array.from({ length: 2 * most }, (_, at) => writes.plan(at >> 1, at % 2 === 1))
+    // the order of writes beside each other differs: a run with fewer of them ends
+    await Promise.all(stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))])))
+    say({ writes: most, runs: writes.counts.size })
+    process.kill(process.pid, 'SIGKILL')
+  },
+  async go() {
+    const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead } : {}), definitions })
+    const service = host.service(Workflows)
+    const all = await runs(service)
+    const told = await Promise.all(all.map(({ id }) => settled(service, id)))
+    await host.close()
+    say(told)
+  },
+}
+
+const say = (told: unknown) => writeSync(1, `${JSON.stringify(told)}\n`)
+
+await tasks[task]!()

@@ -1,0 +1,163 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { hasTerminal, terminal } from '../cli/test/support/terminal.ts'
+import { runSvc } from './support/command.ts'
+import { SVC } from './support/entry.ts'
+import { newHome, startService } from './support/service.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
+import { rm } from 'node:fs/promises'
+
+const SUM = `name: sum
+description: Adds
+inputs: { type: object, properties: { a: { type: integer } }, required: [a] }
+parameters: { by: { type: integer, default: 1 }, note: { type: string, default: none } }
+nodes:
+  add: { type: transform, value: { sum: "\${{ input.a + parameters.by }}", note: "\${{ parameters.note }}" } }
+`
+const ASK = `name: ask
+nodes:
+  may: { type: human, message: "Shall it go on?", next: which }
+  which: { type: human, kind: choice, message: "Which one?", choices: [red, green], next: done }
+  done: { type: transform, value: { may: "\${{ nodes.may.answer }}", which: "\${{ nodes.which.answer }}" } }
+`
+const FAIL = `name: fail
+nodes: { one: { type: transform, value: 1, next: two }, two: { type: wait, for: 1ms, next: three }, three: { type: transform, value: "\${{ input.none.such }}" } }
+`
+
+const idIn = (text: string) => /run (\S+)/.exec(text)![1]!
+const statusOf = async (home: string, id: string) =>
+  JSON.parse((await runSvc(['workflows', 'status', id, '--json'], { home })).out) as Record<string, unknown>
+
+describe('svc workflows', () => {
+  const it = sideBySideIn<string>(async run => {
+    const home = await newHome()
+    await mkdir(join(home, 'workflows'))
+    for (const [name, text] of Object.entries({ sum: SUM, ask: ASK, fail: FAIL }))
+      await writeFile(join(home, 'workflows', `${name}.yaml`), text)
+    await run(home).finally(() => rm(home, { recursive: true, force: true }))
+  })
+  const svcIn =
+    (home: string) =>
+    (...args: string[]) =>
+      runSvc(['workflows', ...args], { home })
+
+  it('lists, shows, draws and checks workflows', async home => {
+    const svc = svcIn(home)
+    const [list, shown, good, bad, drawn] = await Promise.all([
+      svc('list'),
+      svc('show', 'sum'),
+      svc('validate', 'workflows/sum.yaml', 'ask'),
+      writeFile(join(home, 'bad.yaml'), 'name: bad\nnodes:\n  a: { type: transfrom, value: 1 }\n').then(() =>
+        svc('validate', 'bad.yaml')
+      ),
+      svc('graph', 'ask', '--svg', 'ask.svg'),
+    ])
+    expect(list.out).to.match(/sum +1 +\S+ +Adds/)
+    expect(shown.out).to.include('name: sum').and.include('add:')
+    expect([good.code, good.out]).to.deep.equal([0, 'workflows/sum.yaml: nothing is wrong\nask: nothing is wrong\n'])
+    expect(bad.code).to.equal(1)
+    expect(bad.out).to.match(/^bad\.yaml:3 nodes\.a\.type .*transfrom/)
+    expect(drawn.code, drawn.err).to.equal(0)
+    expect(await readFile(join(home, 'ask.svg'), 'utf8')).to.match(/^<svg|^<\?xml/)
+  })
+
+  it('runs a workflow: its result to the output, its steps to the other, and 1 where it fails', async home => {
+    const svc = svcIn(home)
+    await writeFile(join(home, 'input.json'), '{"a": 2}')
+    const sum = await svc('run', 'sum', '--input', '@input.json', '--param', 'by=5', '--param', 'note=7')
+    expect([sum.code, JSON.parse(sum.out)]).to.deep.equal([0, { sum: 7, note: '7' }])
+    expect(sum.err).to.match(/✓ add {2}transform {2}\d+ ms/)
+    const failed = await svc('run', 'fail', '--json')
+    expect(failed.code).to.equal(1)
+    expect(JSON.parse(failed.out)).to.include({ status: 'failed', failure_code: 'EXPRESSION_FAILED' })
+    const again = await svc('retry', idOf(failed.out))
+    expect([again.code, again.out]).to.deep.equal([1, ''])
+    expect(again.err).to.include('✗ three').and.not.include('✓ one')
+    const { out } = await svc('runs', '--status', 'failed', '--json')
+    expect((JSON.parse(out) as { runs: { retry_of: string | null }[] }).runs.map(one => one.retry_of)).to.deep.equal([
+      idOf(failed.out),
+      null,
+    ])
+  })
+
+  it('leaves a run that waits to whoever answers, without a server too', async home => {
+    const svc = svcIn(home)
+    const { out } = await svc('run', 'ask', '--detach')
+    const id = out.trim()
+    const following = spawn(process.execPath, [...SVC, 'workflows', 'status', id, '--follow'], {
+      cwd: home,
+      env: { PATH: process.env.PATH, SVC_HOME: home },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    using _end = { [Symbol.dispose]: () => void following.kill('SIGKILL') }
+    const ended = once(following, 'exit')
+    const lines = createInterface(following.stderr)[Symbol.asyncIterator]()
+    await said(lines, 'may asks: Shall it go on? ([y]es / [n]o)')
+    expect(await svc('answer', id, 'perhaps')).to.deep.include({ code: 2 })
+    expect((await svc('answer', id, 'may', 'yes')).code).to.equal(0)
+    await said(lines, 'which asks: Which one? ([1] red / [2] green)')
+    expect((await svc('answer', id, '2')).code).to.equal(0)
+    expect(await ended).to.deep.equal([0, null])
+    expect(await statusOf(home, id)).to.deep.include({ status: 'completed', result: { may: true, which: 'green' } })
+  })
+
+  it('cancels a run that nobody works on, and says why what has ended cannot be', async home => {
+    const svc = svcIn(home)
+    const { out } = await svc('run', 'ask', '--detach')
+    const cancelled = await svc('cancel', out.trim())
+    expect([cancelled.code, cancelled.out]).to.deep.equal([0, `${out.trim()} is cancelled\n`])
+    expect(await statusOf(home, out.trim())).to.include({ status: 'failed', error: 'cancelled' })
+    const late = await svc('cancel', out.trim())
+    expect([late.code, late.err.includes('has ended')]).to.deep.equal([1, true])
+    const unknown = await svc('status', 'none')
+    expect([unknown.code, unknown.err.includes('RUN_UNKNOWN')]).to.deep.equal([1, true])
+  })
+
+  it('gives a run to the server of this home, which goes on with it', async home => {
+    await using service = await startService({ home })
+    const { out } = await svcIn(home)('run', 'sum', '--input', '{"a": 1}', '--detach')
+    // the stream ends with the run
+    const events = await (await fetch(`${service.url}/api/v1/workflows/${out.trim()}/events`)).text()
+    expect(events).to.include('event: run_completed')
+    expect(await statusOf(home, out.trim())).to.deep.include({ status: 'completed', result: { sum: 2, note: 'none' } })
+  })
+
+  it('asks the person at the terminal; Ctrl-D leaves the run waiting, Ctrl-C cancels it', async function (home) {
+    if (!hasTerminal()) return
+    const tty = await terminal({ home, folder: home }, ['workflows', 'run', 'ask'])
+    let at = await tty.sees('may: [y]es / [n]o: ', await tty.sees('? may  Shall it go on?'))
+    tty.type('maybe\r')
+    at = await tty.sees('may: [y]es / [n]o: ', at)
+    tty.type('y\r')
+    at = await tty.sees('which: [1] red / [2] green: ', at)
+    tty.type('2\r')
+    await tty.sees('"which": "green"', at)
+    expect(await tty.code()).to.equal(0)
+
+    const left = await terminal({ home, folder: home }, ['workflows', 'run', 'ask'])
+    await left.sees('may: [y]es / [n]o: ')
+    left.type('\u0004')
+    expect(await left.code()).to.equal(3)
+    expect(await statusOf(home, idIn(left.seen()))).to.include({ status: 'running' })
+
+    const stopped = await terminal({ home, folder: home }, ['workflows', 'run', 'ask'])
+    await stopped.sees('may: [y]es / [n]o: ')
+    stopped.type('\u0003')
+    expect(await stopped.code()).to.equal(130)
+    expect(await statusOf(home, idIn(stopped.seen()))).to.include({ status: 'failed', error: 'cancelled' })
+  })
+})
+
+const idOf = (out: string) => (JSON.parse(out) as { workflow_id: string }).workflow_id
+
+async function said(lines: AsyncIterator<string>, words: string): Promise<void> {
+  for (;;) {
+    const { value, done } = await lines.next()
+    if (done) throw new Error(`it ended without saying ${words}`)
+    if (value.includes(words)) return
+  }
+}
