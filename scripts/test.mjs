@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
-/** Most tests wait for processes to start: one alone keeps one core busy, and more than these would wait for the disk. */
+/** Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. */
 const JOBS = Math.min(4, Math.max(2, availableParallelism()))
 
 const given = process.argv.slice(2)

@@ -51,10 +51,10 @@ const CONFIG = {
 }
 
 const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
-/** Tools of its own: those of connected servers have no names that are known here. */
+/** Tools of its own: those of connected servers have no names that are known here, and teams are a chapter of their own. */
 const addsTools = (name: string) => {
-  const { svc } = require(`${name}/package.json`) as { svc: { contributes?: { tools?: readonly string[] } } }
-  return svc.contributes?.tools?.some(tool => !tool.includes('*')) ?? false
+  const { svc } = require(`${name}/package.json`) as { svc: { kind: string; contributes?: { tools?: readonly string[] } } }
+  return svc.kind === 'tool' && (svc.contributes?.tools?.some(tool => !tool.includes('*')) ?? false)
 }
 
 function typeOf(schema: Schema): string {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { committedReference, configReference } from '../scripts/config-reference.ts'
 import { committedTools, toolsReference } from '../scripts/tools-reference.ts'
+import { committedWorkflowPage, workflowPage } from '../scripts/workflow-reference.ts'
 
 describe('the documents', () => {
   it('have a configuration reference that is what the schemas say (npm run docs writes it)', async () => {
@@ -12,6 +13,10 @@ describe('the documents', () => {
 
   it('have a reference of the tools that is what the tools say (npm run docs writes it)', async () => {
     expect(await committedTools()).to.equal(await toolsReference())
+  })
+
+  it('have a reference of workflows that is what their nodes say (npm run docs writes it)', async () => {
+    expect(await committedWorkflowPage()).to.equal(await workflowPage())
   })
 
   it('have notices of what others wrote that are what the lock says (npm run notices writes them)', async () => {

@@ -14,13 +14,17 @@ const FILES = {
   'logs/shop.log': sample('logs/shop.log'),
   'notes/sums.md': sample('notes/sums.md'),
 }
-const THEN = { 'src/cart.js': 'export const sum = prices => prices.reduce((a, b) => a + b, 0)\n' }
+const CHANGE = { 'src/cart.js': 'export const sum = prices => prices.reduce((a, b) => a + b, 0)\n' }
 
 describe('the workflows of the examples', function () {
   this.timeout(60_000)
   let room: Awaited<ReturnType<typeof openRoom>>
   before(async () => {
-    room = await openRoom({ files: FILES, then: THEN, config: () => ({ workflows: { roots: [join(EXAMPLE, 'workflows')] } }) })
+    room = await openRoom({
+      files: FILES,
+      change: CHANGE,
+      config: () => ({ workflows: { roots: [join(EXAMPLE, 'workflows')] } }),
+    })
   })
   after(() => room.close())
   const play = async (...what: Parameters<typeof room.play>) => {

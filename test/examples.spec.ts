@@ -50,6 +50,7 @@ describe('the examples', () => {
       'local-model',
       'odd-provider',
       'sandboxed-tool',
+      'workflows',
     ])
   })
 
@@ -95,6 +96,17 @@ describe('the examples', () => {
     expect((await say(service, '/tool memory__search_nodes {"query": "Ada"}')).response).to.include('counts')
     expect(await readFile(join(home, 'memory.jsonl'), 'utf8')).to.include('Ada')
     await rm(home, { recursive: true, force: true })
+  })
+
+  it('workflows finds its workflows, and runs one', async () => {
+    await using service = await serve('workflows')
+    const client = clientOf(service)
+    const { workflows } = (await client.get('/api/v1/workflows')).body as { workflows: { name: string; source: string }[] }
+    expect(workflows.map(({ name }) => name)).to.include.members(['check-csv', 'incident-runbook', 'triage-issue'])
+    const input = { question: 'Where does a sum begin?', sources: ['sample/notes/sums.md'] }
+    const { body } = await client.post('/api/v1/workflows/run', { workflow: 'research-with-critic', input })
+    expect(body).to.deep.include({ success: true, status: 'completed' })
+    expect((body as { result: object }).result).to.deep.include({ sound: true, sources: input.sources })
   })
 
   it('embed runs a host inside a program', async () => {

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { type Json, Recommend, TeamDefinitions, Teams, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
+import { VERTICALS, valueOf } from '../scripts/verticals.ts'
 import { type Answers, openRoom } from './support/work-room.ts'
 
 const NAMES = ['coding', 'research', 'devops', 'data-analysis']
@@ -14,7 +16,7 @@ const FILES = {
   'data/bad.csv': 'id,price\n1,2.5\n1,\n3,cheap\n4,1\n5,2\n6,3\n7,4\n8,5\n',
   'data/next.csv': 'id,price\n2,4\n3,1\n',
 }
-const THEN = { 'src/cart.js': 'export const sum = prices => prices.reduce((a, b) => a + b, 0)\n' }
+const CHANGE = { 'src/cart.js': 'export const sum = prices => prices.reduce((a, b) => a + b, 0)\n' }
 
 interface Play {
   readonly input?: Json
@@ -126,7 +128,7 @@ describe('the verticals', function () {
   this.timeout(60_000)
   let room: Awaited<ReturnType<typeof openRoom>>
   before(async () => {
-    room = await openRoom({ files: FILES, then: THEN, plugins: NAMES.map(name => `vertical-${name}`) })
+    room = await openRoom({ files: FILES, change: CHANGE, plugins: NAMES.map(name => `vertical-${name}`) })
   })
   after(() => room.close())
 
@@ -137,6 +139,10 @@ describe('the verticals', function () {
     const workflows = await room.workflows.list(room.use)
     expect(workflows.flatMap(({ name, problems = [] }) => problems.map(problem => ({ name, ...problem })))).to.deep.equal([])
     expect(new Set(PLAYS.map(([name]) => name))).to.deep.equal(new Set(room.host.slot(WorkflowDefinitions).names()))
+  })
+
+  it('are read as they are written (node scripts/verticals.ts writes the JSON)', () => {
+    for (const { yaml, json } of VERTICALS) expect(JSON.parse(readFileSync(json, 'utf8'))).to.deep.equal(valueOf(yaml))
   })
 
   it('recommend for each phrase of their patterns what the pattern names, from their own plugin', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
@@ -9,7 +9,6 @@ import { runSvc } from './support/command.ts'
 import { SVC } from './support/entry.ts'
 import { newHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-import { rm } from 'node:fs/promises'
 
 const SUM = `name: sum
 description: Adds
@@ -32,14 +31,17 @@ const idIn = (text: string) => /run (\S+)/.exec(text)![1]!
 const statusOf = async (home: string, id: string) =>
   JSON.parse((await runSvc(['workflows', 'status', id, '--json'], { home })).out) as Record<string, unknown>
 
+/** A home with these workflows. */
+async function withWorkflows(run: (home: string) => Promise<void>): Promise<void> {
+  const home = await newHome()
+  await mkdir(join(home, 'workflows'))
+  for (const [name, text] of Object.entries({ sum: SUM, ask: ASK, fail: FAIL }))
+    await writeFile(join(home, 'workflows', `${name}.yaml`), text)
+  await run(home).finally(() => rm(home, { recursive: true, force: true }))
+}
+
 describe('svc workflows', () => {
-  const it = sideBySideIn<string>(async run => {
-    const home = await newHome()
-    await mkdir(join(home, 'workflows'))
-    for (const [name, text] of Object.entries({ sum: SUM, ask: ASK, fail: FAIL }))
-      await writeFile(join(home, 'workflows', `${name}.yaml`), text)
-    await run(home).finally(() => rm(home, { recursive: true, force: true }))
-  })
+  const it = sideBySideIn<string>(withWorkflows)
   const svcIn =
     (home: string) =>
     (...args: string[]) =>
@@ -76,7 +78,12 @@ describe('svc workflows', () => {
     expect(JSON.parse(failed.out)).to.include({ status: 'failed', failure_code: 'EXPRESSION_FAILED' })
     const again = await svc('retry', idOf(failed.out))
     expect([again.code, again.out]).to.deep.equal([1, ''])
-    expect(again.err).to.include('✗ three').and.not.include('✓ one')
+    expect(again.err).to.include('✗ three')
+    const steps = await Promise.all([idOf(failed.out), idIn(again.err)].map(id => statusOf(home, id)))
+    const [first, second] = steps.map(one => one.steps as { started_at: string }[])
+    // what was done is taken over, what failed is begun anew
+    expect(second!.slice(0, 2)).to.deep.equal(first!.slice(0, 2))
+    expect(second![2]!.started_at).to.not.equal(first![2]!.started_at)
     const { out } = await svc('runs', '--status', 'failed', '--json')
     expect((JSON.parse(out) as { runs: { retry_of: string | null }[] }).runs.map(one => one.retry_of)).to.deep.equal([
       idOf(failed.out),
@@ -125,9 +132,15 @@ describe('svc workflows', () => {
     expect(events).to.include('event: run_completed')
     expect(await statusOf(home, out.trim())).to.deep.include({ status: 'completed', result: { sum: 2, note: 'none' } })
   })
+})
 
-  it('asks the person at the terminal; Ctrl-D leaves the run waiting, Ctrl-C cancels it', async function (home) {
-    if (!hasTerminal()) return
+describe('svc workflows run on a terminal', () => {
+  const it = sideBySideIn<string>(withWorkflows)
+  before(function () {
+    if (!hasTerminal()) this.skip()
+  })
+
+  it('asks the person at the terminal; Ctrl-D leaves the run waiting, Ctrl-C cancels it', async home => {
     const tty = await terminal({ home, folder: home }, ['workflows', 'run', 'ask'])
     let at = await tty.sees('may: [y]es / [n]o: ', await tty.sees('? may  Shall it go on?'))
     tty.type('maybe\r')

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { chatLoad } from './chat-load.ts'
 import { connect, leaveEarly, requestFor } from './client.ts'
-import { middle, run } from './load.ts'
+import { middle, requestOf, run } from './load.ts'
 import type { Options } from './options.ts'
 import { freePort, type Program, residentOf } from './processes.ts'
 import type { Figure } from './report.ts'
@@ -54,7 +54,7 @@ async function idle(program: (port: number) => Program, then?: (server: Server) 
 }
 
 async function chatted({ port, pids }: Server): Promise<number> {
-  const { request } = chatLoad(port, 1, 0)
+  const request = requestOf(chatLoad(port, 1, 0), 0)
   const connections = await Promise.all(Array.from({ length: 10 }, () => connect(port)))
   await Promise.all(
     connections.map(async one => {

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { requestFor } from './client.ts'
 import { compared, measure } from './compare.ts'
 import { type Load, middle } from './load.ts'
@@ -163,12 +164,17 @@ function* tokenFigures(what: string, costs: Rounds<Name>, must: number, aim: num
 }
 
 const FIRST_RUNS = 50
+/** What the end of one stream costs is not the next one's. */
+const GAP_MS = 8
 
 async function* first(servers: Record<Name, Server>, direct: Server, up: number, rounds: number): AsyncGenerator<Figure> {
   const times = (server: Server, name: Name | 'direct') => async () => {
     const request = requestOf(name, up, `paced-100`, true)
     const runs: number[] = []
-    for (let at = 0; at < FIRST_RUNS; at++) runs.push(await firstToken(server.port, request, 'now'))
+    for (let at = 0; at < FIRST_RUNS; at++) {
+      runs.push(await firstToken(server.port, request, 'now'))
+      await wait(GAP_MS)
+    }
     return middle(runs)
   }
   const { ours, koa, bare, portkey } = servers

@@ -40,6 +40,11 @@ const CURATED = [
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
   '@svc/plugin-recommend',
+  '@svc/plugin-verticals',
+  '@svc/plugin-vertical-coding',
+  '@svc/plugin-vertical-research',
+  '@svc/plugin-vertical-devops',
+  '@svc/plugin-vertical-data-analysis',
   '@svc/plugin-store-sqlite',
 ] as const
 
@@ -83,6 +88,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-workflows'),
   typeof import('@svc/plugin-teams'),
   typeof import('@svc/plugin-recommend'),
+  typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
 ]
 

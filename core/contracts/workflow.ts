@@ -432,11 +432,13 @@ export const RunQueue = defineService<RunQueue>('run_queue', {
   methods: { put: 'call', take: 'stream', takeOne: 'stream', keep: 'call', leave: 'call', wake: 'call' },
 })
 
+/** How a run has ended; `duration` in seconds. */
+export interface RunEnd {
+  readonly run: string
+  readonly workflow: string
+  readonly status: RunStatus
+  readonly error_code: string | null
+  readonly duration: number
+}
 /** A run has ended, on this worker. */
-export const RunEnded = defineTopic<{
-  run: string
-  workflow: string
-  status: RunStatus
-  error_code: string | null
-  duration: number
-}>('WORKFLOW', 'run_ended')
+export const RunEnded = defineTopic<RunEnd>('WORKFLOW', 'run_ended')

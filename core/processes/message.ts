@@ -42,27 +42,19 @@ export type Message =
 
 /** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
 export function plainUse({ principal, requestId, trace, deadline, idempotencyKey }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
-  return {
-    principal,
-    requestId,
-    ...(trace === undefined ? {} : { trace }),
-    ...(deadline === undefined ? {} : { deadline }),
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-  }
+  const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
+  return idempotencyKey === undefined ? told : { ...told, idempotencyKey }
 }
 
 const isId = Number.isSafeInteger
 const isText = (value: unknown) => typeof value === 'string'
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
+const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
 const isUse = (value: unknown) => {
   const { principal, requestId, trace, deadline, idempotencyKey, aborted } = Object(value) as Partial<WireUse>
-  const rest =
-    (aborted === undefined || isObject(aborted)) &&
-    (trace === undefined || isText(trace)) &&
-    (idempotencyKey === undefined || isText(idempotencyKey)) &&
-    (deadline === undefined || Number.isFinite(deadline))
-  return isText(requestId) && isPrincipal(Object(principal)) && rest
+  const told = isAbsentOr(isText, trace) && isAbsentOr(Number.isFinite, deadline) && isAbsentOr(isText, idempotencyKey)
+  return isText(requestId) && isPrincipal(Object(principal)) && told && isAbsentOr(isObject, aborted)
 }
 const isShape = (value: unknown) => {
   const { name, api, methods } = Object(value) as Partial<Shape>

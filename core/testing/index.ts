@@ -13,4 +13,5 @@ export { type Answerer, type FakeUpstream, openUpstream, type Received, type Rep
 export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'
 export { gather, testUse } from './use.ts'
 export { type OpenStore, storeKit, type StoreUnderTest } from './store-kit.ts'
+export { runQueueKit, type RunQueueSubject } from './run-queue-kit.ts'
 export { isolated } from './isolated.ts'

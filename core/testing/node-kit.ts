@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { codeOf, type JsonSchema, messageOf } from '@svc/core'
-import type { ChildOutcome, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
-import { abortable, assertPlain, atOnce, becomes, caseMaker, compileSchema, outcome, skipped } from './kit-case.ts'
+import { codeOf, messageOf } from '@svc/core'
+import type { ChildOutcome, WorkflowNode } from '@svc/core/contracts'
+import { abortable, atOnce, becomes, caseMaker, outcome, skipped } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
+import { assertDescribed, assertSettings, refusal } from './node-settings.ts'
 import { openNow } from './open-now.ts'
 
 /** What shows the node at work. */
@@ -29,60 +30,10 @@ export function nodeKit(open: Open, samples: NodeSamples): KitCase[] {
   return [...describing(make, samples), ...working(make, open, samples), ...failing(make, samples), ...leaving(make, samples)]
 }
 
-type Named<T> = keyof { [K in keyof T as string extends K ? never : K]: T[K] }
-/** What every node may have: an engine takes these, and the node never sees them. */
-const RESERVED: Readonly<Record<Named<NodeDefinition>, true>> = {
-  type: true,
-  description: true,
-  next: true,
-  branches: true,
-  retry: true,
-  timeout: true,
-  catch: true,
-  compensate: true,
-  repeatable: true,
-  max_visits: true,
-  do: true,
-  bodies: true,
-}
-const KINDS = ['tool', 'tools', 'profile', 'mode', 'team', 'workflow']
-const SHORTEST_DESCRIPTION = 10
-
-interface Property {
-  readonly description?: unknown
-  readonly expression?: unknown
-  readonly late?: unknown
-}
-const propertiesOf = ({ settings }: WorkflowNode) => (settings as { properties?: Record<string, Property> }).properties ?? {}
-
 function describing(make: Make, { good, bad }: NodeSamples): KitCase[] {
   return [
-    make('says what it does, in plain data', async ({ node }) => {
-      const { run: _run, ...data } = node
-      assertPlain(data, 'node')
-      assert.ok(node.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the node by')
-      assert.ok([true, false, 'itself'].includes(node.repeatable), 'repeatable')
-      assert.ok(node.body === undefined || node.body === 'do' || node.body === 'bodies', 'body')
-      const { branches = [] } = node
-      assert.ok(branches === 'any' || branches.every(word => /^[\w-]+$/.test(word)), 'branches are words')
-    }),
-    make('has settings with a word on each, and none that every node has', async ({ node }) => {
-      compileSchema(node.settings, 'settings')
-      assert.equal((node.settings as { type?: unknown }).type, 'object', 'settings must be the schema of an object')
-      for (const [name, { description, expression, late }] of Object.entries(propertiesOf(node))) {
-        assert.ok(!Object.hasOwn(RESERVED, name), `every node has a key "${name}": the node would never see the setting`)
-        assert.ok(typeof description === 'string' && description !== '', `the setting ${name} has no description`)
-        assert.ok(
-          expression === undefined || ['bool', 'list', 'any'].includes(String(expression)),
-          `the setting ${name} is an expression of no kind`
-        )
-        assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late and no expression`)
-      }
-      for (const [setting, kind] of Object.entries(node.names ?? {})) {
-        assert.ok(Object.hasOwn(propertiesOf(node), setting), `names: there is no setting "${setting}"`)
-        assert.ok(KINDS.includes(kind), `names: "${kind}" is none of ${KINDS.join(', ')}`)
-      }
-    }),
+    make('says what it does, in plain data', async ({ node }) => assertDescribed(node)),
+    make('has settings with a word on each, and none that every node has', async ({ node }) => assertSettings(node)),
     make('takes the settings of the good samples, refuses the bad ones, and any key that it does not know', async ({ node }) => {
       assert.ok(good.length > 0, 'give the kit one good sample at least')
       for (const sample of good) {
@@ -102,21 +53,6 @@ function describing(make: Make, { good, bad }: NodeSamples): KitCase[] {
 }
 
 const writtenOf = ({ written, settings }: NodeSample) => written ?? settings
-
-/** Checks, by their schemas as text: the same node comes in many copies. */
-const checks = new Map<string, ReturnType<typeof compileSchema>>()
-
-function compiled(schema: JsonSchema, what: string) {
-  const text = JSON.stringify(schema)
-  const check = checks.get(text) ?? compileSchema(schema, what)
-  checks.set(text, check)
-  return check
-}
-
-function refusal(schema: JsonSchema, value: unknown): string | undefined {
-  const check = compiled(schema, 'settings')
-  return check(structuredClone(value)) ? undefined : JSON.stringify(check.errors)
-}
 
 function working(make: Make, open: Open, { good }: NodeSamples): KitCase[] {
   const own = (id?: string): PlayOptions => ({ use: abortable(id).use })
@@ -174,8 +110,7 @@ function checkAnswer(node: WorkflowNode, sample: NodeSample, { answer: { output,
     )
   assert.notEqual(output, undefined, `${shown(sample)}: it answers nothing; say null`)
   if (node.output === undefined) return
-  const check = compiled(node.output, 'output')
-  assert.ok(check(structuredClone(output)), `${shown(sample)}: its output breaks its schema: ${JSON.stringify(check.errors)}`)
+  assert.equal(refusal(node.output, output), undefined, `${shown(sample)}: its output breaks its schema`)
 }
 
 const CHILD_FAILED: ChildOutcome = {

@@ -1,9 +1,10 @@
+import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const settle = 3_000
 let before: Map<string, number>
 
-/** Fails the run when a test leaves a server, socket, child process or timer behind that keeps Node alive. */
+/** Fails the run, or the file where files run side by side, when a test leaves a server, socket, child process or timer behind that keeps Node alive. */
 export const mochaHooks = {
   async beforeAll(this: Mocha.Context): Promise<void> {
     this.timeout(0)
@@ -19,9 +20,16 @@ export const mochaHooks = {
     const left = leftovers()
     if (left.length > 0)
       throw new Error(
-        `the tests left open: ${left.join(', ')}\n  Close what a test opens (await using, afterEach); find it with mocha -g.`
+        `${filesOf(this)} left open: ${left.join(', ')}\n  Close what a test opens (await using, afterEach); find it with mocha -g.`
       )
   },
+}
+
+/** The file that ran, by its path in the repository; where several did, nobody can tell whose it is. */
+function filesOf({ test }: Mocha.Context): string {
+  const files = new Set([test?.parent?.suites, test?.parent?.tests].flatMap(all => all?.map(one => one.file)))
+  const [file] = files
+  return files.size === 1 && file !== undefined ? relative(process.cwd(), file) : 'the tests'
 }
 
 function leftovers(): string[] {

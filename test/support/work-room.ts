@@ -40,8 +40,8 @@ export type Answers = Readonly<Record<string, Json>>
 const commit = (folder: string, subject: string) =>
   run('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-qam', subject], { cwd: folder })
 
-/** A folder with these files; what `then` has comes with a second commit. */
-async function layOut(files: Readonly<Record<string, string>>, then: Readonly<Record<string, string>>): Promise<string> {
+/** A folder with these files; what `change` has comes with a second commit. */
+async function layOut(files: Readonly<Record<string, string>>, change: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-room-'))
   const put = async (all: Readonly<Record<string, string>>) => {
     for (const [name, text] of Object.entries(all)) {
@@ -53,22 +53,22 @@ async function layOut(files: Readonly<Record<string, string>>, then: Readonly<Re
   await run('git', ['init', '-q', '-b', 'main'], { cwd: folder })
   await put(files)
   await commit(folder, 'Begin')
-  await put(then)
+  await put(change)
   await commit(folder, 'Mend the sum of the cart')
   return folder
 }
 
 export interface RoomOptions {
   readonly files: Readonly<Record<string, string>>
-  readonly then: Readonly<Record<string, string>>
+  readonly change: Readonly<Record<string, string>>
   /** More plugins, by the folder. */
   readonly plugins?: readonly string[]
   readonly config?: (folder: string) => ConfigTree
 }
 
 /** A host with models, tools, teams and workflows over a folder that is a git repository. */
-export async function openRoom({ files, then, plugins = [], config = () => ({}) }: RoomOptions) {
-  const folder = await layOut(files, then)
+export async function openRoom({ files, change, plugins = [], config = () => ({}) }: RoomOptions) {
+  const folder = await layOut(files, change)
   const use = testUse()
   const host = await testHost(
     [...PLUGINS, ...plugins].map(name => new URL(`../../plugins/${name}/`, import.meta.url)),

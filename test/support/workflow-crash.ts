@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { writeSync } from 'node:fs'
-import { type Store, type StoreOp, Workflows } from '@svc/core/contracts'
+import { type Store, type StoreOp, type WorkflowDefinition, type WorkflowNode, Workflows } from '@svc/core/contracts'
 import { openWorkflowHost, type Told, workflowUse } from './workflow-host.ts'
 import { INNER, TWELVE } from './workflow-twelve.ts'
 
@@ -63,7 +64,8 @@ class Writes {
 async function settled(service: Workflows, id: string): Promise<Told> {
   for (;;) {
     const run = await service.settled(id, 20, use)
-    if (run.status !== 'running') return { id, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
+    if (run.status !== 'running')
+      return { id, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
     const [asked] = run.waiting
     // two lives of this process may answer one question
     if (asked?.ask) await service.answer(id, { step: asked.step, value: true }, use).catch(() => {})
@@ -82,12 +84,25 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const most = writes.counts.get(whole.id)!
     const stops = Array.from({ length: 2 * most }, (_, at) => writes.plan(at >> 1, at % 2 === 1))
     // the order of writes beside each other differs: a run with fewer of them ends
-    await Promise.all(stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))])))
+    await Promise.all(
+      stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))]))
+    )
     say({ writes: most, runs: writes.counts.size })
     process.kill(process.pid, 'SIGKILL')
   },
+  /** Begins a run whose second node ends only when a line comes in, tells when it has begun, and how it fared. */
+  async hold() {
+    const nodes = { hold: holding() }
+    const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, nodes })
+    const service = host.service(Workflows)
+    const { id } = await service.start({ workflow: holds(dead === 'repeatable') }, use)
+    await once(process.stdin, 'data')
+    await host.close()
+    say(await settled(await openAgain(), id))
+  },
   async go() {
-    const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead } : {}), definitions })
+    const nodes = { hold: quick }
+    const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead } : {}), definitions, nodes })
     const service = host.service(Workflows)
     const all = await runs(service)
     const told = await Promise.all(all.map(({ id }) => settled(service, id)))
@@ -96,6 +111,33 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
 }
 
+/** The same store, read by one who takes no part in the run that it has lost. */
+const openAgain = async () => (await openWorkflowHost({ db, effects, serverId: 'reader', definitions })).service(Workflows)
+
+const holds = (repeatable: boolean): WorkflowDefinition => ({
+  name: 'holds',
+  nodes: { one: { type: 'effect', next: 'two' }, two: { type: 'hold', repeatable, next: 'three' }, three: { type: 'effect' } },
+})
+
+/** A node that has begun, and ends when it is told to. */
+const holding = (): WorkflowNode => ({
+  ...quick,
+  async *run() {
+    say({ begun: true })
+    await once(process.stdin, 'data')
+    yield { type: 'output', output: 'late' }
+  },
+})
+const quick: WorkflowNode = {
+  description: 'A node of a test.',
+  settings: { type: 'object', additionalProperties: false },
+  repeatable: false,
+  async *run() {
+    yield { type: 'output', output: 'second' }
+  },
+}
+
 const say = (told: unknown) => writeSync(1, `${JSON.stringify(told)}\n`)
 
 await tasks[task]!()
+process.exit()

@@ -1,9 +1,20 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { definePlugin, type PluginRef, type RunningHost, startHost, svcError, systemUse, type Use } from '@svc/core'
-import { Peers, type RunStatus, Store, type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
+import {
+  Peers,
+  type RunStatus,
+  Store,
+  type WorkflowDefinition,
+  WorkflowDefinitions,
+  type WorkflowNode,
+  WorkflowNodes,
+} from '@svc/core/contracts'
 import { createSqliteStore } from '../../plugins/store-sqlite/src/store.ts'
 
-const plugin = (name: string): PluginRef => ({ name: `@svc/plugin-${name}`, use: new URL(`../../plugins/${name}`, import.meta.url) })
+const plugin = (name: string): PluginRef => ({
+  name: `@svc/plugin-${name}`,
+  use: new URL(`../../plugins/${name}`, import.meta.url),
+})
 const PLUGINS = ['modes', 'workflow-nodes', 'queue-store', 'workflows'].map(plugin)
 
 export interface WorkflowHostOptions {
@@ -32,7 +43,10 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
       return wrap(made)
     },
   })
-  const peers = definePlugin({ provides: Peers, setup: scope => onlyWorker(message => scope.hooks.told(message, systemUse(scope.signal, 'test'))) })
+  const peers = definePlugin({
+    provides: Peers,
+    setup: scope => onlyWorker(message => scope.hooks.told(message, systemUse(scope.signal, 'test'))),
+  })
   const parts = definePlugin({
     setup(scope) {
       for (const [name, node] of Object.entries({ effect: effectNode(effects), ...nodes })) scope.add(WorkflowNodes, name, node)
@@ -41,7 +55,12 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
   })
   return startHost({
     serverId,
-    plugins: [{ name: 'test:store', use: store }, { name: 'test:peers', use: peers }, ...PLUGINS, { name: 'test:parts', use: parts }],
+    plugins: [
+      { name: 'test:store', use: store },
+      { name: 'test:peers', use: peers },
+      ...PLUGINS,
+      { name: 'test:parts', use: parts },
+    ],
     config: { log: { level: 'silent' }, ...config } as never,
   })
 }
@@ -72,8 +91,10 @@ export function effectNode(file: string): WorkflowNode {
     async *run({ run, step, attempt, settings, idempotencyKey }) {
       appendFileSync(file, `call ${run.id} ${step}\n`)
       await new Promise(resolve => setImmediate(resolve))
-      if (settings.fails === true || attempt <= ((settings.fail_times as number | undefined) ?? 0)) throw svcError('EFFECT_FAILED', 'it failed, as it was told to')
-      if (!effectsIn(file).some(({ key }) => key === idempotencyKey)) appendFileSync(file, `effect ${run.id} ${step} ${idempotencyKey}\n`)
+      if (settings.fails === true || attempt <= ((settings.fail_times as number | undefined) ?? 0))
+        throw svcError('EFFECT_FAILED', 'it failed, as it was told to')
+      if (!effectsIn(file).some(({ key }) => key === idempotencyKey))
+        appendFileSync(file, `effect ${run.id} ${step} ${idempotencyKey}\n`)
       yield { type: 'output', output: settings.value ?? null }
     },
   }
@@ -95,7 +116,11 @@ export const callsIn = (file: string) =>
     return what === 'call' ? [{ run: run!, step: step! }] : []
   })
 
-export const workflowUse = (id = 'tester', signal: AbortSignal = new AbortController().signal): Use => ({ signal, principal: { id, scopes: ['workflows'] }, requestId: 'test' })
+export const workflowUse = (id = 'tester', signal: AbortSignal = new AbortController().signal): Use => ({
+  signal,
+  principal: { id, scopes: ['workflows'] },
+  requestId: 'test',
+})
 
 /** How a run has ended, as a child process tells it. */
 export interface Told {

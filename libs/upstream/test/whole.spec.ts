@@ -30,6 +30,21 @@ describe('an upstream, asked for a whole answer', () => {
     expect(received[0]?.headers.accept).to.equal('application/json')
   })
 
+  it('sends a list of tools as it is, the first time and again, beside whatever else and alone', async () => {
+    await using rig = await open((_, reply) => reply.json(200, { t: 'yes' }))
+    const [one, other] = [[{ name: 'wetter', description: 'Für Köln – “heute”' }], [{ name: 'news' }]]
+    const bodies = [
+      { q: 'größer', tools: one },
+      { tools: one, q: 2 },
+      { tools: one },
+      { q: 3, tools: other },
+      { tools: [] },
+      { tools: 7 },
+    ]
+    for (const body of bodies) await readAll(rig.upstream.whole('/chat', body, wholeReader(), abortable().use))
+    expect(rig.fake.received.map(({ body }) => body)).to.deep.equal(bodies)
+  })
+
   it('reads a stream that comes all the same, and a JSON that comes for a stream or is not called one', async () => {
     const streaming: Answerer = (_, reply) => reply.end(frame('a') + frame('b'))
     expect((await answerTo(streaming)).text).to.equal('a|b|<finish>')

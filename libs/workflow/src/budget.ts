@@ -1,8 +1,12 @@
 import { messageOf } from '@svc/core'
 
-/** What an expression may cost: about half a second at worst. One unit is a part that is evaluated once, a value that is looked at, or 16 characters. */
-const MOST = 5_000_000
+/**
+ * What an expression may cost: about half a second at worst, and enough to copy what a node may answer. One unit is a part that is evaluated once, a value
+ * that is looked at, or 16 characters; the keys of an object take longer than the items of a list.
+ */
+const MOST = 3_000_000
 const PER_UNIT = 16
+const PER_KEY = 4
 
 let left = Number.POSITIVE_INFINITY
 
@@ -43,7 +47,7 @@ export const textCost = (text: string) => 1 + text.length / PER_UNIT
 /** Pays for looking at a value as such: its text, its keys. */
 export function payFlat(value: unknown): void {
   if (typeof value === 'string') return spend(textCost(value))
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return spend(1 + Object.keys(value).length)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return spend(1 + PER_KEY * Object.keys(value).length)
   spend(1)
 }
 

@@ -2,7 +2,7 @@ import { isTree, nearest } from '@svc/core'
 import type { WorkflowNode } from '@svc/core/contracts'
 import type { Check, Keys } from './check.ts'
 import type { Standing } from './check-node.ts'
-import { END, startOf } from './graph.ts'
+import { END } from './graph.ts'
 import type { Place } from './places.ts'
 import { NODE_NAME } from './shape.ts'
 
@@ -24,7 +24,6 @@ export function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void
       notes.add(at, `no way leads to "${name}"`, 'name it in a next, a branch or a catch, or take it out')
   }
   if (graph.start !== undefined) checkTarget({ notes }, place, graph.start, [...keys, 'start'], false)
-  else if (Object.keys(graph.nodes).length > 0 && startOf(graph) === END) notes.add(keys, 'starts nowhere')
 }
 
 function checkTarget({ notes }: Pick<Check, 'notes'>, { graph, names }: Place, to: unknown, keys: Keys, mayEnd = true): void {

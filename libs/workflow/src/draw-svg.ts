@@ -7,7 +7,7 @@ import { END } from './graph.ts'
 import { boxText, edgeText, frameText, legendText, pageText } from './svg-parts.ts'
 
 /** The layout of more takes too long. */
-const MOST = 200
+const MOST = 150
 const [HEIGHT, LETTER, PADDING, WIDEST] = [44, 7.6, 28, 40]
 
 /** A drawing has its own file of styles, texts are escaped, and it loads nothing. Throws GRAPH_TOO_LARGE. */
@@ -23,7 +23,7 @@ export function drawSvg(definition: WorkflowDefinition, { state = new Map() }: {
   const boxes = nodes.map(node => boxText({ ...graph.node(node.id), ...node, ...standing(state.get(node.id)) }))
   const ends = graph.hasNode(END) ? [boxText({ ...graph.node(END), name: END, type: '' })] : []
   const legend = legendText([...new Set(state.values())], height)
-  return pageText(definition.name, { width, height: height + (legend ? 36 : 0) }, [
+  return pageText(definition.name, { width: legend ? Math.max(width, 580) : width, height: height + (legend ? 36 : 0) }, [
     ...frames,
     ...edges,
     ...boxes,

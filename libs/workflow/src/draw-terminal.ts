@@ -51,4 +51,7 @@ function wayText({ to, label, kind }: DrawnWay, above: readonly DrawnNode[]): st
 /** Names come from strangers, and a terminal does what it is told. */
 const plain = (text: string) => String(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 
-const cut = (line: string, width: number) => ([...line].length > width ? `${[...line].slice(0, width - 1).join('')}…` : line)
+function cut(line: string, width: number): string {
+  const signs = Array.from(line)
+  return signs.length > width ? `${signs.slice(0, width - 1).join('')}…` : line
+}

@@ -57,7 +57,7 @@ function* within(body: Body, keys: readonly string[]): ReturnType<typeof nodesWi
 }
 
 /** All that a node holds inside, by the keys that lead there from it. */
-export const bodyEntries = (node: NodeDefinition): (readonly [readonly string[], Body])[] => [
+const bodyEntries = (node: NodeDefinition): (readonly [readonly string[], Body])[] => [
   ...(node.do ? [[['do'], node.do] as const] : []),
   ...Object.entries(node.bodies ?? {}).map(([name, body]) => [['bodies', name], body] as const),
   ...(node.compensate ? [[['compensate'], node.compensate] as const] : []),

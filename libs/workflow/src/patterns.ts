@@ -41,7 +41,8 @@ export const regExp = Object.assign((text: string) => ({ test: testOf(text), toS
 
 function testOf(text: string): (value: string) => boolean {
   try {
-    return pattern(text).test
+    const made = pattern(text)
+    return value => made.test(value)
   } catch {
     return () => true
   }

@@ -41,6 +41,8 @@ export function problemsOf(definition: WorkflowDefinition, ground: Ground): read
 
 function check(value: unknown, ground: Ground, notes: Notes): void {
   if (!isTree(value)) return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/workflows.md shows one')
+  if (isDeep(value))
+    return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'write bodies as workflows of their own')
   for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {
     notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { mend: `did you mean "${nearest}"?` } : {}) })
   }
@@ -50,6 +52,19 @@ function check(value: unknown, ground: Ground, notes: Notes): void {
   const about: Check = { ground, notes }
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
+}
+
+/** Levels of lists and objects in a definition, whatever they are for. */
+const LEVELS = 200
+
+/** Without recursion: what has no end has no place on the stack either. */
+function isDeep(value: object): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > LEVELS) return true
+    level = level.flatMap(one => (typeof one === 'object' && one !== null ? Object.values(one) : []))
+  }
+  return false
 }
 
 const RUN = {

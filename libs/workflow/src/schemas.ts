@@ -88,8 +88,20 @@ export interface Wrong {
 const firstOfEach = (faults: readonly Fault[]) =>
   [...new Map(faults.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
 
-/** What is wrong with a text's idea of a JSON Schema. */
+/** So many are remembered: making one takes milliseconds, and files are read again and again. */
+const KEPT = 500
+const known = new Map<string, Wrong[]>()
+
+/** What is wrong with somebody's idea of a JSON Schema. */
 export function schemaFaults(json: unknown): Wrong[] {
+  const text = JSON.stringify(json)
+  const faults = known.get(text) ?? faultsIn(json)
+  if (known.size >= KEPT) known.clear()
+  known.set(text, faults)
+  return faults
+}
+
+function faultsIn(json: unknown): Wrong[] {
   const faults = META.check(json)
   if (faults.length > 0)
     return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, mend: 'it has to be a JSON Schema' }))

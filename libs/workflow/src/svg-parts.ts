@@ -29,7 +29,8 @@ const LONGEST = 40
 
 /** A text as SVG has it; what XML cannot hold is left out. */
 function escaped(text: string): string {
-  const short = [...text].length > LONGEST ? `${[...text].slice(0, LONGEST - 1).join('')}…` : text
+  const signs = Array.from(text)
+  const short = signs.length > LONGEST ? `${signs.slice(0, LONGEST - 1).join('')}…` : text
   return short
     .replaceAll(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, '?')
     .replaceAll(/[&<>"']/g, sign => ENTITIES[sign]!)

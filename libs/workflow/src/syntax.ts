@@ -30,28 +30,13 @@ export function bindOf(part: Part): { readonly name: string; readonly value: Par
 
 /** The parts of a part, in the order they are written. */
 export function partsOf(part: Part): readonly Part[] {
-  switch (part.op) {
-    case 'value':
-    case 'id':
-      return []
-    case '.':
-    case '.?':
-      return [part.args[0]]
-    case '!_':
-    case '-_':
-      return [part.args]
-    case 'call':
-      return part.args[1]
-    case 'rcall':
-      return [part.args[1], ...part.args[2]]
-    case 'map':
-      return part.args.flat()
-    case 'list':
-    case '?:':
-      return part.args
-    default:
-      return part.args as readonly Part[]
-  }
+  const { op } = part
+  if (op === 'value' || op === 'id') return []
+  if (op === '.' || op === '.?') return [part.args[0]]
+  if (op === '!_' || op === '-_') return [part.args]
+  if (op === 'call') return part.args[1]
+  if (op === 'rcall') return [part.args[1], ...part.args[2]]
+  return op === 'map' ? part.args.flat() : part.args
 }
 
 /** How many parts an expression has, it among them. */
@@ -63,32 +48,17 @@ export const isOpen = (part: Part): boolean =>
 
 /** The text of a part, from the texts of its parts: as it is written but for spaces, with parentheses. */
 export function written(part: Part, textOf: (part: Part) => string): string {
+  const { op } = part
   const all = (parts: readonly Part[]) => parts.map(textOf).join(', ')
-  switch (part.op) {
-    case 'value':
-      return `(${part.input.slice(part.start, part.end)})`
-    case 'id':
-      return part.args
-    case '.':
-    case '.?':
-      return `${textOf(part.args[0])}${part.op}${part.args[1]}`
-    case '[]':
-    case '[?]':
-      return `${textOf(part.args[0])}${part.op.slice(0, -1)}${textOf(part.args[1])}]`
-    case '!_':
-    case '-_':
-      return `(${part.op[0]}(${textOf(part.args)}))`
-    case 'call':
-      return `${part.args[0]}(${all(part.args[1])})`
-    case 'rcall':
-      return `${textOf(part.args[1])}.${part.args[0]}(${all(part.args[2])})`
-    case 'list':
-      return `[${all(part.args)}]`
-    case 'map':
-      return `{${part.args.map(([key, value]) => `${textOf(key)}: ${textOf(value)}`).join(', ')}}`
-    case '?:':
-      return `(${textOf(part.args[0])} ? ${textOf(part.args[1])} : ${textOf(part.args[2])})`
-    default:
-      return `(${textOf(part.args[0])} ${part.op} ${textOf(part.args[1])})`
-  }
+  if (op === 'value') return `(${part.input.slice(part.start, part.end)})`
+  if (op === 'id') return part.args
+  if (op === '.' || op === '.?') return `${textOf(part.args[0])}${op}${part.args[1]}`
+  if (op === '[]' || op === '[?]') return `${textOf(part.args[0])}${op.slice(0, -1)}${textOf(part.args[1])}]`
+  if (op === '!_' || op === '-_') return `(${op[0]}(${textOf(part.args)}))`
+  if (op === 'call') return `${part.args[0]}(${all(part.args[1])})`
+  if (op === 'rcall') return `${textOf(part.args[1])}.${part.args[0]}(${all(part.args[2])})`
+  if (op === 'list') return `[${all(part.args)}]`
+  if (op === 'map') return `{${part.args.map(([key, value]) => `${textOf(key)}: ${textOf(value)}`).join(', ')}}`
+  if (op === '?:') return `(${textOf(part.args[0])} ? ${textOf(part.args[1])} : ${textOf(part.args[2])})`
+  return `(${textOf(part.args[0])} ${op} ${textOf(part.args[1])})`
 }

@@ -4,16 +4,40 @@ import { type Expression, expression, type Scope } from './expression.ts'
 /** A value as it is written, with expressions as `${{ … }}` in its texts; evaluated in a scope it is the value that is meant. */
 export type Template = (scope: Scope) => Json
 
-const HOLE = /\$(\$)?\{\{((?:[^}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\}(?!\}))*)\}\}/g
-const WHOLE = new RegExp(`^\\s*${HOLE.source}\\s*$`)
+/** A `${{ … }}` in a text, from its first sign to behind its last; `$${{ … }}` stands for `${{ … }}` itself. */
+interface Hole {
+  readonly from: number
+  readonly to: number
+  readonly inside: string
+  readonly isEscaped: boolean
+}
+
+const OPENING = '${{'
+/** The end of a hole; quoted texts may hold anything. */
+const CLOSING = /"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*'|["']|\}\}/g
+
+/** The holes of a text, in order. One that is not closed makes the rest plain text, so that each sign is looked at once. */
+function* holesIn(text: string): Generator<Hole> {
+  const closing = new RegExp(CLOSING)
+  for (let end = 0, at = text.indexOf(OPENING); at !== -1; at = text.indexOf(OPENING, end)) {
+    const isEscaped = at > end && text[at - 1] === '$'
+    closing.lastIndex = at + OPENING.length
+    let found = closing.exec(text)
+    while (found && found[0] !== '}}' && found[0].length > 1) found = closing.exec(text)
+    if (found?.[0] !== '}}') return
+    end = closing.lastIndex
+    yield { from: isEscaped ? at - 1 : at, to: end, inside: text.slice(at + OPENING.length, found.index).trim(), isEscaped }
+  }
+}
 
 /** The expressions in a text, in order. */
 export const expressionsIn = (text: string): string[] =>
-  [...text.matchAll(HOLE)].filter(([, escaped]) => !escaped).map(([, , inside]) => inside!.trim())
+  [...holesIn(text)].flatMap(({ inside, isEscaped }) => (isEscaped ? [] : [inside]))
 
 /** What is wrong with the holes of a text: one that is not closed would be taken for text. */
 export function templateFault(text: string): { readonly message: string; readonly mend: string } | undefined {
-  if (!text.includes('${{') || !text.replaceAll(HOLE, '').includes('${{')) return undefined
+  const end = [...holesIn(text)].at(-1)?.to ?? 0
+  if (!text.includes(OPENING, end)) return undefined
   return { message: 'has ${{ without }} after it', mend: 'close it, with quotes in pairs; $${{ … }} stands for ${{ … }} itself' }
 }
 
@@ -26,19 +50,20 @@ export function template(value: unknown): Template {
 }
 
 function textTemplate(text: string): Template {
-  if (!text.includes('${{')) return () => text
-  const whole = WHOLE.exec(text)
-  if (whole && !whole[1]) return expression(whole[2]!.trim())
-  return piecesTemplate(text)
+  const holes = [...holesIn(text)]
+  const [first] = holes
+  if (!first) return () => text
+  const isWhole =
+    holes.length === 1 && !first.isEscaped && text.slice(0, first.from).trim() === '' && text.slice(first.to).trim() === ''
+  return isWhole ? expression(first.inside) : piecesTemplate(text, holes)
 }
 
-/** `$${{ a }}` stands for `${{ a }}` itself. */
-function piecesTemplate(text: string): Template {
+function piecesTemplate(text: string, holes: readonly Hole[]): Template {
   const pieces: (string | Expression)[] = []
   let end = 0
-  for (const hole of text.matchAll(HOLE)) {
-    pieces.push(text.slice(end, hole.index), hole[1] ? hole[0].slice(1) : expression(hole[2]!.trim()))
-    end = hole.index + hole[0].length
+  for (const { from, to, inside, isEscaped } of holes) {
+    pieces.push(text.slice(end, from), isEscaped ? text.slice(from + 1, to) : expression(inside))
+    end = to
   }
   pieces.push(text.slice(end))
   return scope => pieces.map(piece => (typeof piece === 'string' ? piece : shown(piece(scope)))).join('')

@@ -126,12 +126,12 @@ class Typing {
 
   #variable(name: string, bound: Bound): Path | undefined {
     if (bound.has(name)) return { known: bound.get(name), place: name }
-    const { vars, mendOf } = this.#names
+    const { vars } = this.#names
     if (vars.has(name)) return { known: vars.get(name), place: name }
     if (name === 'nodes') return { known: undefined, place: name }
     if (checkedEnvironment().hasVariable(name) && !(name in KINDS)) return undefined
     const near = nearest(name, [...vars.keys(), 'nodes', ...bound.keys()])
-    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : mendOf(name))
+    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : this.#names.mendOf(name))
     return { known: undefined, place: name }
   }
 

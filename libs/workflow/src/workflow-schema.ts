@@ -17,7 +17,13 @@ export function workflowSchema(types: Iterable<readonly [string, WorkflowNode]>)
         type: 'object',
         required: ['type'],
         properties: { type: { enum: nodes.map(([name]) => name) } },
-        allOf: nodes.map(([name, then]) => ({ if: { properties: { type: { const: name } }, required: ['type'] }, then })),
+        allOf: nodes.map(([name, node]) =>
+          Object.fromEntries([
+            ['if', { properties: { type: { const: name } }, required: ['type'] }],
+            // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+            ['then', node],
+          ])
+        ),
       },
     },
   }

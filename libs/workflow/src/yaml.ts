@@ -7,7 +7,7 @@ export interface Read {
   readonly value: unknown
   readonly faults: readonly (Wrong & { readonly line: number })[]
   /** The line of what these keys lead to, or of the nearest thing round it; from 1. */
-  lineOf(keys: readonly string[]): number
+  readonly lineOf: (keys: readonly string[]) => number
 }
 
 /** Bytes of the longest text, values of the largest, and levels of the deepest. */

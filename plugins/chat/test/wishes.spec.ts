@@ -75,6 +75,14 @@ describe('what a turn may wish', () => {
     expect(none.code).to.equal('BUDGET_EXHAUSTED')
   })
 
+  it('is a number of tokens for all rounds together', async () => {
+    const dear = [{ type: 'usage', usage: { input: 9_000, output: 500 } } as const, ...calls(['t'])]
+    const a = scripted([dear, says('so')])
+    await using one = await houseOf(a)
+    const { code, details } = await codeThrown(one.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600 }, use))
+    expect([code, details.spent, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 9_500, 1])
+  })
+
   it('holds with the tokens that the local provider counts', async () => {
     await using one = await chatHouse()
     const turn = { message: 'word '.repeat(50), tools: [] }

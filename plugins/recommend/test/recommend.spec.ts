@@ -82,7 +82,7 @@ describe('recommendations', () => {
   it('find by words of names and descriptions what no pattern names, less sure than any pattern', async () => {
     await using desk = await openDesk([CODING, COOKING])
     const [entry, ...others] = await desk.recommend({ taskType: 'write tests' })
-    expect(others.map(({ vertical, workflow }) => [vertical, workflow?.confidence])).to.deep.equal([['cooking', 0.21]].slice(1))
+    expect(others, 'one of two words is not enough').to.deep.equal([])
     expect(entry).to.deep.include({ vertical: 'coding', workflow: null })
     expect(entry!.team).to.deep.include({
       name: 'crew',

@@ -85,7 +85,7 @@ function errorRefs(route: Route): Tree {
     ...(input ? [400] : []),
     ...(route.scope ? [401] : []),
     403, // a Host or Origin that is not served
-    ...(route.path.includes(':') || route.body !== undefined ? [404] : []),
+    ...(namesSomething(route) ? [404] : []),
     ...(route.body === undefined ? [] : [413, 415]),
     429,
     500,
@@ -93,6 +93,12 @@ function errorRefs(route: Route): Tree {
   ]
   return Object.fromEntries(statuses.map(status => [status, { $ref: `#/components/responses/${status}` }]))
 }
+
+/** What a path, a body or a query that must be there names may not exist. */
+const namesSomething = ({ path, body, query }: Route) =>
+  path.includes(':') ||
+  body !== undefined ||
+  (typeof query === 'object' && Array.isArray(query.required) && query.required.length > 0)
 
 const errorSchema = (codes: readonly ErrorCode[]) => ({
   type: 'object',

@@ -27,7 +27,7 @@ type RouteParts = Parameters<typeof createChatRoutes>[0] &
 export const LEAVING = -100
 
 /** All routes of the API by name; `leave` ends what would stay open for as long as a run does. */
-export function createRoutes(parts: RouteParts): { readonly routes: Record<string, Route>; leave(): void } {
+export function createRoutes(parts: RouteParts): { readonly routes: Record<string, Route>; readonly leave: () => void } {
   const { workflows, recommend } = parts
   const streams = workflows && createRunStreams(workflows)
   const routes = {

@@ -30,7 +30,10 @@ export default definePlugin({
     scope.add(WorkflowNodes, TEAM_NODE, teamNode)
     scope.tap(TeamDefinitions.changed, () => offer())
     // once all plugins have brought theirs: a file takes no name of a plugin
-    scope.tap(Host.hooks.ready, async () => void (await library.look()))
+    scope.tap(Host.hooks.ready, async () => {
+      await library.look()
+      return undefined
+    })
     return service
   },
 })

@@ -11,7 +11,7 @@ interface AgentOutput {
 }
 
 /** How a member came out of it: what its last word was, and the last error it had. */
-export interface MemberOutcome {
+interface MemberOutcome {
   readonly status: 'completed' | 'failed' | 'idle'
   readonly error?: ErrorTold
 }

@@ -21,13 +21,11 @@ export interface Team {
 }
 
 const ROUNDS = 3
-/** Shares are written as decimals: 0.6 of 5 is 3. */
-const ROUNDING = 1e-9
 
 export function teamOf({ name, formation, members, rounds = ROUNDS, agreement }: TeamDefinition): Team {
   const all = Object.entries(members).map(([member, one]) => ({ ...one, name: member }))
   const lead = leadOf(formation, all)
-  const needed = agreement === undefined ? Math.floor(all.length / 2) + 1 : Math.ceil(agreement * all.length - ROUNDING)
+  const needed = agreement === undefined ? Math.floor(all.length / 2) + 1 : Math.ceil(agreement * all.length)
   return { name, formation, members: all, lead, others: all.filter(one => one !== lead), rounds, needed }
 }
 

@@ -7,7 +7,7 @@ import { openHouse, sleeping } from './support/house.ts'
 const word = ({ vars }: ChildSpec): ChildOutcome => ({
   status: 'completed',
   output: {
-    text: `so be it: ${String(vars?.prompt).length}`,
+    text: `so be it: ${JSON.stringify(vars).length}`,
     data: { assignments: [], done: true, answer: 'so', vote: 'ann', reason: 'so', approved: true, reasons: [] },
     tokens: 10,
     tools_used: [],

@@ -1,13 +1,13 @@
 import type { RuntimeItem } from '@svc/core'
 import { TeamDefinitions, type Vertical, type VerticalPattern, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
 import { verticalInvalid } from './errors.ts'
-import { type Problem, type Read, readYaml } from './lines.ts'
+import { type Problem, type Read, readText } from './lines.ts'
 import { VERTICAL, type VerticalFile } from './vertical-schema.ts'
 
 /** What a vertical's file contributes: itself, its teams and its workflows. Throws VERTICAL_INVALID with all that is wrong with it. */
 export async function itemsOf(plugin: string, text: string): Promise<readonly RuntimeItem[]> {
-  const read = await readYaml(text)
-  const problems = read.faults.length > 0 ? read.faults : problemsOf(read)
+  const read = await readText(text)
+  const problems = read.faults.length > 0 ? read.faults : await problemsOf(read)
   if (problems.length > 0)
     throw verticalInvalid(
       plugin,
@@ -32,27 +32,31 @@ export async function itemsOf(plugin: string, text: string): Promise<readonly Ru
   ]
 }
 
-function problemsOf({ value, line }: Read): readonly Problem[] {
-  const faults = VERTICAL.check(value)
-  if (faults.length > 0)
-    return faults.map(({ keys, path, message, nearest }) => ({
-      line: line(keys),
-      path,
+async function problemsOf({ value, line }: Read): Promise<readonly Problem[]> {
+  const faults = faultsOf(value)
+  return Promise.all(faults.map(async ({ keys, ...told }) => ({ line: await line(keys), path: pathOf(keys), ...told })))
+}
+
+function faultsOf(value: unknown): readonly Fault[] {
+  const form = VERTICAL.check(value)
+  if (form.length > 0)
+    return form.map(({ keys, message, nearest }) => ({
+      keys,
       message,
       ...(nearest ? { mend: `did you mean "${nearest}"?` } : {}),
     }))
   const file = value as VerticalFile
-  const strange = file.patterns.map((pattern, at) => strangePattern(pattern, file, at))
-  const led = Object.entries(file.teams).flatMap(([name, { members }]) => twoLeads(name, Object.values(members)))
-  return [...strange.flat(), ...led].map(({ keys, ...told }) => ({ line: line(keys), path: pathOf(keys), ...told }))
+  const leads = Object.entries(file.teams).flatMap(([name, { members }]) => twoLeads(name, Object.values(members)))
+  return [...file.patterns.flatMap((pattern, at) => strangePattern(pattern, file, at)), ...leads]
 }
 
 interface Fault {
   readonly keys: readonly string[]
   readonly message: string
+  readonly mend?: string
 }
 
-const pathOf = ([first, ...keys]: readonly string[]) =>
+const pathOf = ([first = '', ...keys]: readonly string[]) =>
   [first, ...keys.map(key => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`))].join('')
 
 function strangePattern({ team, workflow }: VerticalPattern, file: VerticalFile, at: number): Fault[] {

@@ -10,7 +10,7 @@ const PLUGIN = new URL('..', import.meta.url)
 const CONTRIBUTES = { verticals: ['garden'], teams: ['diggers'], workflows: ['water'] }
 
 /** A host with a vertical of this text, as a stranger writes its package. */
-async function withVertical(text: string, check: (host: RunningHost) => Promise<unknown> | void, svc: object = {}) {
+async function withVertical(text: string, check: (host: RunningHost) => unknown, svc: object = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-vertical-'))
   const manifest = { api: 1, kind: 'workflow', runtime: 'vertical', contributes: CONTRIBUTES, ...svc }
   const main = 'garden.yaml'
@@ -73,6 +73,15 @@ describe('a plugin with "runtime": "vertical"', () => {
       expect([name, nodes.pour!.branches]).to.deep.equal(['water', { true: 'pour', false: 'pour' }])
       expect(host.slot(Verticals).owner('garden')).to.equal('svc-garden')
     }))
+
+  it('may be JSON, whose faults have lines too', async () => {
+    const json = JSON.stringify({ name: 'garden', description: 'Beds' }, null, 2)
+    await withVertical(json, host => expect(host.slot(Verticals).get('garden')).to.include({ description: 'Beds' }))
+    expect(await problemsOf(json.replace('description', 'descriptions'))).to.deep.include.members([
+      { line: 3, path: 'descriptions', message: 'is no known key', mend: 'did you mean "description"?' },
+    ])
+    expect(await problemsOf(`${json},`)).to.have.nested.property('[0].line')
+  })
 
   it('needs no patterns, teams or workflows', () =>
     withVertical('name: garden\ndescription: Beds\n', host =>

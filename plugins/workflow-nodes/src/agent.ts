@@ -1,7 +1,7 @@
 import { type SlotView, svcError, type Use } from '@svc/core'
 import type { Budget, Chat, ErrorTold, Json, NodeStep, Tool, TurnEnd, TurnRequest, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/tool-parts'
-import { budgetExhausted, interrupted, missingService } from './errors.ts'
+import { interrupted, missingService } from './errors.ts'
 import { isReading } from './reading.ts'
 
 /** What an agent works with. */
@@ -82,7 +82,6 @@ export const createAgent = ({ chat, tools }: AgentParts): WorkflowNode => ({
     const budget = tightest(settings.budget, task.allowance)
     if (task.interrupted && !isHarmless(settings, budget, tools))
       throw interrupted(task.node, 'its tools may have done something')
-    if (budget.tokens === 0) throw budgetExhausted(task.node, 'tokens')
     yield* answered(chat.stream(turnOf(settings, budget), { ...use, idempotencyKey: task.idempotencyKey }), budget, use)
   },
 })

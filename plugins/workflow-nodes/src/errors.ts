@@ -5,7 +5,7 @@ const clip = (text: string, most = 200) => (text.length > most ? `${text.slice(0
 
 /** A service that a node works with is not there: the node is known all the same, so that definitions can be read and drawn. */
 export const missingService = (type: string, what: string, plugin: string) =>
-  svcError('MISSING_SERVICE', `nodes of the type "${type}" need ${what}, and there is none here`, {
+  svcError('SERVICE_MISSING', `nodes of the type "${type}" need ${what}, and there is none here`, {
     mend: `add "${plugin}" to "plugins"`,
   })
 
@@ -18,8 +18,8 @@ export const interrupted = (node: string, why: string) =>
     mend: 'look whether it has done its work, and retry the run; one that may run twice says so with "repeatable: true"',
   })
 
-export const budgetExhausted = (node: string, what: string) =>
-  svcError('BUDGET_EXHAUSTED', `nothing is left of the ${what} for the node "${node}"`, { mend: 'raise "budget"' })
+export const noCallsLeft = (node: string) =>
+  svcError('BUDGET_EXHAUSTED', `no tool call is left for the node "${node}"`, { mend: 'raise "budget"' })
 
 /** The error of a child, as the node's own. */
 export const raised = ({ code, message, details }: ErrorTold) => svcError(code, message, { details })
@@ -27,7 +27,7 @@ export const raised = ({ code, message, details }: ErrorTold) => svcError(code, 
 export const toolUnknown = (tool: string) =>
   svcError('TOOL_UNKNOWN', `there is no tool "${clip(tool)}" that a workflow may call`, {
     details: { tool: clip(tool) },
-    mend: 'svc tools lists them',
+    mend: '`svc tools list` tells which there are',
   })
 
 export const toolDenied = (tool: string) =>

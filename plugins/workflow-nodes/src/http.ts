@@ -4,11 +4,13 @@ import { type GuardedFetch, type GuardedRequest, type GuardedResponse, readBody 
 import { objectOf } from '@svc/tool-parts'
 import { interrupted, invalid, noJson, statusUnexpected } from './errors.ts'
 
+type Scalar = string | number | boolean | null
+
 interface HttpSettings {
   readonly url: string
   readonly method?: string
-  readonly headers?: Readonly<Record<string, Json>>
-  readonly query?: Readonly<Record<string, Json>>
+  readonly headers?: Readonly<Record<string, Scalar>>
+  readonly query?: Readonly<Record<string, Scalar | readonly Scalar[]>>
   readonly body?: Json
   readonly statuses?: readonly number[]
   readonly parse?: 'auto' | 'json' | 'text'
@@ -82,9 +84,11 @@ function urlOf({ url: written, query = {} }: HttpSettings): string {
   const url = URL.parse(written)
   if (!url) throw invalid('url', 'must be a URL, like https://api.example.com/things')
   for (const [name, value] of Object.entries(query))
-    for (const one of Array.isArray(value) ? value : [value]) if (one !== null) url.searchParams.append(name, String(one))
+    for (const one of listOf(value)) if (one !== null) url.searchParams.append(name, String(one))
   return url.href
 }
+
+const listOf = (value: Scalar | readonly Scalar[]) => (typeof value === 'object' && value !== null ? value : [value])
 
 function requestOf({ method = 'GET', headers = {}, body }: HttpSettings, { idempotencyKey }: NodeTask): GuardedRequest {
   const own = Object.entries(headers).flatMap(([name, value]) =>

@@ -12,8 +12,6 @@ interface HumanSettings {
   readonly fallback?: Json
 }
 
-const kindIs = (kind: string) => ({ properties: { kind: { const: kind } }, required: ['kind'] })
-
 /** Asks a person. */
 export const human: WorkflowNode = {
   description:
@@ -36,7 +34,9 @@ export const human: WorkflowNode = {
       },
       ['kind', 'choices', 'schema', 'for', 'fallback']
     ),
-    allOf: [{ if: kindIs('choice'), then: { required: ['choices'] } }],
+    // only a choice needs choices
+    if: { properties: { kind: { enum: ['approval', 'input'] } } },
+    else: { required: ['choices'] },
   },
   output: objectOf({
     answer: { description: 'true or false, the choice, or the input; null where nobody answered' },
@@ -72,5 +72,5 @@ function answered({ kind = 'approval' }: HumanSettings, { node, branches }: Node
 
 function branchOf(kind: Question['kind'], answer: Json): string {
   if (kind === 'approval') return answer === true ? 'approved' : 'rejected'
-  return kind === 'choice' ? String(answer) : 'answered'
+  return kind === 'choice' && typeof answer === 'string' ? answer : 'answered'
 }

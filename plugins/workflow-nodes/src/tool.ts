@@ -2,7 +2,7 @@ import { type Fault, messageOf, type SlotView, type Use } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/tool-parts'
 import { type ToolSchema, toolSchema } from '@svc/tool-schema'
-import { budgetExhausted, interrupted, invalid, toolDenied, toolFailed, toolUnknown } from './errors.ts'
+import { interrupted, invalid, noCallsLeft, toolDenied, toolFailed, toolUnknown } from './errors.ts'
 import { isReading } from './reading.ts'
 import { stepsOf } from './tool-steps.ts'
 
@@ -32,7 +32,7 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
     const args = await checked(tool, task.settings.arguments)
     if (tool.asks && !task.woken) return yield questionOf(name, args)
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
-    if (task.allowance.tool_calls === 0) throw budgetExhausted(task.node, 'tool calls')
+    if (task.allowance.tool_calls === 0) throw noCallsLeft(task.node)
     yield { type: 'spent', tool_calls: 1 }
     yield { type: 'output', output: outputOf(name, yield* called(name, tool, args, task, use)) }
   },

@@ -1,5 +1,5 @@
-import { type Tool, Tools } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { Conversations, type Tool, Tools } from '@svc/core/contracts'
+import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
 
@@ -92,10 +92,16 @@ describe('a node agent', () => {
       expect((await codeThrown(told(one, { settings, interrupted: true }))).code).to.equal('NODE_INTERRUPTED')
   })
 
+  it('leaves no conversation', async () => {
+    await using one = await openNode('agent', options)
+    await told(one, { settings: { prompt: 'hi' } })
+    expect((await one.host.service(Conversations).list({ limit: 9 }, testUse())).conversations).to.deep.equal([])
+  })
+
   it('says what to add where there is no chat', async () => {
     await using one = await openNode('agent')
     expect(await codeThrown(told(one, { settings: { prompt: 'hi' } }))).to.include({
-      code: 'MISSING_SERVICE',
+      code: 'SERVICE_MISSING',
       mend: 'add "@svc/plugin-chat" to "plugins"',
     })
   })

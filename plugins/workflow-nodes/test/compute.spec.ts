@@ -29,6 +29,6 @@ describe('a node compute', () => {
 
   it('says what to add where there is no sandbox', async () => {
     await using one = await openNode('compute')
-    expect((await codeThrown(told(one, { settings: { code: '1' } }))).code).to.equal('MISSING_SERVICE')
+    expect((await codeThrown(told(one, { settings: { code: '1' } }))).code).to.equal('SERVICE_MISSING')
   })
 })

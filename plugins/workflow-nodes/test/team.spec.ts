@@ -34,6 +34,6 @@ describe('a node team', () => {
 
   it('says what to add where there are no teams', async () => {
     await using one = await openNode('team')
-    expect((await codeThrown(told(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('MISSING_SERVICE')
+    expect((await codeThrown(told(one, { settings: { team: 'writers', task: 1 } }))).code).to.equal('SERVICE_MISSING')
   })
 })

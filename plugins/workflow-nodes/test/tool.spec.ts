@@ -9,7 +9,7 @@ const tool = (parts: Partial<Tool>): Tool => ({
   category: 'text',
   effects: ['read'],
   parameters: { type: 'object', properties: { n: { type: 'integer', default: 4 } }, additionalProperties: false },
-  call: async ({ n }) => text(`n is ${n}`),
+  call: async ({ n }) => text(`n is ${JSON.stringify(n)}`),
   ...parts,
 })
 const keys: (string | undefined)[] = []

@@ -44,10 +44,10 @@ export class Acting {
     checkSize('value', value)
     await checkAnswer(asked.ask!, value)
     const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
-    await this.#put(answerKey(id, step), news, use).catch((error: unknown) => {
-      throw codeOf(error) === 'STORE_CONFLICT' ? invalid('step', 'has been answered, or its time has run out', { value: step }) : error
-    })
+    const there = await this.#put(answerKey(id, step), news, use)
+    // who answered before may have ended before he told of it
     await this.#tell(id, use)
+    if (there) throw invalid('step', 'has been answered, or its time has run out', { value: step })
   }
 
   async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {
@@ -66,15 +66,20 @@ export class Acting {
     const { status } = await reading.record(id, use)
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
     const news: News = { kind: 'cancel', at: Date.now(), by: use.principal.id }
-    await this.#put(cancelKey(id), news, use).catch((error: unknown) => {
-      if (codeOf(error) !== 'STORE_CONFLICT') throw error
-    })
+    await this.#put(cancelKey(id), news, use)
     await this.#tell(id, use)
     return reading.settled(id, CANCEL_MS, use)
   }
 
-  async #put(key: string, news: News, use: Use): Promise<void> {
-    await this.#parts.store.batch([{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }], {}, use)
+  /** Whether something lies there already. */
+  async #put(key: string, news: News, use: Use): Promise<boolean> {
+    try {
+      await this.#parts.store.batch([{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }], {}, use)
+      return false
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+      return true
+    }
   }
 
   /** Whoever works on it hears of it now; if nobody does, somebody soon will. What is lost here is found when the claim is kept. */

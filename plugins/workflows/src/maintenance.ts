@@ -32,6 +32,7 @@ export class Maintenance {
 
   begin(): void {
     this.#timer = setTimeout(() => void this.#round(), SOON_MS).unref()
+    void this.deliver().catch((err: unknown) => this.#parts.log.debug({ err }, 'what lies in the inbox of runs was not looked through'))
   }
   end(): void {
     clearTimeout(this.#timer)
@@ -58,6 +59,7 @@ export class Maintenance {
     // a run may begin a day after the touch, take its time, be kept, and be retried then
     const unused = over - maxAgeMs - 2 * TOUCH_MS
     await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [{ op: 'delete', collection: DEFINITIONS, key }])
+    await this.deliver()
     await this.#requeue()
   }
 
@@ -78,6 +80,19 @@ export class Maintenance {
     const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, this.#parts.lasting)
     const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
     return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
+  }
+
+  /** Who said something to a run may have ended before the queue knew. */
+  async deliver(): Promise<void> {
+    const { store, queue, lasting } = this.#parts
+    const ids = new Set<string>()
+    for (let cursor: string | undefined; ids.size < MOST; ) {
+      const { records, next } = await store.range(INBOX, { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, lasting)
+      for (const { key } of records) ids.add(key.split('/', 1)[0]!)
+      if (next === undefined) break
+      cursor = next
+    }
+    for (const id of ids) await queue.wake(id, lasting)
   }
 
   /** Its process may have ended before the queue had it. A run that is worked on, or waits, is only looked at once more. */

@@ -112,28 +112,20 @@ export interface Desk {
 /** A host with verticals of these texts. */
 export async function openDesk(texts: readonly string[], { config = {}, broken = [], alone }: Desk = {}) {
   await using stack = new AsyncDisposableStack()
-  const folders: { use: string; name: string }[] = []
-  for (const [at, text] of texts.entries())
-    folders.push({ use: stack.use(await packageOf(text, at)).folder, name: `a-vertical-${at}` })
-  let host: RunningHost
-  const services = [
-    service(
-      Teams,
-      teamsOf(() => host, broken)
-    ),
-    service(
-      Workflows,
-      workflowsOf(() => host, broken)
-    ),
-  ]
+  const folders: string[] = []
+  for (const [at, text] of texts.entries()) folders.push(stack.use(await packageOf(text, at)).folder)
+  const opened: { host?: RunningHost } = {}
+  const teams = teamsOf(() => opened.host!, broken)
+  const workflows = workflowsOf(() => opened.host!, broken)
   const give = [
-    ...(alone ? [] : services),
+    ...(alone ? [] : [service(Teams, teams), service(Workflows, workflows)]),
     item(Tools, 'read_it', tool(['read'])),
     item(Tools, 'write_it', tool(['write'])),
     item(Modes, 'build', mode(['read', 'write', 'execute', 'network'])),
     item(Modes, 'plan', mode(['read', 'network'])),
   ]
-  host = stack.use(await testHost([...PLUGINS, ...folders], { config, give }))
+  const host = stack.use(await testHost([...PLUGINS, ...folders], { config, give }))
+  opened.host = host
   const kept = stack.move()
   const recommend = (request: Partial<RecommendRequest>) =>
     host.service(Recommend).recommend({ taskType: 'code_review', complexity: 'high', ...request }, use)

@@ -15,8 +15,9 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { type Gift, item, testHost, testUse } from '@svc/core/testing'
+import type { TeamResult } from '../../src/result.ts'
 
-export const plugin = (name: string): PluginRef => ({
+const plugin = (name: string): PluginRef => ({
   name: `@svc/plugin-${name}`,
   use: new URL(`../../../${name}`, import.meta.url),
 })
@@ -152,5 +153,5 @@ export async function worked(team: TeamDefinition, script: Script, task?: Json) 
   }
   await using host = await openHouse({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
   const run = await ran(host, team.name, task)
-  return { run, result: run.result as never as Record<string, never>, asked }
+  return { run, result: run.result as unknown as TeamResult, asked }
 }

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,7 +12,12 @@ const hasGit = spawnSync('git', ['--version']).status === 0
 
 /** A group of cases that need git: without it they are left out, and the report says why. */
 export const withGit = (title: string, cases: () => void) =>
-  hasGit ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: git is not installed on this machine`, cases)
+  hasGit
+    ? describe(title, () => {
+        after(dropMade)
+        cases()
+      })
+    : describe.skip(`${title} – LEFT OUT: git is not installed on this machine`, cases)
 
 type Args = Parameters<Tool['call']>[0]
 
@@ -54,9 +59,19 @@ export async function openGit(config: object = {}, inner = '.') {
   return { at, git, write, tool, use, ...tools, close, [Symbol.asyncDispose]: close }
 }
 
-/** The same with two commits, and a change of each kind after them. */
+/** The same with two commits, and a change of each kind after them: made once, then copied. */
 export async function sample(config: object = {}) {
   const files = await openGit(config)
+  made ??= make()
+  await cp(await made, files.at('root'), { recursive: true })
+  await files.git('status', '--porcelain') // git knows files by their times too
+  return files
+}
+
+let made: Promise<string> | undefined
+
+async function make(): Promise<string> {
+  await using files = await openGit()
   await files.git('init', '--quiet')
   await files.write('a.txt', 'one\ntwo\n')
   await files.write('old name.txt', 'a text that is long enough\nto be known again\n')
@@ -69,7 +84,15 @@ export async function sample(config: object = {}) {
   await files.write('ö new.txt', 'new')
   await files.git('mv', 'old name.txt', 'new name.txt')
   await files.git('rm', '--quiet', 'gone.txt')
-  return files
+  const kept = await mkdtemp(join(tmpdir(), 'svc-git-made-'))
+  await cp(files.at('root'), kept, { recursive: true })
+  return kept
+}
+
+async function dropMade(): Promise<void> {
+  const folder = await made
+  made = undefined
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true })
 }
 
 /** A program that leaves a mark; `marks` tells whether it ran. */

@@ -1,4 +1,4 @@
-import type { ConfigTree, PluginRef, Use } from '@svc/core'
+import type { ConfigTree, PluginRef, RunningHost, Use } from '@svc/core'
 import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts'
 import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testUse } from '@svc/core/testing'
 
@@ -15,10 +15,10 @@ export interface HouseOptions {
 export async function openNode(
   type: string,
   { plugins = [], give = [], config = {} }: HouseOptions = {}
-): Promise<NodeSubject & AsyncDisposable> {
+): Promise<NodeSubject & AsyncDisposable & { readonly host: RunningHost }> {
   const host = await testHost([...plugins, 'workflow-nodes'].map(packageOf), { give, config })
   const close = () => host.close()
-  return { node: host.slot(WorkflowNodes).get(type)!, close, [Symbol.asyncDispose]: close }
+  return { host, node: host.slot(WorkflowNodes).get(type)!, close, [Symbol.asyncDispose]: close }
 }
 
 /** Proves a node with the kit. */

@@ -87,8 +87,8 @@ function ask(asking: Asking, { type, step = '', data }: RunEvent): void {
 function waitOf({ step = '', data: { until, event, ask: question } }: RunEvent) {
   return {
     step,
-    until: until === undefined ? undefined : Date.parse(String(until)),
-    event: event === undefined ? undefined : String(event),
+    until: typeof until === 'string' ? Date.parse(until) : undefined,
+    event: typeof event === 'string' ? event : undefined,
     ask: question as unknown as Question | undefined,
   }
 }

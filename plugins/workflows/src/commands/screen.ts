@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { stripVTControlCharacters, styleText } from 'node:util'
 
-export type Tone = 'green' | 'red' | 'yellow' | 'dim'
+type Tone = 'green' | 'red' | 'yellow' | 'dim'
 
 /** A line that stays. */
 export interface Line {

@@ -20,31 +20,13 @@ export class View {
 
   /** What stays on the screen of an event. */
   take(event: RunEvent): Line | undefined {
-    const { step = '', data, at } = event
+    const { type, step = '', data, at } = event
     const going = this.#going.get(step)
-    switch (event.type) {
-      case 'node_started':
-        this.#going.set(step, { type: String(data.node_type), since: going?.since ?? at, said: '' })
-        return undefined
-      case 'node_completed':
-        return this.#ended(step, at, spentIn(data.spent))
-      case 'node_failed':
-        this.#going.delete(step)
-        return { text: `✗ ${step}  ${errorText(data.error)}`, tone: 'red' }
-      case 'node_cancelled':
-        this.#going.delete(step)
-        return { text: `- ${step}  cancelled`, tone: 'dim' }
-      case 'node_retrying':
-        if (going) going.said = `again at ${String(data.due)}`
-        return { text: `↻ ${step}  ${errorText(data.error)}`, tone: 'yellow' }
-      case 'run_resumed':
-        return { text: '… taken up again', tone: 'dim' }
-      case 'run_compensating':
-        return { text: `↶ undoing what was done: ${errorText(data.error)}`, tone: 'yellow' }
-      default:
-        if (going) going.said = saidIn(event)
-        return undefined
-    }
+    if (type === 'node_completed') return this.#ended(step, at, spentIn(data.spent))
+    if (type === 'node_started') this.#going.set(step, { type: textOf(data.node_type), since: going?.since ?? at, said: '' })
+    else if (going) going.said = saidIn(event)
+    if (type === 'node_failed' || type === 'node_cancelled') this.#going.delete(step)
+    return LINES[type]?.(event)
   }
 
   /** What goes on now, a line each. */
@@ -73,6 +55,15 @@ export class View {
   }
 }
 
+/** What is said of an event besides those that end well. */
+const LINES: { readonly [K in RunEvent['type']]?: (event: RunEvent) => Line } = {
+  node_failed: ({ step, data }) => ({ text: `✗ ${step}  ${errorText(data.error)}`, tone: 'red' }),
+  node_cancelled: ({ step }) => ({ text: `- ${step}  cancelled`, tone: 'dim' }),
+  node_retrying: ({ step, data }) => ({ text: `↻ ${step}  ${errorText(data.error)}`, tone: 'yellow' }),
+  run_resumed: () => ({ text: '… taken up again', tone: 'dim' }),
+  run_compensating: ({ data }) => ({ text: `↶ undoing what was done: ${errorText(data.error)}`, tone: 'yellow' }),
+}
+
 interface Spent {
   readonly tool_calls: number
   readonly tokens: number
@@ -81,14 +72,17 @@ const spentIn = (spent: Json | undefined) => (spent ?? { tool_calls: 0, tokens: 
 
 /** What a step that goes on has to say. */
 function saidIn({ type, data }: RunEvent): string {
-  if (type === 'node_waiting') return data.event === undefined ? 'waits' : `waits for "${oneLine(String(data.event))}"`
+  if (type === 'node_waiting') return data.event === undefined ? 'waits' : `waits for "${oneLine(textOf(data.event))}"`
+  if (type === 'node_retrying') return `again at ${textOf(data.due)}`
   if (type === 'node_forked') return counted((data.children as readonly Json[]).length, 'part')
   if (type !== 'node_progress') return ''
   const percent = data.fraction === undefined ? '' : ` ${Math.floor(Number(data.fraction) * 100)} %`
-  return `${oneLine(String(data.message ?? ''))}${percent}`.trim()
+  return `${oneLine(textOf(data.message))}${percent}`.trim()
 }
 
 function errorText(error: Json | undefined): string {
   const { code = 'FAILED', message = '' } = (error ?? {}) as unknown as Partial<ErrorTold>
   return `${code}: ${oneLine(message, 400)}`
 }
+
+const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '')

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { codeOf } from '@svc/core'
+import type { RunClaim, RunQueue } from '@svc/core/contracts'
+import type { KitCase } from './kit.ts'
+import { abortable, atOnce, caseMaker, outcome } from './kit-case.ts'
+
+/** A queue as the kit takes it. */
+export interface RunQueueSubject {
+  readonly queue: RunQueue
+  /** The same queue as another process has it, on this machine or another. */
+  readonly other: RunQueue
+  /** Has the process of `queue` die as far as anybody can tell: what it holds is free once this answers. */
+  kill(): Promise<void>
+  close?(): unknown
+}
+
+/** Reads claims one by one, with an end. */
+class Taker implements AsyncDisposable {
+  readonly #ending = abortable('taker')
+  readonly #claims: AsyncIterator<RunClaim>
+  #next: Promise<RunClaim> | undefined
+
+  constructor(queue: RunQueue, id?: string) {
+    const { use } = this.#ending
+    this.#claims = (id === undefined ? queue.take(use) : queue.takeOne(id, use))[Symbol.asyncIterator]()
+  }
+
+  /** The next claim: whoever asks for none gets none. */
+  next(): Promise<RunClaim> {
+    this.#next ??= this.#claims.next().then(({ value }) => value as RunClaim)
+    return atOnce(this.#next, 'a claim').finally(() => (this.#next = undefined))
+  }
+
+  /** Resolves with a claim or, once the work is done, without one. */
+  async noneWhile(work: () => Promise<unknown>): Promise<void> {
+    this.#next ??= this.#claims.next().then(({ value }) => value as RunClaim)
+    const got = await Promise.race([this.#next, work().then(() => undefined)])
+    assert.equal(got, undefined, 'nobody may get this claim')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort()
+    await outcome(this.#next ?? Promise.resolve())
+    await outcome(this.#claims.return?.() ?? Promise.resolve())
+  }
+}
+
+/**
+ * What every queue of runs must do, whatever it is made of, on one machine or many: `for (const one of runQueueKit(open)) it(one.title, one.run)`. `open` gives an empty queue
+ * each time, as two processes have it.
+ */
+export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubject>): KitCase[] {
+  const opened = caseMaker(open)
+  const { use } = abortable('queue kit')
+  const now = () => Date.now()
+  const put = (queue: RunQueue, id: string, due: number | undefined = now()) => queue.put({ id, ...(due === undefined ? {} : { due }) }, { claim: false }, use)
+  return [
+    opened('gives a run that is put to one who takes', async ({ queue, other }) => {
+      await put(queue, 'a')
+      await using taker = new Taker(other)
+      assert.equal((await taker.next()).id, 'a')
+    }),
+    opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
+      const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
+      assert.equal(claim?.id, 'a')
+      await using taker = new Taker(other)
+      await taker.noneWhile(async () => {
+        for (let times = 0; times < 3; times++) await queue.keep(claim!, use)
+        await other.wake('unknown', use)
+      })
+    }),
+    opened('gives each of many runs once, to however many take', async ({ queue, other }) => {
+      const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)
+      await Promise.all(ids.map(id => put(queue, id)))
+      const got = await Promise.all([takeSome(queue, 15), takeSome(other, 15)])
+      assert.deepEqual(got.flat().toSorted(), ids.toSorted())
+    }),
+    opened('gives a run once its time has come, and again when it is given back for a time', async ({ queue, other }) => {
+      await put(queue, 'a', now() + 50)
+      await using taker = new Taker(other)
+      const claim = await taker.next()
+      const due = now() + 50
+      await other.leave(claim, { due }, use)
+      assert.equal((await taker.next()).id, 'a')
+      assert.ok(now() >= due)
+    }),
+    opened('gives a run that sleeps once it is woken, and one that was woken while it was worked on right after', async ({ queue, other }) => {
+      await put(queue, 'a')
+      await using taker = new Taker(queue)
+      await queue.leave(await taker.next(), { due: null }, use)
+      await other.wake('a', use)
+      const claim = await taker.next()
+      await other.wake('a', use)
+      await queue.leave(claim, { due: null }, use)
+      assert.equal((await taker.next()).id, 'a')
+    }),
+    opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
+      const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
+      await queue.leave(claim!, 'ended', use)
+      await queue.wake('a', use)
+      const claims = []
+      for await (const one of queue.takeOne('a', use)) claims.push(one)
+      assert.deepEqual(claims, [])
+    }),
+    opened('gives one run alone to who asks for it', async ({ queue, other }) => {
+      await Promise.all([put(queue, 'a'), put(queue, 'b')])
+      await using taker = new Taker(other, 'b')
+      assert.equal((await taker.next()).id, 'b')
+    }),
+    opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
+      const group = { name: 'g', limit: 2 }
+      const claims = await Promise.all([queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use)))
+      const held = claims.filter(one => one !== undefined)
+      assert.equal(held.length, 2)
+      const left = held[0]!
+      await using taker = new Taker(other)
+      await taker.noneWhile(() => queue.keep(left, use).catch(() => {}))
+      await (left.id === 'r1' ? other : queue).leave(left, 'ended', use)
+      assert.equal((await taker.next()).id, ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id)))
+    }),
+    opened('gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing', async ({ queue, other, kill }) => {
+      const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
+      await kill()
+      await using taker = new Taker(other)
+      const next = await taker.next()
+      assert.equal(next.id, 'a')
+      assert.ok(next.fence.fence > claim!.fence.fence)
+      assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
+      // what it still says changes nothing
+      await outcome(queue.leave(claim!, 'ended', use))
+      await other.keep(next, use)
+      await other.leave(next, { due: now() }, use)
+      assert.equal((await taker.next()).id, 'a')
+    }),
+  ]
+}
+
+async function takeSome(queue: RunQueue, count: number): Promise<string[]> {
+  await using taker = new Taker(queue)
+  const ids: string[] = []
+  while (ids.length < count) ids.push((await taker.next()).id)
+  return ids
+}
+

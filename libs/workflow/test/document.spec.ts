@@ -1,0 +1,52 @@
+import { readFile } from 'node:fs/promises'
+import { expect } from 'chai'
+import { type Json, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
+import { testHost, testUse } from '@svc/core/testing'
+import { problemsOf, readDefinition } from '../src/index.ts'
+
+const text = await readFile(new URL('../../../docs/workflows.md', import.meta.url), 'utf8')
+const samples = new Map([...text.matchAll(/^```yaml\n# ([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
+const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../../plugins/${name}`, import.meta.url) })
+const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
+const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
+
+async function ran(sample: string, input: Json) {
+  await using host = await testHost(PLUGINS, { config: CONFIG })
+  const types = host.slot(WorkflowNodes)
+  const ground = {
+    typeOf: (name: string) => types.get(name),
+    types: () => types.names(),
+    has: () => true,
+    secrets: ['WEATHER_KEY'],
+  }
+  const { definition, problems } = readDefinition(samples.get(sample) ?? '', sample, ground)
+  expect(problems).to.deep.equal([])
+  expect(problemsOf(definition, ground)).to.deep.equal([])
+  const service = host.service(Workflows)
+  const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testUse())
+  return await service.settled(run.id, 10_000, testUse())
+}
+
+describe('docs/workflows.md', () => {
+  it('has a first workflow that greets everybody', async () => {
+    const { result, status } = await ran('greet.yaml', { names: ['Ada', 'Grace'] })
+    expect({ result, status }).to.deep.equal({
+      result: { greetings: ['Hello Ada, you are number 1.', 'Hello Grace, you are number 2.'] },
+      status: 'completed',
+    })
+  })
+
+  it('has one that catches its failure', async () => {
+    expect((await ran('careful.yaml', { value: { wanted: 3 } })).result).to.equal(3)
+    expect((await ran('careful.yaml', { value: {} })).completedNodes).to.deep.equal(['apologise'])
+  })
+
+  it('has one whose secret is never told', async () => {
+    expect((await ran('secretive.yaml', {})).result).to.equal('Bearer ***')
+  })
+
+  it('has no sample that is not run', () => {
+    expect([...samples.keys()]).to.deep.equal(['greet.yaml', 'careful.yaml', 'secretive.yaml'])
+    expect(text.match(/^```yaml$/gm)).to.have.lengthOf(samples.size)
+  })
+})

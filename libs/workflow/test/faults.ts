@@ -1,0 +1,206 @@
+export const graph = (nodes: string, head = '') => `name: sample\n${head}nodes:\n${nodes}`
+export const node = (text: string, head = '') => graph(`  a: { ${text} }\n`, head)
+const give = (value: string, head = '') => node(`type: give, value: '${value}'`, head)
+const INPUTS =
+  'inputs: { type: object, additionalProperties: false, properties: { who: { type: string }, n: { type: integer }, list: { type: array, items: { type: object, additionalProperties: false, properties: { id: { type: string } } } } } }\n'
+
+/** A fault, its text, and all that is told of it. */
+export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]])[] = [
+  ['an empty text', '', /^1 : has to be an object/],
+  ['a list', '- a', /^1 : has to be an object/],
+  ['broken YAML', 'name: sample\nnodes:\n  a: { type: give, value: 1 }\n b: 1\n', /^4 : /, /./],
+  ['two documents', 'name: a\nnodes: { a: { type: give, value: 1 } }\n---\nb: 1', /^3 : Source contains multiple documents/],
+  ['a key that is there twice', node('type: give, value: 1') + 'name: again\n', '4 name: is there twice'],
+  ['a value that JSON does not have', node('type: give, value: .inf'), '3 nodes.a.value: is nothing that JSON has'],
+  ['an alias of nothing', node('type: give, value: *b'), /Unresolved alias|stands for nothing/],
+  [
+    'an unknown key',
+    node('type: give, value: 1', 'desciption: x\n'),
+    '2 desciption: is no known key | did you mean "description"?',
+  ],
+  ['no nodes', 'name: sample\n', '1 nodes: is required'],
+  ['a graph without a node', 'name: sample\nnodes: {}\n', /^2 nodes: must NOT have fewer than 1 properties/],
+  ['a name that is none', 'name: Sample!\nnodes: { a: { type: give, value: 1 } }', /^1 name: must be small letters/],
+  ['a node that is no object', graph('  a: 3\n'), /^3 nodes\.a: must be object/],
+  ['a node without a type', node('value: 1'), '3 nodes.a.type: is required'],
+  ['an unknown type', node('type: giev, value: 1'), '3 nodes.a.type: there is no type of node "giev" | did you mean "give"?'],
+  ['an unknown setting', node('type: give, value: 1, valeu: 2'), '3 nodes.a.valeu: is no known key | did you mean "value"?'],
+  ['a setting that is missing', node('type: give'), '3 nodes.a.value: is required'],
+  ['a setting of the wrong type', node('type: count, width: many'), '3 nodes.a.width: must be integer, was text "many"'],
+  [
+    'a part of a setting of the wrong type',
+    node("type: count, words: ['${{ run.id }}', 3]"),
+    '3 nodes.a.words[1]: must be string, was 3',
+  ],
+  [
+    'a next that is not there',
+    node('type: give, value: 1, next: aa'),
+    '3 nodes.a.next: there is no node "aa" in this graph | did you mean "a"?',
+  ],
+  [
+    'a catch that is not there',
+    node('type: give, value: 1, catch: nowhere'),
+    '3 nodes.a.catch: there is no node "nowhere" in this graph',
+  ],
+  [
+    'a branch to what is not there',
+    node('type: person, branches: { yes: nowhere }'),
+    '3 nodes.a.branches.yes: there is no node "nowhere" in this graph',
+  ],
+  [
+    'a start that is not there',
+    node('type: give, value: 1', 'start: nowhere\n'),
+    '2 start: there is no node "nowhere" in this graph',
+  ],
+  [
+    'a node that no way leads to',
+    graph('  a: { type: give, value: 1 }\n  b: { type: give, value: 1 }\n'),
+    /^4 nodes\.b: no way leads to "b"/,
+  ],
+  [
+    'a branch that leads nowhere',
+    node("type: ask, if: 'true', branches: { true: end }"),
+    /^3 nodes\.a\.branches: leads nowhere for false/,
+  ],
+  ['a decision that leads nowhere', node("type: ask, if: 'true'"), /^3 nodes\.a\.branches: leads nowhere for true, false/],
+  [
+    'a branch that is never answered',
+    node("type: ask, if: 'true', next: end, branches: { true: end, false: end, flase: end }"),
+    '3 nodes.a.branches.flase: a ask never answers "flase" | did you mean "false"?',
+  ],
+  [
+    'branches of a node that answers none',
+    node('type: give, value: 1, branches: { x: end }'),
+    '3 nodes.a.branches: a give answers no branch | write next',
+  ],
+  ['a body that is missing', node("type: each, over: 'input.list'"), /^3 nodes\.a\.do: is missing/],
+  ['bodies that are missing', node('type: both'), /^3 nodes\.a\.bodies: is missing/],
+  [
+    'a body that is too many',
+    node('type: give, value: 1, do: { type: give, value: 1 }'),
+    '3 nodes.a.do: a give has no such body',
+  ],
+  [
+    'an unknown key of a graph within',
+    node("type: each, over: 'input.list', do: { nodes: { b: { type: give, value: 1 } }, strat: b }"),
+    '3 nodes.a.do.strat: is no known key | did you mean "start"?',
+  ],
+  [
+    'a fault deep within',
+    node("type: both, bodies: { x: { nodes: { b: { type: each, over: 'input.list', do: { type: giev } } } } }"),
+    /^3 nodes\.a\.bodies\.x\.nodes\.b\.do\.type: there is no type of node "giev"/,
+  ],
+  [
+    'a length of time that is none',
+    node('type: give, value: 1, timeout: 3 hours'),
+    /^3 nodes\.a\.timeout: must be a length of time/,
+  ],
+  ['a retry without attempts', node('type: give, value: 1, retry: { delay: 1s }'), '3 nodes.a.retry.attempts: is required'],
+  [
+    'a name that expressions cannot write',
+    graph('  my-node: { type: give, value: 1 }\n'),
+    /^3 nodes\.my-node: "my-node" is no name for a node/,
+  ],
+  ['a node that is called end', graph('  end: { type: give, value: 1 }\n'), /^3 nodes\.end: "end" cannot be the name/],
+  [
+    'an unknown tool',
+    node('type: use, tool: raed_file'),
+    '3 nodes.a.tool: there is no tool "raed_file" | did you mean "read_file"?',
+  ],
+  [
+    'an unknown tool of several',
+    node("type: use, tools: [read_file, '${{ run.id }}', x]"),
+    /^3 nodes\.a\.tools\[2\]: there is no tool "x"/,
+  ],
+  ['an unknown profile', node('type: use, profile: nobody'), /^3 nodes\.a\.profile: there is no profile "nobody"/],
+  [
+    'a secret that is not configured',
+    give('${{ secrets.KEY }}', 'secrets: [KEY]\n'),
+    /^2 secrets\[0\]: the secret "KEY" is not configured \| set workflows\.secrets\.KEY/,
+  ],
+  ['a secret that is not declared', give('${{ secrets.TOKEN }}'), '3 nodes.a.value: "secrets" has no "TOKEN"'],
+  [
+    'a default that its schema refuses',
+    give('x', 'parameters: { p: { type: integer, default: many } }\n'),
+    /^2 parameters\.p\.default: must be integer/,
+  ],
+  ['a schema that is none', give('x', 'outputs: { type: strin }\n'), /^2 outputs\.type: must be one of/],
+  ['a schema that refers to nothing', give('x', "outputs: { $ref: '#/$defs/x' }\n"), /^2 outputs: is no JSON Schema/],
+  ['an input that is no object', give('x', 'inputs: { type: array }\n'), /^2 inputs\.type: must be object/],
+  [
+    'a workflow that contains itself',
+    node('type: part, workflow: sample'),
+    /^3 nodes\.a\.workflow: the workflow contains itself: sample → sample/,
+  ],
+  [
+    'an expression that cannot be read',
+    node("type: ask, if: 'input.n > > 2', next: end"),
+    /^3 nodes\.a\.if: "input.n > > 2" is no expression/,
+  ],
+  ['a hole that is not closed', give('${{ input.n'), /^3 nodes\.a\.value: has \$\{\{ without \}\} after it/],
+  [
+    'an expression in holes where it is one already',
+    node("type: ask, if: '${{ true }}', next: end"),
+    /is no expression.*without \$\{\{ \}\}/,
+  ],
+  ['an unknown variable', give('${{ inptu.n }}'), '3 nodes.a.value: nothing is called "inptu" here | did you mean "input"?'],
+  [
+    'an unknown key of the input',
+    give('${{ input.hwo }}', INPUTS),
+    '4 nodes.a.value: "input" has no "hwo" | did you mean "who"?',
+  ],
+  [
+    'an unknown key of an item',
+    give('${{ input.list.map(x, x.idd) }}', INPUTS),
+    '4 nodes.a.value: "x" has no "idd" | did you mean "id"?',
+  ],
+  [
+    'an unknown key after an index',
+    give('${{ input.list[0].idd }}', INPUTS),
+    '4 nodes.a.value: "input.list[…]" has no "idd" | did you mean "id"?',
+  ],
+  [
+    'a key that has() asks for in vain',
+    give('${{ has(input.hwo) }}', INPUTS),
+    '4 nodes.a.value: "input" has no "hwo" | did you mean "who"?',
+  ],
+  [
+    'an unknown key of a node',
+    graph("  a: { type: count, next: b }\n  b: { type: give, value: '${{ nodes.a.totl }}' }\n"),
+    '4 nodes.b.value: "nodes.a" has no "totl" | did you mean "total"?',
+  ],
+  ['an unknown parameter', give('${{ parameters.x }}'), '3 nodes.a.value: "parameters" has no "x"'],
+  ['an unknown node', give('${{ nodes.b }}'), '3 nodes.a.value: there is no node "b" | did you mean "a"?'],
+  [
+    'a node that has not run yet',
+    graph("  a: { type: give, value: '${{ nodes.b }}', next: b }\n  b: { type: give, value: 1 }\n"),
+    /^3 nodes\.a\.value: nodes\.b has no output yet/,
+  ],
+  ['an output of its own', give('${{ nodes.a }}'), /^3 nodes\.a\.value: nodes\.a has no output yet/],
+  ['an item outside of a loop', give('${{ item }}'), /^3 nodes\.a\.value: nothing is called "item" here/],
+  [
+    'an error where nothing was caught',
+    give('${{ error.code }}'),
+    /^3 nodes\.a\.value: nothing is called "error" here \| only nodes that come after a `catch`/,
+  ],
+  [
+    'a sum of a text and a number',
+    give('${{ input.who + input.n }}', INPUTS),
+    /^4 nodes\.a\.value: no such overload: string \+ double/,
+  ],
+  [
+    'a condition that is no truth',
+    node("type: ask, if: 'input.who', next: end", INPUTS),
+    '4 nodes.a.if: has to answer true or false, but answers string',
+  ],
+  [
+    'a list that is none',
+    node("type: each, over: 'input.n', do: { type: give, value: 1 }", INPUTS),
+    '4 nodes.a.over: has to answer a list, but answers double',
+  ],
+  [
+    'an unknown function',
+    give('${{ sise(input.list) }}', INPUTS),
+    /^4 nodes\.a\.value: found no matching overload for 'sise.* \| did you mean "size"\?/,
+  ],
+]

@@ -1,0 +1,65 @@
+import { expect } from 'chai'
+import type { WorkflowDefinition } from '@svc/core/contracts'
+import { problemsOf, readDefinition } from '../src/index.ts'
+import { FAULTS, graph, node } from './faults.ts'
+import { GROUND } from './ground.ts'
+
+const told = (text: string, ground = GROUND) =>
+  readDefinition(text, 'flows/sample.yaml', ground).problems.map(({ line, path, message, mend }) =>
+    [`${line} ${path}: ${message}`, ...(mend === undefined ? [] : [mend])].join(' | ')
+  )
+describe('a definition', () => {
+  for (const [fault, text, ...expected] of FAULTS)
+    it(`is refused with ${fault}`, () => {
+      const found = told(text)
+      for (const [at, one] of expected.entries())
+        if (typeof one === 'string') expect(found[at]).to.equal(one)
+        else expect(found[at]).to.match(one)
+      expect(found).to.have.lengthOf(expected.length)
+    })
+
+  it('tells all of its faults at once, in the order of its lines', () => {
+    const found = told(graph("  a: { type: giev, next: c }\n  b: { type: ask, if: 'x y' , timeout: long }\n", 'foo: 1\n'))
+    expect(found.map(one => one.split(':')[0])).to.deep.equal([
+      '2 foo',
+      '4 nodes.a.type',
+      '4 nodes.a.next',
+      '5 nodes.b',
+      '5 nodes.b.timeout',
+      '5 nodes.b.if',
+      '5 nodes.b.branches',
+    ])
+  })
+
+  it('is taken with branches that are true, false and numbers, aliases, templates for any setting, and cycles', () => {
+    const text = `name: fine
+inputs: { type: object, properties: { n: { type: integer }, list: { type: array } } }
+secrets: [TOKEN]
+parameters: { p: { type: integer, default: 3, pattern: '(?=x)' } }
+nodes:
+  a: &a { type: count, width: '\${{ input.n }}', next: b, catch: oh }
+  b: { type: ask, if: 'nodes.a.total > parameters.p && (input.n == null || has(nodes.c))', branches: { true: c, false: a } }
+  c: { type: each, over: input.list, next: d, do: { nodes: { x: { type: give, value: '\${{ item.any + nodes.a.total + index }} \${{ secrets.TOKEN }}' } }, result: '\${{ nodes.x }}' } }
+  d: { type: person, branches: { 1: e, 2: a }, compensate: { type: give, value: '\${{ [nodes.e, output, error.code] }}' } }
+  e: { type: again, until: 'last == 3 && results.size() > 1', do: *a2, next: f }
+  f: { type: both, bodies: { one: { type: give, value: 1 }, two: { type: give, value: '\${{ nodes.e }}' } } }
+  oh: { type: give, value: '\${{ error.message }} $\${{ not.me }}' }
+result: '\${{ nodes.?f.orValue(1) == 1 ? "a" : "b" }}'
+`.replace('*a2', '{ type: give, value: 1 }')
+    expect(told(text)).to.deep.equal([])
+    expect(readDefinition(text, 'x', GROUND).definition.nodes.d!.branches).to.deep.equal({ 1: 'e', 2: 'a' })
+  })
+
+  it('is told the same as data, without lines, and is not changed', () => {
+    const definition = Object.freeze({ name: 'x', nodes: { a: { type: 'give' } } }) as unknown as WorkflowDefinition
+    expect(problemsOf(definition, GROUND)).to.deep.equal([{ message: 'is required', path: 'nodes.a.value' }])
+    expect(definition).to.deep.equal({ name: 'x', nodes: { a: { type: 'give' } } })
+  })
+
+  it('contains itself by way of others', () => {
+    const other = (workflow: string) => ({ name: 'other', nodes: { b: { type: 'part', workflow } } })
+    const ground = { ...GROUND, definitionOf: (name: string) => (name === 'other' ? other('third') : other('sample')) }
+    expect(told(node('type: part, workflow: other'), ground)).to.have.lengthOf(1)
+    expect(told(node('type: part, workflow: other'), ground)[0]).to.contain('sample → other → third → sample')
+  })
+})

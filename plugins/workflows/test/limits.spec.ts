@@ -1,0 +1,155 @@
+import { readFile } from 'node:fs/promises'
+import { codeOf, svcError } from '@svc/core'
+import { type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
+
+const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: 'May I?' } } }
+/** Works until its signal aborts, and tells what with. */
+const endless = (ended: (reason: unknown) => void, begun: () => void = () => {}) =>
+  node(async function* (_task, { signal }) {
+    begun()
+    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })).catch(error => {
+      ended(error)
+      throw error
+    })
+    yield { type: 'output', output: null }
+  })
+
+const failure = (work: Promise<unknown>) => work.then(() => undefined, codeOf)
+
+describe('limits of runs', () => {
+  it('ends a node that takes too long, and tells it by its signal', async () => {
+    const ended = Promise.withResolvers<unknown>()
+    await using host = await openEngine({ nodes: { endless: endless(ended.resolve) } })
+    const run = await ran(host, { name: 'late', nodes: { slow: { type: 'endless', timeout: '20ms' } } })
+    expect(run).to.deep.include({ status: 'failed' })
+    expect(run.error).to.include({ code: 'NODE_TIMEOUT' })
+    expect(codeOf(await ended.promise)).to.equal('NODE_TIMEOUT')
+  })
+
+  it('ends a run that works for too long', async () => {
+    await using host = await openEngine({ nodes: { endless: endless(() => {}) } })
+    const run = await ran(host, { name: 'late', timeout: '30ms', nodes: { slow: { type: 'endless' } } })
+    expect(run.error).to.include({ code: 'RUN_TIMEOUT' })
+  })
+
+  it('reaches a running node with a cancel, and the run has failed with it', async () => {
+    const [ended, begun] = [Promise.withResolvers<unknown>(), Promise.withResolvers<void>()]
+    await using host = await openEngine({ nodes: { endless: endless(ended.resolve, begun.resolve) } })
+    const service = host.service(Workflows)
+    const { id } = await service.start({ workflow: { name: 'slow', nodes: { slow: { type: 'endless' } } } }, use)
+    await begun.promise
+    const run = await service.cancel(id, use)
+    expect(run.error).to.include({ code: 'CANCELLED', message: 'cancelled' })
+    expect(codeOf(await ended.promise)).to.equal('CANCELLED')
+    expect(await failure(service.cancel(id, use))).to.equal('INVALID_VALUE')
+    expect((await service.steps(id, use)).map(({ status }) => status)).to.deep.equal(['cancelled'])
+  })
+
+  it('cancels a run that waits', async () => {
+    await using host = await openEngine()
+    const id = await waitingRun(host, ASKS)
+    expect((await host.service(Workflows).cancel(id, use)).error).to.include({ code: 'CANCELLED' })
+  })
+
+  it('takes one answer to a question, and none where nothing is asked', async () => {
+    await using host = await openEngine()
+    const service = host.service(Workflows)
+    const id = await waitingRun(host, ASKS)
+    expect(await failure(service.answer(id, { step: 'other', value: true }, use))).to.equal('INVALID_VALUE')
+    expect(await failure(service.answer(id, { step: 'ask', value: 'yes' }, use))).to.equal('INVALID_VALUE')
+    const answers = await Promise.all([1, 2, 3].map(() => failure(service.answer(id, { step: 'ask', value: true }, use))))
+    expect(answers.filter(code => code === undefined)).to.have.length(1)
+    const run = await service.settled(id, 5_000, use)
+    expect(run.result).to.deep.equal({ answer: true, timed_out: false })
+    expect(await failure(service.answer(id, { step: 'ask', value: true }, use))).to.equal('INVALID_VALUE')
+  })
+
+  it('keeps runs of other principals apart, in the words of an unknown one', async () => {
+    await using host = await openEngine()
+    const service = host.service(Workflows)
+    const id = await waitingRun(host, ASKS)
+    const other = testUse({ principal: { id: 'other', scopes: ['workflows'] } })
+    const calls = [service.get(id, other), service.steps(id, other), service.cancel(id, other), service.retry(id, other), service.settled(id, 0, other)]
+    expect(await Promise.all(calls.map(failure))).to.deep.equal(Array(5).fill('RUN_UNKNOWN'))
+    expect(await failure(service.get('nobody', use))).to.equal('RUN_UNKNOWN')
+    expect((await service.runs({ limit: 10 }, other)).runs).to.deep.equal([])
+    await service.cancel(id, use)
+  })
+
+  it('refuses results of 20 MB, with the node that answered them', async () => {
+    const big = node(async function* () {
+      yield { type: 'output', output: 'x'.repeat(20_000_000) }
+    })
+    await using host = await openEngine({ nodes: { big } })
+    const run = await ran(host, { name: 'large', nodes: { much: { type: 'big' } } })
+    expect(run.error).to.include({ code: 'RESULT_TOO_LARGE' })
+    expect(run.error!.message).to.contain('"much"')
+  })
+
+  it('does not leave a run running whose outputs together are more than the store takes at once', async () => {
+    const big = node(async function* () {
+      yield { type: 'output', output: 'x'.repeat(4_000_000) }
+    })
+    await using host = await openEngine({ nodes: { big } })
+    const parts = Object.fromEntries([1, 2, 3, 4, 5].map(at => [`n${at}`, { type: 'big', next: at === 5 ? 'sum' : `n${at + 1}` }]))
+    const all = [1, 2, 3, 4, 5].map(at => '${{ nodes.n1 }}'.replace('1', String(at)))
+    const run = await ran(host, { name: 'sums', nodes: { ...parts, sum: { type: 'transform', value: all } } })
+    expect(run).to.deep.include({ status: 'failed' })
+    expect(run.error).to.include({ code: 'RESULT_TOO_LARGE' })
+  })
+
+  it('keeps the values of secrets out of everything that is stored or told', () =>
+    inFolder(async folder => {
+      const value = 'extremely-secret-1234'
+      const key = `SVC_TEST_${crypto.randomUUID().replaceAll('-', '')}`
+      process.env[key] = value
+      const seen: unknown[] = []
+      const echo = node(async function* ({ settings }) {
+        seen.push(settings.token)
+        yield { type: 'progress', message: `with ${String(settings.token)}` }
+        if (settings.fails === true) throw svcError('ECHO_FAILED', `not with ${String(settings.token)}`)
+        yield { type: 'output', output: { got: settings.token ?? null } }
+      })
+      const db = `${folder}/svc.db`
+      try {
+        await using host = await openEngine({ db, nodes: { echo }, config: { workflows: { secrets: { TOKEN: { env: key } } } } })
+        const token = '${{ secrets.TOKEN }}'
+        const each = { type: 'map', over: '[1, 2]', do: { nodes: { x: { type: 'echo', token } }, result: token } }
+        const run = await ran(host, {
+          name: 'hides',
+          secrets: ['TOKEN'],
+          nodes: { one: { type: 'echo', token, next: 'each' }, each: { ...each, next: 'bad' }, bad: { type: 'echo', token, fails: true } },
+          result: token,
+        })
+        expect(seen).to.deep.equal([value, value, value, value])
+        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, use)])).not.to.contain(value)
+        expect(run.error!.message).to.contain('***')
+      } finally {
+        delete process.env[key]
+      }
+      for (const file of [db, `${db}-wal`]) expect((await readFile(file).catch(() => Buffer.from(''))).includes(value)).to.equal(false)
+    }))
+
+  it('answers a second start with the same key with the first run, also at the same moment', async () => {
+    await using host = await openEngine()
+    const service = host.service(Workflows)
+    const workflow: WorkflowDefinition = { name: 'once', nodes: { a: { type: 'transform', value: 1 } } }
+    const starts = await Promise.all([1, 2, 3].map(() => service.start({ workflow, idempotencyKey: 'k' }, use)))
+    expect(new Set(starts.map(({ id }) => id)).size).to.equal(1)
+    expect((await service.runs({ limit: 10 }, use)).runs).to.have.length(1)
+  })
+
+  it('runs 10,000 nodes, one after the other and over a list', async () => {
+    await using host = await openEngine({ strict: false })
+    const nodes = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`n${at}`, { type: 'transform', value: at, ...(at < 1_999 ? { next: `n${at + 1}` } : {}) }]))
+    const line = await ran(host, { name: 'line', nodes })
+    expect(line).to.include({ status: 'completed', result: 1_999 })
+    const list = Array.from({ length: 8_000 }, (_, at) => at)
+    const many = await ran(host, { name: 'many', nodes: { each: { type: 'map', over: 'input.list', width: 200, do: { type: 'transform', value: '${{ item }}' } } }, result: '${{ nodes.each.size() }}' }, { input: { list } })
+    expect(many.error).to.equal(undefined)
+    expect(many).to.include({ status: 'completed', result: 8_000 })
+  }).timeout(60_000)
+})

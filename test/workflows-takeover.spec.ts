@@ -1,0 +1,51 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { inNewHome } from './support/service.ts'
+import { effectsIn, type Told } from './support/workflow-host.ts'
+
+const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url))
+
+/** A process of its own that tells things, a line each. */
+function begin(...args: string[]) {
+  const child = spawn(process.execPath, ['--conditions=svc-source', CHILD, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const told = async () => JSON.parse(String((await lines.next()).value)) as unknown
+  return { child, told, exit: once(child, 'exit') }
+}
+
+/** One process stops while a node runs in it, another takes over, and then the first goes on. */
+async function takenOver(home: string, kind: 'repeatable' | 'not repeatable') {
+  const files = [`${home}/svc.db`, `${home}/effects`] as const
+  const stale = begin('hold', ...files, kind)
+  await stale.told()
+  stale.child.kill('SIGSTOP')
+  const next = begin('go', ...files, 'killed')
+  const [run] = (await next.told()) as readonly Told[]
+  stale.child.kill('SIGCONT')
+  stale.child.stdin.write('end\n')
+  const afterwards = (await stale.told()) as Told
+  await Promise.all([stale.exit, next.exit])
+  return { run: run!, afterwards, steps: effectsIn(files[1]).map(({ step }) => step) }
+}
+
+describe('a workflow whose process stops while a node runs', () => {
+  it('goes on in another where the node may be run again, and what the first writes late changes nothing', () =>
+    inNewHome(async home => {
+      const { run, afterwards, steps } = await takenOver(home, 'repeatable')
+      expect(run).to.include({ status: 'completed' })
+      expect(afterwards).to.deep.equal(run)
+      expect(steps).to.deep.equal(['one', 'three'])
+    })).timeout(60_000)
+
+  it('fails with the reason where it may not, and what the first writes late changes nothing', () =>
+    inNewHome(async home => {
+      const { run, afterwards, steps } = await takenOver(home, 'not repeatable')
+      expect(run.status).to.equal('failed')
+      expect(run.error).to.include({ code: 'NODE_INTERRUPTED' })
+      expect(afterwards).to.deep.equal(run)
+      expect(steps).to.deep.equal(['one'])
+    })).timeout(60_000)
+})
