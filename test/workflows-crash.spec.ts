@@ -16,7 +16,8 @@ async function ran(...args: string[]) {
   return { said: JSON.parse(said) as unknown, code: code as number | null, signal: signal as string | null }
 }
 
-const countBy = (steps: readonly string[]) => steps.reduce((counts, step) => counts.set(step, (counts.get(step) ?? 0) + 1), new Map<string, number>())
+const countBy = (steps: readonly string[]) =>
+  steps.reduce((counts, step) => counts.set(step, (counts.get(step) ?? 0) + 1), new Map<string, number>())
 
 describe('workflows in a process that is killed', () => {
   it('have each effect exactly once and the right result, wherever it was killed', () =>
@@ -37,7 +38,9 @@ describe('workflows in a process that is killed', () => {
         const done = effects.filter(one => one.run === id)
         expect(done.map(({ step }) => step)).to.have.members(TWELVE_EFFECTS)
         expect(new Set(done.map(({ key }) => key)).size).to.equal(TWELVE_EFFECTS.length)
-        const again = [...countBy(calls.filter(one => one.run === id).map(({ step }) => step))].filter(([step, count]) => count > (step === 'again' ? 2 : 1))
+        const again = [...countBy(calls.filter(one => one.run === id).map(({ step }) => step))].filter(
+          ([step, count]) => count > (step === 'again' ? 2 : 1)
+        )
         // only what ran when it was killed is called once more: at most the two lanes that ran beside each other
         expect(again.length, JSON.stringify(again)).to.be.at.most(2)
         expect(Math.max(0, ...again.map(([step, count]) => count - (step === 'again' ? 2 : 1)))).to.be.at.most(1)

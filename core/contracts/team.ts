@@ -1,6 +1,7 @@
 import { defineService, defineSlot, type Use } from '@svc/core'
 import type { Json } from './store.ts'
-import type { Body, Budget, Run, WorkflowProblem } from './workflow.ts'
+import type { Body, Budget } from './workflow.ts'
+import type { Run, WorkflowProblem } from './workflow-run.ts'
 
 /**
  * How the members of a team work together: one after the other (each sees what those before have said), all at once (merged by a lead, or as it is), a lead that

@@ -40,8 +40,8 @@ class Taker implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort()
-    await outcome(this.#next ?? Promise.resolve())
-    await outcome(this.#claims.return?.() ?? Promise.resolve())
+    await outcome<unknown>(this.#next ?? Promise.resolve())
+    await outcome<unknown>(this.#claims.return?.() ?? Promise.resolve())
   }
 }
 
@@ -53,7 +53,8 @@ export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubjec
   const opened = caseMaker(open)
   const { use } = abortable('queue kit')
   const now = () => Date.now()
-  const put = (queue: RunQueue, id: string, due: number | undefined = now()) => queue.put({ id, ...(due === undefined ? {} : { due }) }, { claim: false }, use)
+  const put = (queue: RunQueue, id: string, due: number | undefined = now()) =>
+    queue.put({ id, ...(due === undefined ? {} : { due }) }, { claim: false }, use)
   return [
     opened('gives a run that is put to one who takes', async ({ queue, other }) => {
       await put(queue, 'a')
@@ -84,16 +85,19 @@ export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubjec
       assert.equal((await taker.next()).id, 'a')
       assert.ok(now() >= due)
     }),
-    opened('gives a run that sleeps once it is woken, and one that was woken while it was worked on right after', async ({ queue, other }) => {
-      await put(queue, 'a')
-      await using taker = new Taker(queue)
-      await queue.leave(await taker.next(), { due: null }, use)
-      await other.wake('a', use)
-      const claim = await taker.next()
-      await other.wake('a', use)
-      await queue.leave(claim, { due: null }, use)
-      assert.equal((await taker.next()).id, 'a')
-    }),
+    opened(
+      'gives a run that sleeps once it is woken, and one that was woken while it was worked on right after',
+      async ({ queue, other }) => {
+        await put(queue, 'a')
+        await using taker = new Taker(queue)
+        await queue.leave(await taker.next(), { due: null }, use)
+        await other.wake('a', use)
+        const claim = await taker.next()
+        await other.wake('a', use)
+        await queue.leave(claim, { due: null }, use)
+        assert.equal((await taker.next()).id, 'a')
+      }
+    ),
     opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
       const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
       await queue.leave(claim!, 'ended', use)
@@ -109,29 +113,37 @@ export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubjec
     }),
     opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
       const group = { name: 'g', limit: 2 }
-      const claims = await Promise.all([queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use)))
+      const claims = await Promise.all(
+        [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use))
+      )
       const held = claims.filter(one => one !== undefined)
       assert.equal(held.length, 2)
       const left = held[0]!
       await using taker = new Taker(other)
       await taker.noneWhile(() => queue.keep(left, use).catch(() => {}))
       await (left.id === 'r1' ? other : queue).leave(left, 'ended', use)
-      assert.equal((await taker.next()).id, ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id)))
+      assert.equal(
+        (await taker.next()).id,
+        ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
+      )
     }),
-    opened('gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing', async ({ queue, other, kill }) => {
-      const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
-      await kill()
-      await using taker = new Taker(other)
-      const next = await taker.next()
-      assert.equal(next.id, 'a')
-      assert.ok(next.fence.fence > claim!.fence.fence)
-      assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
-      // what it still says changes nothing
-      await outcome(queue.leave(claim!, 'ended', use))
-      await other.keep(next, use)
-      await other.leave(next, { due: now() }, use)
-      assert.equal((await taker.next()).id, 'a')
-    }),
+    opened(
+      'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
+      async ({ queue, other, kill }) => {
+        const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
+        await kill()
+        await using taker = new Taker(other)
+        const next = await taker.next()
+        assert.equal(next.id, 'a')
+        assert.ok(next.fence.fence > claim!.fence.fence)
+        assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
+        // what it still says changes nothing
+        await outcome(queue.leave(claim!, 'ended', use))
+        await other.keep(next, use)
+        await other.leave(next, { due: now() }, use)
+        assert.equal((await taker.next()).id, 'a')
+      }
+    ),
   ]
 }
 
@@ -141,4 +153,3 @@ async function takeSome(queue: RunQueue, count: number): Promise<string[]> {
   while (ids.length < count) ids.push((await taker.next()).id)
   return ids
 }
-

@@ -1,9 +1,9 @@
-import { createRequire } from 'node:module'
-import type { Edge, Graph, default as Dagre } from '@dagrejs/dagre'
+import type { Edge, Graph } from '@dagrejs/dagre'
 import { svcError } from '@svc/core'
 import type { StepStatus, WorkflowDefinition } from '@svc/core/contracts'
 import { type DrawnNode, drawnNodes, type GraphState, STATES } from './drawing.ts'
 import { END } from './graph.ts'
+import { dagre } from './late.ts'
 import { boxText, edgeText, frameText, legendText, pageText } from './svg-parts.ts'
 
 /** The layout of more takes too long. */
@@ -39,11 +39,8 @@ const flat = (nodes: readonly DrawnNode[]): DrawnNode[] =>
 
 const frameId = (id: string, body: string) => `${id}/${body}/`
 
-// the layout takes a while to load, and few draw
-const load = () => createRequire(import.meta.url)('@dagrejs/dagre') as typeof Dagre
-
 function laidOut(nodes: readonly DrawnNode[]): Graph {
-  const { graphlib, layout } = load()
+  const { graphlib, layout } = dagre()
   const graph = new graphlib.Graph({ compound: true, multigraph: true })
   graph.setGraph({ rankdir: 'TB', nodesep: 36, ranksep: 44, marginx: 20, marginy: 20, ranker: 'longest-path' })
   for (const node of nodes) place(graph, node)

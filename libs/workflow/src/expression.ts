@@ -1,9 +1,10 @@
-import { Environment, type ParseResult } from '@marcbachmann/cel-js'
+import type { Environment, ParseResult } from '@marcbachmann/cel-js'
 import { messageOf, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { bounded, isTooLong } from './budget.ts'
 import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
 import { guarded } from './guarded.ts'
+import { cel } from './late.ts'
 import { toJson } from './to-json.ts'
 
 /** What expressions can name. */
@@ -24,7 +25,7 @@ const OPTIONS = { unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: f
 
 /** The expression language (CEL) as workflows have it; `checked`: what is not told of is an error. */
 export function environment({ checked = false, limits = LIMITS } = {}): Environment {
-  const env = new Environment({ ...OPTIONS, unlistedVariablesAreDyn: !checked, limits })
+  const env = new (cel().Environment)({ ...OPTIONS, unlistedVariablesAreDyn: !checked, limits })
   for (const [signature, does] of NUMBERS) env.registerOperator(signature, does)
   for (const { signature, does, description } of FUNCTIONS) env.registerFunction(signature, does, { description })
   return env

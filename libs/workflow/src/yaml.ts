@@ -1,4 +1,5 @@
-import { type Alias, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from 'yaml'
+import type { Alias, Node, YAMLMap } from 'yaml'
+import { yaml } from './late.ts'
 import type { Wrong } from './schemas.ts'
 
 /** A text that was read: what it says, and where each part of it stands. */
@@ -17,6 +18,7 @@ const [LONGEST, MOST, DEEPEST] = [1_048_576, 200_000, 100]
 export function readYaml(text: string): Read {
   const refused = refusal(text)
   if (refused) return { value: undefined, faults: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -71,6 +73,7 @@ class Reader {
     if (this.#count === MOST || depth > DEEPEST)
       this.#fault(keys, one, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
     if (this.#count >= MOST || depth > DEEPEST) return null
+    const { isAlias, isMap, isScalar, isSeq } = yaml()
     if (isAlias(one)) return this.#alias(one, keys, depth)
     if (isMap(one)) return this.#map(one, keys, depth)
     if (isSeq(one)) return this.#list(one.items, keys, depth)
@@ -105,7 +108,7 @@ class Reader {
 
   /** Keys that are `true`, `false` or numbers are meant as they are written. */
   #key(key: unknown, keys: readonly string[]): string {
-    if (isScalar(key)) return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+    if (yaml().isScalar(key)) return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
     this.#fault(keys, key, 'has a key that is no text')
     return ''
   }

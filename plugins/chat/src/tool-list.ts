@@ -25,12 +25,20 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
     return made
   }
 
+  // what is made of a list (its JSON for a provider, its tokens) is kept by the list, so a profile has the same one each time
+  const choices = new WeakMap<ToolList, WeakMap<readonly string[], ToolList>>()
+  const chosen = (all: ToolList, names: readonly string[]): ToolList => {
+    const known = choices.get(all) ?? new WeakMap<readonly string[], ToolList>()
+    const list = known.get(names) ?? listOf(names.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
+    choices.set(all, known.set(names, list))
+    return list
+  }
+
   /** `asked` wins over the profile's list; neither: all that the mode allows. Throws INVALID_VALUE for a tool that is unknown or forbidden. */
   return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
     const all = allowed(mode)
     if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))
-    if (!profile) return all
-    return listOf(profile.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
+    return profile ? chosen(all, profile) : all
   }
 }
 

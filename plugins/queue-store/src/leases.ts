@@ -34,14 +34,17 @@ export class Leases {
     return false
   }
 
-  async leave(id: string, use: Use): Promise<void> {
+  /** Whether it held a place of a group. */
+  async leave(id: string, use: Use): Promise<boolean> {
     const place = this.#places.get(id)
     this.#places.delete(id)
     if (place) await this.#store.release(place, use)
+    return place !== undefined
   }
 
-  async free(id: string, fence: Fence, use: Use): Promise<void> {
-    await Promise.all([this.leave(id, use), this.#store.release(fence, use)])
+  async free(id: string, fence: Fence, use: Use): Promise<boolean> {
+    const [hadPlace] = await Promise.all([this.leave(id, use), this.#store.release(fence, use)])
+    return hadPlace
   }
 
   /** Throws STORE_FENCED where one of them is another's. */
@@ -53,7 +56,11 @@ export class Leases {
   async #acquire(lease: string, use: Use): Promise<Fence | undefined> {
     try {
       // one holder a claim: a holder gets back a lease that it has
-      const { fence } = await this.#store.acquire(lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 }, use)
+      const { fence } = await this.#store.acquire(
+        lease,
+        { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 },
+        use
+      )
       return { lease, fence }
     } catch (error) {
       if (codeOf(error) === 'LEASE_BUSY') return undefined

@@ -34,7 +34,10 @@ export class StoreQueue implements RunQueue {
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, use: Use): Promise<RunClaim | undefined> {
     const isFree = claim && (!run.group || (await this.#leases.enter(run.id, run.group, use)))
-    if (!isFree) return void (await this.#wait(run, use))
+    if (!isFree) {
+      await this.#wait(run, use)
+      return undefined
+    }
     const [fence] = await Promise.all([this.#leases.run(run.id, use), this.#write(run.id, this.#held(placeOf(run)), {}, use)])
     if (fence) return { id: run.id, fence }
     await this.#leases.leave(run.id, use)
@@ -88,8 +91,9 @@ export class StoreQueue implements RunQueue {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, use)
       else await this.#update(id, place => place && asleep(place, how.due), { fence }, use)
     } finally {
-      await this.#leases.free(id, fence, use)
-      this.#bell.ring()
+      const freesPlace = await this.#leases.free(id, fence, use)
+      // others look for work only where there may be some
+      if (how !== 'ended' || freesPlace) this.#bell.ring()
     }
   }
 
@@ -127,7 +131,10 @@ export class StoreQueue implements RunQueue {
   async #claim(found: StoreRecord, full: Set<string>, use: Use): Promise<RunClaim | undefined> {
     const { group } = placeIn(found)
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, use))) full.add(group.name)
-    if (group && full.has(group.name)) return void (await this.#lookLater(found, use))
+    if (group && full.has(group.name)) {
+      await this.#lookLater(found, use)
+      return undefined
+    }
     const fence = await this.#leases.run(found.key, use)
     if (fence && (await this.#hold(found, fence, use))) return { id: found.key, fence }
     if (fence) await this.#leases.free(found.key, fence, use)
@@ -159,7 +166,12 @@ export class StoreQueue implements RunQueue {
   }
 
   /** Changes the place of a run, whoever else does; nothing where `change` answers nothing. Throws STORE_FENCED. */
-  async #update(id: string, change: (place: Place | undefined) => Place | undefined, { fence }: { readonly fence?: Fence }, use: Use): Promise<void> {
+  async #update(
+    id: string,
+    change: (place: Place | undefined) => Place | undefined,
+    { fence }: { readonly fence?: Fence },
+    use: Use
+  ): Promise<void> {
     for (;;) {
       const found = await this.#store.get(QUEUE, id, use)
       const next = change(found && placeIn(found))
@@ -172,8 +184,19 @@ export class StoreQueue implements RunQueue {
     }
   }
 
-  async #write(key: string, place: Place, { ifVersion, fence }: { readonly ifVersion?: number; readonly fence?: Fence }, use: Use): Promise<void> {
-    const put = { op: 'put' as const, collection: QUEUE, key, value: place as unknown as Json, ...(ifVersion === undefined ? {} : { ifVersion }) }
+  async #write(
+    key: string,
+    place: Place,
+    { ifVersion, fence }: { readonly ifVersion?: number; readonly fence?: Fence },
+    use: Use
+  ): Promise<void> {
+    const put = {
+      op: 'put' as const,
+      collection: QUEUE,
+      key,
+      value: place as unknown as Json,
+      ...(ifVersion === undefined ? {} : { ifVersion }),
+    }
     await this.#store.batch([put], fence ? { fence } : {}, use)
   }
 }
@@ -183,7 +206,8 @@ const placeIn = ({ value }: StoreRecord) => value as unknown as Place
 const placeOf = ({ due, group }: QueuedRun): Place => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
 
 /** News that came meanwhile is not slept over. */
-function asleep({ woken: news, holder: _, ...place }: Place, due: number | null): Place {
+function asleep({ woken: news, group }: Place, due: number | null): Place {
+  const place = group ? { group } : {}
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 

@@ -17,4 +17,8 @@ export interface Place {
   readonly woken?: boolean
 }
 
-export const SPACE: Space = { name: 'run_queue', version: 1, collections: { [QUEUE]: { indexes: { by_state: ['state', 'due'] } } } }
+export const SPACE: Space = {
+  name: 'run_queue',
+  version: 1,
+  collections: { [QUEUE]: { indexes: { by_state: ['state', 'due'] } } },
+}

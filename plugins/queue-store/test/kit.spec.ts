@@ -68,7 +68,10 @@ describe('the queue of runs in a store', () => {
   describe('in a file', () => {
     const open = async () => {
       const folder = await mkdtemp(join(tmpdir(), 'svc-queue-'))
-      const [first, second] = [createSqliteStore({ path: join(folder, 'svc.db') }), createSqliteStore({ path: join(folder, 'svc.db') })]
+      const [first, second] = [
+        createSqliteStore({ path: join(folder, 'svc.db') }),
+        createSqliteStore({ path: join(folder, 'svc.db') }),
+      ]
       return openTwo(first, second, async () => {
         await Promise.all([first, second].map(store => store[Symbol.asyncDispose]()))
         await rm(folder, { recursive: true, force: true })

@@ -40,7 +40,11 @@ export class Acting {
     const { status } = await reading.record(id, use)
     const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
-    if (!asked) throw invalid('step', 'waits for no answer', { value: step.slice(0, 200), allowed: waiting.filter(one => one.ask).map(one => one.step) })
+    if (!asked)
+      throw invalid('step', 'waits for no answer', {
+        value: step.slice(0, 200),
+        allowed: waiting.filter(one => one.ask).map(one => one.step),
+      })
     checkSize('value', value)
     await checkAnswer(asked.ask!, value)
     const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
@@ -51,13 +55,18 @@ export class Acting {
   }
 
   async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {
-    if (!/^[\w.:-]{1,100}$/.test(name)) throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
+    if (!/^[\w.:-]{1,100}$/.test(name))
+      throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
     checkSize('data', data)
     const record = await this.#parts.reading.record(id, use)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
     const { events } = await this.#parts.loader.history(id, use)
     if (events.length >= MOST_EVENTS) throw invalid('name', `${MOST_EVENTS} events are waiting that nobody takes`)
-    await this.#put(`${id}/e/${Date.now().toString(36)}-${crypto.randomUUID()}`, { kind: 'event', name, data, at: Date.now() }, use)
+    await this.#put(
+      `${id}/e/${Date.now().toString(36)}-${crypto.randomUUID()}`,
+      { kind: 'event', name, data, at: Date.now() },
+      use
+    )
     await this.#tell(id, use)
   }
 
@@ -74,7 +83,11 @@ export class Acting {
   /** Whether something lies there already. */
   async #put(key: string, news: News, use: Use): Promise<boolean> {
     try {
-      await this.#parts.store.batch([{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }], {}, use)
+      await this.#parts.store.batch(
+        [{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }],
+        {},
+        use
+      )
       return false
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
@@ -99,7 +112,8 @@ function checkSize(field: string, value: Json): void {
 /** Throws INVALID_VALUE where it is no answer to the question. */
 async function checkAnswer({ kind, choices = [], schema }: Question, value: Json): Promise<void> {
   if (kind === 'approval' && typeof value !== 'boolean') throw invalid('value', 'must be true or false')
-  if (kind === 'choice' && !choices.includes(value as string)) throw invalid('value', 'must be one of the choices', { allowed: choices })
+  if (kind === 'choice' && !choices.includes(value as string))
+    throw invalid('value', 'must be one of the choices', { allowed: choices })
   if (kind !== 'input' || typeof schema !== 'object') return
   const [fault] = (await toolSchema(schema)).check(value, 'first')
   if (fault) throw invalid(fault.path === '' ? 'value' : `value.${fault.path}`, fault.message)

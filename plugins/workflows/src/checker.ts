@@ -22,7 +22,12 @@ export interface Ground {
 }
 
 export function createChecker(ground: Ground): Checker {
-  const about = { typeOf: (name: string) => ground.types.get(name), types: () => ground.types.names(), has: ground.has, secrets: ground.secrets }
+  const about = {
+    typeOf: (name: string) => ground.types.get(name),
+    types: () => ground.types.names(),
+    has: ground.has,
+    secrets: ground.secrets,
+  }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),

@@ -1,5 +1,14 @@
 import type { SlotView } from '@svc/core'
-import type { Budget, Body, Graph, Json, NodeDefinition, RetryPolicy, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
+import type {
+  Budget,
+  Body,
+  Graph,
+  Json,
+  NodeDefinition,
+  RetryPolicy,
+  WorkflowDefinition,
+  WorkflowNode,
+} from '@svc/core/contracts'
 import { bodiesOf, durationMs, END, expression, graphOf, settingsOf, startOf, type Template, template } from '@svc/workflow'
 
 /** What happens after a failure. */
@@ -93,7 +102,9 @@ interface SettingSchema {
 
 function templatesOf(type: WorkflowNode | undefined, settings: Readonly<Record<string, unknown>>) {
   const schema = type?.settings
-  const properties = ((typeof schema === 'object' && schema.properties) || {}) as Readonly<Record<string, SettingSchema | undefined>>
+  const properties = ((typeof schema === 'object' && schema.properties) || {}) as Readonly<
+    Record<string, SettingSchema | undefined>
+  >
   const entries = Object.entries(settings).map(([key, value]) => ({
     key,
     late: properties[key]?.late === true,

@@ -40,7 +40,12 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
     return names.has(workflow) ? workflow : 'other'
   }
   const stepsOf = (type: string) => {
-    const there = steps.get(type) ?? { type, counts: { completed: 0, failed: 0, cancelled: 0 }, seconds: 0, buckets: BOUNDS.map(() => 0) }
+    const there = steps.get(type) ?? {
+      type,
+      counts: { completed: 0, failed: 0, cancelled: 0 },
+      seconds: 0,
+      buckets: BOUNDS.map(() => 0),
+    }
     steps.set(type, there)
     return there
   }
@@ -59,9 +64,19 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
       runs.set(`${workflow}/${status}`, there)
     },
     families: () => [
-      family('svc_workflow_runs_total', 'Runs that have ended.', 'counter', [...runs.values()].map(({ count: value, ...labels }) => ({ labels, value }))),
+      family(
+        'svc_workflow_runs_total',
+        'Runs that have ended.',
+        'counter',
+        [...runs.values()].map(({ count: value, ...labels }) => ({ labels, value }))
+      ),
       family('svc_workflow_steps_total', 'Steps of runs that have ended.', 'counter', [...steps.values()].flatMap(totalsOf)),
-      family('svc_workflow_step_seconds', 'How long steps took, with what they waited for.', 'histogram', [...steps.values()].flatMap(histogramOf)),
+      family(
+        'svc_workflow_step_seconds',
+        'How long steps took, with what they waited for.',
+        'histogram',
+        [...steps.values()].flatMap(histogramOf)
+      ),
       family('svc_workflow_runs_active', 'Runs that are worked on now.', 'gauge', [{ labels: {}, value: active() }]),
     ],
   }
@@ -73,7 +88,13 @@ function count(steps: Steps, status: Ended, seconds: number): void {
   for (const [at, bound] of BOUNDS.entries()) if (seconds <= bound) steps.buckets[at]! += 1
 }
 
-const family = (name: string, help: string, type: MetricFamily['type'], values: readonly Sample[]): MetricFamily => ({ name, help, type, aggregator: 'sum', values })
+const family = (name: string, help: string, type: MetricFamily['type'], values: readonly Sample[]): MetricFamily => ({
+  name,
+  help,
+  type,
+  aggregator: 'sum',
+  values,
+})
 
 const totalsOf = ({ type, counts }: Steps): Sample[] =>
   Object.entries(counts).flatMap(([status, value]) => (value > 0 ? [{ labels: { type, status }, value }] : []))

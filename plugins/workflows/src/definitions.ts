@@ -29,7 +29,8 @@ export class Definitions {
   async within(definition: WorkflowDefinition): Promise<ReadonlyMap<string, WorkflowDefinition>> {
     const found = new Map([[definition.name, definition]])
     for (const one of found.values())
-      for (const name of this.#namedIn(one)) if (!found.has(name)) found.set(name, (await this.#parts.library.ready(name)).definition)
+      for (const name of this.#namedIn(one))
+        if (!found.has(name)) found.set(name, (await this.#parts.library.ready(name)).definition)
     return found
   }
 

@@ -1,38 +1,17 @@
-import type { Log, SlotView, Use } from '@svc/core'
-import { codeOf } from '@svc/core'
-import type { ErrorTold, Json, NodeStep, RunClaim, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
-import type { Entry } from './entries.ts'
+import { codeOf, type Use } from '@svc/core'
+import type { ErrorTold, Json, StoreOp } from '@svc/core/contracts'
+import type { DriveParts, Left } from './drive-parts.ts'
 import { runLate, runOld, told } from './errors.ts'
-import { Execution, type ExecutionLimits } from './execution.ts'
+import { Execution } from './execution.ts'
 import { duesIn, figuresOf, waitingIn } from './figures.ts'
 import { errorOf, newFrame, Stopped } from './frame.ts'
 import { workedMs } from './history.ts'
 import { cancelKey, Inbox, type Letter } from './inbox.ts'
 import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
-import type { Loaded } from './loader.ts'
 import { INBOX, LOG, RUNS, type RunRecord } from './space.ts'
 import { undo } from './undo.ts'
 import { walk } from './walk.ts'
-
-export interface DriveParts {
-  readonly store: Store
-  readonly types: SlotView<WorkflowNode>
-  readonly claim: RunClaim
-  readonly loaded: Loaded
-  readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
-  readonly letters: () => Promise<readonly Letter[]>
-  readonly stored: (entries: readonly Entry[], first: number) => void
-  readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly log: Log
-  readonly use: Use
-}
-
-/** How a run was left: it has ended, waits, or goes on elsewhere; or there was nothing to do, since it is over or deleted. */
-export type Left =
-  | { readonly how: 'ended'; readonly record: RunRecord }
-  | { readonly how: 'asleep'; readonly due: number }
-  | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
 
 /** Waits shorter than this are waited for here. */
 const SHORT_WAIT_MS = 3_000
@@ -64,7 +43,15 @@ export class Drive {
       requestId: id,
       ...(record.trace === undefined ? {} : { trace: record.trace }),
     }
-    this.#journal = new Journal({ store, id, fence: claim.fence, history, stored: parts.stored, lost: error => this.lose(error), use: parts.use })
+    this.#journal = new Journal({
+      store,
+      id,
+      fence: claim.fence,
+      history,
+      stored: parts.stored,
+      lost: error => this.lose(error),
+      use: parts.use,
+    })
     this.#execution = new Execution({
       id,
       workflow: record.workflow,
@@ -76,12 +63,19 @@ export class Drive {
       masks,
       hasUndo,
       within: loaded.within,
+      walk: frame => walk(this.#execution, frame),
       quiet: () => this.#fallAsleep(),
       onTime: step => void this.#inbox.onTime(step),
       onProgress: parts.progress,
       use,
     })
-    this.#inbox = new Inbox({ store, execution: this.#execution, letters: parts.letters, fail: error => this.#fail(error), use: parts.use })
+    this.#inbox = new Inbox({
+      store,
+      execution: this.#execution,
+      letters: parts.letters,
+      fail: error => this.#fail(error),
+      use: parts.use,
+    })
   }
 
   /** Works on the run until it ends, waits for long, or is another's. */
@@ -173,7 +167,14 @@ export class Drive {
   #endedRecord(how: Pick<RunRecord, 'status' | 'result' | 'error'>): RunRecord {
     const { record, history } = this.#parts.loaded
     const at = Date.now()
-    return { ...record, ...how, waiting: [], updatedAt: at, finishedAt: at, ended: figuresOf(history, record.nodes, how.status === 'completed') }
+    return {
+      ...record,
+      ...how,
+      waiting: [],
+      updatedAt: at,
+      finishedAt: at,
+      ended: figuresOf(history, record.nodes, how.status === 'completed'),
+    }
   }
 
   #put(record: RunRecord): StoreOp {
@@ -215,7 +216,10 @@ export class Drive {
   /** The store will never take what the run wants to keep: then it has failed with that, past all that it did since. */
   async #refused(reason: unknown): Promise<Left> {
     const { store, claim, use } = this.#parts
-    const error = notUndone(told(reason), this.#execution.undoable.map(({ step }) => step))
+    const error = notUndone(
+      told(reason),
+      this.#execution.undoable.map(({ step }) => step)
+    )
     const record = this.#endedRecord({ status: 'failed', error })
     const over = { t: 'over', at: record.updatedAt, status: 'failed', error } as unknown as Json
     const append: StoreOp = { op: 'append', log: LOG, id: this.#execution.id, values: [over], ifLength: this.#journal.length }

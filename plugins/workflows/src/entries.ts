@@ -28,7 +28,14 @@ export interface Fork {
 export type Entry =
   | { readonly t: 'started'; readonly at: number }
   | { readonly t: 'resumed'; readonly at: number }
-  | { readonly t: 'begun'; readonly s: string; readonly at: number; readonly n: number; readonly type: string; readonly input: Json }
+  | {
+      readonly t: 'begun'
+      readonly s: string
+      readonly at: number
+      readonly n: number
+      readonly type: string
+      readonly input: Json
+    }
   /** The node is called once more, after its children or a wait. */
   | { readonly t: 'called'; readonly s: string; readonly at: number }
   | {
@@ -51,7 +58,14 @@ export type Entry =
     }
   | ({ readonly t: 'forked'; readonly s: string; readonly at: number; readonly state?: Json } & Fork)
   /** A try has failed and is made again at `due`. */
-  | { readonly t: 'again'; readonly s: string; readonly at: number; readonly due: number; readonly error: ErrorTold; readonly spent?: Spent }
+  | {
+      readonly t: 'again'
+      readonly s: string
+      readonly at: number
+      readonly due: number
+      readonly error: ErrorTold
+      readonly spent?: Spent
+    }
   | {
       readonly t: 'done'
       readonly s: string

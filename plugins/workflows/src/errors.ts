@@ -37,7 +37,8 @@ export const secretMissing = (workflow: string, names: readonly string[]) =>
     mend: `set workflows.secrets.${names[0]}: { env: <variable> } and the variable`,
   })
 
-export const engineBroke = (what: string) => svcError('ENGINE_BROKE', `the run cannot be worked on: ${what}`, { mend: 'tell the authors of svc' })
+export const engineBroke = (what: string) =>
+  svcError('ENGINE_BROKE', `the run cannot be worked on: ${what}`, { mend: 'tell the authors of svc' })
 
 export const definitionGone = () =>
   svcError('DEFINITION_GONE', 'the definition that the run began with is not in the store', { mend: 'run the workflow anew' })
@@ -65,9 +66,13 @@ export const nodeBroke = (node: string, what: string) =>
   svcError('NODE_BROKE', `the node "${node}" broke the contract of nodes: ${what}`, { mend: 'tell the author of its plugin' })
 
 export const interrupted = (node: string) =>
-  svcError('NODE_INTERRUPTED', `the process that ran the node "${node}" ended before it had ended, and nobody knows whether it has done its work`, {
-    mend: 'look whether it has, and retry the run; a node that may run twice says so with "repeatable: true"',
-  })
+  svcError(
+    'NODE_INTERRUPTED',
+    `the process that ran the node "${node}" ended before it had ended, and nobody knows whether it has done its work`,
+    {
+      mend: 'look whether it has, and retry the run; a node that may run twice says so with "repeatable: true"',
+    }
+  )
 
 export const nodeLate = (node: string, ms: number) =>
   svcError('NODE_TIMEOUT', `the node "${node}" did not end within ${ms} ms`, { mend: 'give it a longer "timeout"' })

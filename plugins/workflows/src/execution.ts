@@ -4,48 +4,12 @@ import type { Scope, Template } from '@svc/workflow'
 import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
 import type { EntryOf, Spent } from './entries.ts'
 import { resultTooLarge, runTooLarge, told, tooManySteps } from './errors.ts'
+import type { ExecutionLimits, ExecutionParts, Inner } from './execution-parts.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { History } from './history.ts'
 import type { Journal } from './journal.ts'
-import { type Masks, sizeUpTo } from './masks.ts'
+import { sizeUpTo } from './masks.ts'
 import { type Sleep, type Woken, Waits } from './waits.ts'
-
-export interface ExecutionLimits {
-  readonly nodeTimeoutMs: number
-  readonly maxSteps: number
-  readonly maxOutputBytes: number
-  readonly maxRunBytes: number
-}
-
-export interface ExecutionParts {
-  readonly id: string
-  readonly workflow: string
-  /** What idempotency keys begin with. */
-  readonly root: string
-  readonly types: SlotView<WorkflowNode>
-  readonly history: History
-  readonly journal: Journal
-  readonly limits: ExecutionLimits
-  readonly masks: Masks
-  /** Whether anything of it can be undone. */
-  readonly hasUndo: boolean
-  /** A workflow within this one, as it was when the run began: its graph, what it can name, and the check of its result. */
-  readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
-  /** Nothing works any more, all that goes on waits. */
-  readonly quiet: () => void
-  /** The time of a waiting step has come. */
-  readonly onTime: (step: string) => void
-  readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly use: Use
-}
-
-/** A workflow within another. */
-export interface Inner {
-  readonly graph: CompiledGraph
-  readonly vars: Scope
-  /** What it answers, with defaults filled in. Throws what is wrong with it. */
-  readonly check?: (out: Json) => Promise<Json>
-}
 
 /** A run while this process works on it: what its steps share. */
 export class Execution {
@@ -56,14 +20,15 @@ export class Execution {
   #busy = 0
   #steps = 0
   #bytes = 0
-  #watch: NodeJS.Immediate | undefined
+  #isWatched = false
   #isStopped = false
 
   constructor(parts: ExecutionParts) {
     this.#parts = parts
     this.waits = new Waits(parts.onTime)
     this.#steps = parts.history.steps.size
-    for (const { last } of parts.history.steps.values()) if (last.t === 'done') this.#bytes += sizeUpTo(last.out, parts.limits.maxOutputBytes)
+    for (const { last } of parts.history.steps.values())
+      if (last.t === 'done') this.#bytes += sizeUpTo(last.out, parts.limits.maxOutputBytes)
   }
 
   get id(): string {
@@ -121,8 +86,10 @@ export class Execution {
     this.#busy -= 1
     if (this.#busy > 0) return
     // the next step of a way begins within this turn of the loop
-    this.#watch ??= setImmediate(() => {
-      this.#watch = undefined
+    if (this.#isWatched) return
+    this.#isWatched = true
+    setImmediate(() => {
+      this.#isWatched = false
       if (this.#busy === 0 && this.waits.size > 0) this.#parts.quiet()
     })
   }
@@ -157,7 +124,11 @@ export class Execution {
   }
 
   /** A step that is done: what has to be remembered to undo it, and what it has answered in all. */
-  kept(frame: Frame, node: CompiledNode, { s, out, branch }: EntryOf<'done'>): { readonly output: Json; readonly branch?: string } {
+  kept(
+    frame: Frame,
+    node: CompiledNode,
+    { s, out, branch }: EntryOf<'done'>
+  ): { readonly output: Json; readonly branch?: string } {
     if (node.compensate) this.undoable.push({ step: s, graph: node.compensate, frame, output: out })
     return { output: out, ...(branch === undefined ? {} : { branch }) }
   }
@@ -214,6 +185,9 @@ export class Execution {
     return made
   }
 
+  walk(frame: Frame): Promise<Json> {
+    return this.#parts.walk(frame)
+  }
   within(workflow: string, input: Json, parameters: Json | undefined): Promise<Inner> {
     return this.#parts.within(workflow, input, parameters)
   }
@@ -240,7 +214,8 @@ export class Execution {
 
 /** Inputs larger than this are not kept: they are made of outputs, which are. */
 const LARGEST_INPUT = 1_048_576
-const shortened = (input: Json): Json => (sizeUpTo(input, LARGEST_INPUT) > LARGEST_INPUT ? `(more than ${LARGEST_INPUT} bytes)` : input)
+const shortened = (input: Json): Json =>
+  sizeUpTo(input, LARGEST_INPUT) > LARGEST_INPUT ? `(more than ${LARGEST_INPUT} bytes)` : input
 
 /** Lists of children and results of graphs are made of a few outputs. */
 const ROOM = 2

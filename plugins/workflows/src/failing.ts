@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { Json, RunClaim, Store } from '@svc/core/contracts'
-import type { Left } from './drive.ts'
+import type { Left } from './drive-parts.ts'
 import { told } from './errors.ts'
 import { figuresOf } from './figures.ts'
 import type { Loader } from './loader.ts'

@@ -7,7 +7,11 @@ export function waitingIn(history: History): RunRecord['waiting'] {
     const pause = pauseOf(past)
     if (!pause || !isOpen(history, step)) return []
     const { at, until, event, ask } = pause
-    const what = { ...(until === undefined ? {} : { until }), ...(event === undefined ? {} : { event }), ...(ask === undefined ? {} : { ask }) }
+    const what = {
+      ...(until === undefined ? {} : { until }),
+      ...(event === undefined ? {} : { event }),
+      ...(ask === undefined ? {} : { ask }),
+    }
     return [{ step, node: nodeOf(step), since: at, ...what }]
   })
 }
@@ -16,7 +20,9 @@ const pauseOf = ({ last, pause }: Past) => (last.t === 'asleep' && pause?.t === 
 
 /** When the steps that wait go on by themselves (Unix milliseconds). */
 export function duesIn(history: History): number[] {
-  const retries = [...history.steps].flatMap(([step, { last }]) => (last.t === 'again' && isOpen(history, step) ? [last.due] : []))
+  const retries = [...history.steps].flatMap(([step, { last }]) =>
+    last.t === 'again' && isOpen(history, step) ? [last.due] : []
+  )
   return [...retries, ...waitingIn(history).flatMap(({ until }) => (until === undefined ? [] : [until]))]
 }
 
@@ -31,8 +37,13 @@ export function completedNodes({ steps }: History): string[] {
 
 /** The node of the outermost graph in which something works, of several the one that did something last. */
 export function currentOf(history: History): string | undefined {
-  const working = [...history.steps].filter(([step, past]) => WORKING.has(past.last.t) && isOpen(history, step) && !step.startsWith(UNDO))
-  const [step] = working.reduce<readonly [string, Past] | []>((found, one) => (found[1] && found[1].order > one[1].order ? found : one), [])
+  const working = [...history.steps].filter(
+    ([step, past]) => WORKING.has(past.last.t) && isOpen(history, step) && !step.startsWith(UNDO)
+  )
+  const [step] = working.reduce<readonly [string, Past] | []>(
+    (found, one) => (found[1] && found[1].order > one[1].order ? found : one),
+    []
+  )
   return step === undefined ? undefined : nodeOf(step.split('/', 1)[0]!)
 }
 

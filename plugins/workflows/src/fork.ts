@@ -2,10 +2,10 @@ import type { ChildOutcome, Json } from '@svc/core/contracts'
 import type { CompiledNode } from './compiled.ts'
 import type { EntryOf, Fork, ForkedChild } from './entries.ts'
 import { nodeBroke } from './errors.ts'
-import type { Execution, Inner } from './execution.ts'
+import type { Execution } from './execution.ts'
+import type { Inner } from './execution-parts.ts'
 import { Dropped, errorOf, type Frame, newFrame, Stopped } from './frame.ts'
 import type { Past } from './history.ts'
-import { walk } from './walk.ts'
 
 /** Runs the children of a step, so many at a time; those that the log has are not run again. In the order of the fork. */
 export async function runChildren(
@@ -21,28 +21,47 @@ export async function runChildren(
 }
 
 /** Walks children that have ended once more, where somebody has to know what they have done: what they spent, what there is to undo. */
-export async function recallChildren(run: Execution, frame: Frame, node: CompiledNode, step: string, { forks }: Past): Promise<void> {
+export async function recallChildren(
+  run: Execution,
+  frame: Frame,
+  node: CompiledNode,
+  step: string,
+  { forks }: Past
+): Promise<void> {
   if (!run.hasUndo && frame.ledger.isEndless) return
   const children = new Map(forks.flatMap(fork => fork.children).map(child => [`${step}/${child.key}/`, child]))
   for (const [path, child] of children) {
     if (!run.history.frames.has(path)) continue
     const graph = await graphOf(run, frame, node, child).catch(() => undefined)
     if (!graph) continue
-    const past = newFrame({ path, ...graph, vars: { ...graph.vars, ...child.vars }, ledger: frame.ledger, signal: frame.signal, isPast: true })
+    const past = newFrame({
+      path,
+      ...graph,
+      vars: { ...graph.vars, ...child.vars },
+      ledger: frame.ledger,
+      signal: frame.signal,
+      isPast: true,
+    })
     // it ends where it ended then
-    await walk(run, past).catch(() => {})
+    await run.walk(past).catch(() => {})
   }
 }
 
 /** What a child runs: a body sees what its node sees, a workflow only its input. */
-async function graphOf(run: Execution, frame: Frame, node: CompiledNode, { body }: ForkedChild): Promise<Inner & { readonly nodes?: Readonly<Record<string, Json>> }> {
+async function graphOf(
+  run: Execution,
+  frame: Frame,
+  node: CompiledNode,
+  { body }: ForkedChild
+): Promise<Inner & { readonly nodes?: Readonly<Record<string, Json>> }> {
   if (typeof body === 'object' && 'workflow' in body && !('nodes' in body)) {
     const { workflow, input, parameters } = body as { workflow: string; input: Json; parameters?: Json }
     return run.within(workflow, input, parameters)
   }
   const { nodes, error: _error, ...vars } = frame.scope
   const graph = typeof body === 'string' ? node.bodies[body] : run.compiled(body as never)
-  if (!graph) throw run.failed(nodeBroke(node.name, `it has no body "${String(body).slice(0, 60)}"`))
+  if (!graph)
+    throw run.failed(nodeBroke(node.name, `it has no body "${typeof body === 'string' ? body.slice(0, 60) : '(its own)'}"`))
   return { graph, vars, nodes }
 }
 
@@ -131,7 +150,7 @@ class Children {
       const graph = await graphOf(this.#run, this.#frame, this.#node, forked)
       const vars = { ...graph.vars, ...forked.vars }
       const child = newFrame({ path, ...graph, vars, ledger: share.ledger, signal: this.#ending.signal })
-      const walked = await walk(this.#run, child)
+      const walked = await this.#run.walk(child)
       const out = this.#run.masked(graph.check ? await graph.check(walked) : walked)
       this.#run.checkLarge(this.#node.name, out)
       this.#run.journal.add({ t: 'ended', f: path, at: Date.now(), out })

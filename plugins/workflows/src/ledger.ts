@@ -38,7 +38,10 @@ export class Ledger {
   /** What is left, as nodes are told. */
   get allowance(): Budget {
     const { calls, tokens } = this.left
-    return { ...(calls < Infinity ? { tool_calls: Math.max(0, calls) } : {}), ...(tokens < Infinity ? { tokens: Math.max(0, tokens) } : {}) }
+    return {
+      ...(calls < Infinity ? { tool_calls: Math.max(0, calls) } : {}),
+      ...(tokens < Infinity ? { tokens: Math.max(0, tokens) } : {}),
+    }
   }
 
   spend(spent: Spent): void {
@@ -58,5 +61,8 @@ export class Ledger {
   }
 }
 
-const finite = ({ calls, tokens }: Spent): Spent => ({ calls: calls === Infinity ? 0 : calls, tokens: tokens === Infinity ? 0 : tokens })
+const finite = ({ calls, tokens }: Spent): Spent => ({
+  calls: calls === Infinity ? 0 : calls,
+  tokens: tokens === Infinity ? 0 : tokens,
+})
 const negative = ({ calls, tokens }: Spent): Spent => ({ calls: -calls, tokens: -tokens })

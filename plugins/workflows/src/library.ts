@@ -52,7 +52,10 @@ export class Library {
     if (file) return this.#ofFile(file)
     const given = this.#parts.slot.get(workflow)
     if (given) return this.#ofSlot([workflow, given])
-    throw workflowUnknown(workflow, (await this.all()).map(({ name }) => name))
+    throw workflowUnknown(
+      workflow,
+      (await this.all()).map(({ name }) => name)
+    )
   }
 
   /** The same, and it can run. Throws WORKFLOW_INVALID besides. */
@@ -64,7 +67,10 @@ export class Library {
 
   /** Whether a plugin or a file has this name, as far as was looked. */
   isNamed(workflow: string): boolean {
-    return this.#parts.slot.has(workflow) || [...this.#looked.values()].some(({ name, source }) => name === workflow && source !== CALLER)
+    return (
+      this.#parts.slot.has(workflow) ||
+      [...this.#looked.values()].some(({ name, source }) => name === workflow && source !== CALLER)
+    )
   }
 
   /** One that was written for this run only. Throws WORKFLOW_INVALID. */

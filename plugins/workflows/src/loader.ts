@@ -5,7 +5,7 @@ import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@s
 import { type CompiledGraph, compile } from './compiled.ts'
 import type { Entry } from './entries.ts'
 import { definitionGone, invalid, secretMissing } from './errors.ts'
-import type { Inner } from './execution.ts'
+import type { Inner } from './execution-parts.ts'
 import { type History, historyOf } from './history.ts'
 import type { Letter } from './inbox.ts'
 import { Masks } from './masks.ts'
@@ -90,7 +90,9 @@ export class Loader {
 
   /** All that working on a run needs. Throws INVALID_VALUE where a secret is missing. */
   async ready(id: string, record: RunRecord, history: History, use: Use): Promise<Loaded> {
-    const entries = Object.entries(record.definitions).map(async ([name, digest]) => [name, await this.#within(digest, use)] as const)
+    const entries = Object.entries(record.definitions).map(
+      async ([name, digest]) => [name, await this.#within(digest, use)] as const
+    )
     const inner = new Map(await Promise.all(entries))
     const { definition, graph, secrets } = inner.get(record.workflow)!
     return {

@@ -32,7 +32,9 @@ export class Maintenance {
 
   begin(): void {
     this.#timer = setTimeout(() => void this.#round(), SOON_MS).unref()
-    void this.deliver().catch((err: unknown) => this.#parts.log.debug({ err }, 'what lies in the inbox of runs was not looked through'))
+    void this.deliver().catch((err: unknown) =>
+      this.#parts.log.debug({ err }, 'what lies in the inbox of runs was not looked through')
+    )
   }
   end(): void {
     clearTimeout(this.#timer)
@@ -54,16 +56,25 @@ export class Maintenance {
   async run(): Promise<void> {
     const { retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
-    for (const status of ['completed', 'failed']) await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id))
-    await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, async key => [{ op: 'delete', collection: KEYS, key }])
+    for (const status of ['completed', 'failed'])
+      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id))
+    await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, async key => [
+      { op: 'delete', collection: KEYS, key },
+    ])
     // a run may begin a day after the touch, take its time, be kept, and be retried then
     const unused = over - maxAgeMs - 2 * TOUCH_MS
-    await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [{ op: 'delete', collection: DEFINITIONS, key }])
+    await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [
+      { op: 'delete', collection: DEFINITIONS, key },
+    ])
     await this.deliver()
     await this.#requeue()
   }
 
-  async #delete(collection: string, range: { index: string; equals?: readonly string[]; to: number }, opsOf: (key: string) => Promise<StoreOp[]>): Promise<void> {
+  async #delete(
+    collection: string,
+    range: { index: string; equals?: readonly string[]; to: number },
+    opsOf: (key: string) => Promise<StoreOp[]>
+  ): Promise<void> {
     const { store, lasting } = this.#parts
     for (let done = 0; done < MOST; ) {
       const { records, next } = await store.range(collection, { ...range, limit: PAGE }, lasting)
@@ -103,7 +114,8 @@ export class Maintenance {
       const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, lasting)
       for (const { key, value } of records) {
         const record = value as unknown as RunRecord
-        if (record.waiting.length === 0) await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, lasting)
+        if (record.waiting.length === 0)
+          await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, lasting)
       }
       if (next === undefined) return
       cursor = next

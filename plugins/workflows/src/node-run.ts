@@ -26,7 +26,13 @@ type Output = Extract<NodeStep, { readonly type: 'output' }>
 type Back = Pick<NodeTask, 'state' | 'children' | 'woken' | 'interrupted'>
 
 /** One try of a node: called until it answers, with the forks and waits between. */
-export async function runNode(run: Execution, frame: Frame, node: CompiledNode, step: string, { attempt, pause, isInterrupted }: Try): Promise<Output> {
+export async function runNode(
+  run: Execution,
+  frame: Frame,
+  node: CompiledNode,
+  step: string,
+  { attempt, pause, isInterrupted }: Try
+): Promise<Output> {
   const type = run.types.get(node.type)
   if (!type) throw nodeTypeMissing(node.name, node.type)
   const call = new Call(run, frame, node, type, step, attempt)
@@ -80,7 +86,9 @@ class Call {
   pausedBy(word: Exclude<LastWord, Output>): Pause['at'] {
     const about = { s: this.#step, at: Date.now(), ...(word.state === undefined ? {} : { state: word.state }) }
     const { type: _type, state: _state, ...rest } = word
-    const entry = this.#run.masked(word.type === 'wait' ? { t: 'asleep', ...about, ...rest } : { t: 'forked', ...about, ...rest }) as Pause['at']
+    const entry = this.#run.masked(
+      word.type === 'wait' ? { t: 'asleep', ...about, ...rest } : { t: 'forked', ...about, ...rest }
+    ) as Pause['at']
     this.#run.checkLarge(this.#node.name, entry as unknown as Json)
     this.#run.journal.add(entry)
     return entry
@@ -90,7 +98,8 @@ class Call {
   async resumed({ at, woken }: Pause): Promise<Back> {
     const state = at.state === undefined ? {} : { state: at.state }
     this.#lookBack()
-    const back: Back = at.t === 'forked' ? { ...state, children: await this.#children(at) } : { ...state, woken: await this.#woken(at, woken) }
+    const back: Back =
+      at.t === 'forked' ? { ...state, children: await this.#children(at) } : { ...state, woken: await this.#woken(at, woken) }
     this.#run.goesOn()
     if (this.#run.repeatable(this.#node) !== true) this.#run.journal.add({ t: 'called', s: this.#step, at: Date.now() })
     await this.#run.journal.stored()
@@ -108,7 +117,11 @@ class Call {
     if (meanwhile) return wokenBy(meanwhile)
     const { until, event, ask } = sleep
     const about = { step: this.#step, node: this.#node.name, since: sleep.at }
-    const what = { ...(until === undefined ? {} : { until }), ...(event === undefined ? {} : { event }), ...(ask === undefined ? {} : { ask }) }
+    const what = {
+      ...(until === undefined ? {} : { until }),
+      ...(event === undefined ? {} : { event }),
+      ...(ask === undefined ? {} : { ask }),
+    }
     const woken = await this.#run.sleep({ ...about, ...what }, this.#frame.signal)
     const { last } = this.#run.history.steps.get(this.#step)!
     if (last.t === 'asleep') this.#run.journal.add({ t: 'woken', s: this.#step, at: Date.now(), ...woken })
@@ -163,7 +176,8 @@ class Call {
   }
 }
 
-const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> => (by === 'time' ? { by } : { by, data: data ?? null })
+const wokenBy = ({ by, data }: EntryOf<'woken'>): NonNullable<Back['woken']> =>
+  by === 'time' ? { by } : { by, data: data ?? null }
 
 /** What late expressions can name: `last` is the output of the child that was begun last, `results` are all of them. */
 function resultsOf(children: Readonly<Record<string, ChildOutcome>>): Record<string, Json> {

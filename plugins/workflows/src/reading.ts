@@ -46,12 +46,19 @@ export class Reading {
     return stepsOf(await this.#parts.loader.history(id, use))
   }
 
-  async runs({ workflow, status, limit, cursor }: RunQuery, use: Use): Promise<{ readonly runs: readonly Run[]; readonly next?: string }> {
+  async runs(
+    { workflow, status, limit, cursor }: RunQuery,
+    use: Use
+  ): Promise<{ readonly runs: readonly Run[]; readonly next?: string }> {
     const own = seesAll(use) ? { index: 'by_time' } : { index: 'by_owner', equals: [use.principal.id] }
     const runs: Run[] = []
     let next = cursor
     for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const page = await this.#parts.store.range(RUNS, { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) }, use)
+      const page = await this.#parts.store.range(
+        RUNS,
+        { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) },
+        use
+      )
       for (const { key, value } of page.records) {
         const record = value as unknown as RunRecord
         if ((workflow ?? record.workflow) !== record.workflow || (status ?? record.status) !== record.status) continue
@@ -66,7 +73,7 @@ export class Reading {
   /** How it stands at its end, or after so long. */
   async settled(id: string, waitMs: number, use: Use): Promise<Run> {
     const until = performance.now() + waitMs
-    const news = this.#news(id)
+    const news = this.#news(id, true)
     try {
       for (;;) {
         const record = await this.record(id, use)
@@ -81,7 +88,8 @@ export class Reading {
 
   async *events(id: string, after: number, use: Use): AsyncGenerator<RunEvent, void> {
     await this.record(id, use)
-    if (!Number.isInteger(after) || after < 0) throw invalid('last-event-id', 'must be the id of an event', { value: String(after).slice(0, 50) })
+    if (!Number.isInteger(after) || after < 0)
+      throw invalid('last-event-id', 'must be the id of an event', { value: String(after).slice(0, 50) })
     using news = this.#news(id)
     for (let seen = after; ; ) {
       use.signal.throwIfAborted()
@@ -100,9 +108,11 @@ export class Reading {
     }
   }
 
-  #news(id: string) {
-    let [events, wake, has]: [RunEvent[], (() => void) | undefined, boolean] = [[], undefined, false]
-    const reader = this.#parts.readers.add(id, event => {
+  #news(id: string, onlyEnd = false) {
+    const events: RunEvent[] = []
+    let [wake, has]: [(() => void) | undefined, boolean] = [undefined, false]
+    const reader = this.#parts.readers.add(id, (event, isOver) => {
+      if (onlyEnd && !isOver) return
       if (event) events.push(event)
       if (events.length > MOST_EVENTS) events.shift()
       has = true

@@ -36,7 +36,9 @@ export function openRoots(folders: readonly string[]): Roots {
   const paths = async () => (await Promise.all(roots.map(async root => (await below(root)).map(path => ({ root, path }))))).flat()
   return {
     async files() {
-      const found = await Promise.all((await paths()).slice(0, MOST).map(({ root, path }) => read(root, path).catch(() => undefined)))
+      const found = await Promise.all(
+        (await paths()).slice(0, MOST).map(({ root, path }) => read(root, path).catch(() => undefined))
+      )
       return found.filter(one => one !== undefined)
     },
     async named(name) {

@@ -1,10 +1,20 @@
 import type { Log, SlotView, Use } from '@svc/core'
-import type { Check, MetricSource, Peers, RunEvent, RunQueue, Store, WorkflowDefinition, WorkflowNode, Workflows } from '@svc/core/contracts'
+import type {
+  Check,
+  MetricSource,
+  Peers,
+  RunEvent,
+  RunQueue,
+  Store,
+  WorkflowDefinition,
+  WorkflowNode,
+  Workflows,
+} from '@svc/core/contracts'
 import { openSpace } from '@svc/space'
 import { durationMs } from '@svc/workflow'
 import { Acting, NEWS } from './acting.ts'
 import { createCheck } from './check.ts'
-import { createChecker, type Ground } from './checker.ts'
+import { type Checker, createChecker, type Ground } from './checker.ts'
 import { createCounts } from './counts.ts'
 import { Definitions } from './definitions.ts'
 import { infoOf, Library } from './library.ts'
@@ -63,11 +73,12 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     atOnce: config.at_once,
     stored(id, entries, history) {
       counts.stored(entries, history)
-      readers.tell(id)
+      readers.tell(id, undefined, history.over !== undefined)
     },
-    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction)),
+    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction), false),
     ended(id, record) {
       counts.ended(record)
+      readers.tell(id, undefined, true)
       parts.ended(id, record)
     },
     log,
@@ -77,32 +88,18 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   const acting = new Acting({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new Starting({ store, queue, library, definitions, loader, reading, worker })
-  const maintenance = new Maintenance({ store, queue, retentionMs: durationMs(config.retention)!, maxAgeMs: durationMs(config.max_age)!, log, lasting })
+  const maintenance = new Maintenance({
+    store,
+    queue,
+    retentionMs: durationMs(config.retention)!,
+    maxAgeMs: durationMs(config.max_age)!,
+    log,
+    lasting,
+  })
   return {
     check: createCheck(worker, store),
     metrics: { read: async () => counts.families() },
-    workflows: {
-      list: async () => (await library.all()).map(infoOf),
-      show: async workflow => {
-        const known = await library.find(workflow)
-        return { info: infoOf(known), definition: known.definition }
-      },
-      validate: async ({ text, file }) => checker.text(text, file ?? 'workflow').problems,
-      start: (request, use) => starting.start(request, use),
-      settled: (id, waitMs = config.sync_wait_ms, use) => reading.settled(id, waitMs, use),
-      get: (id, use) => reading.get(id, use),
-      runs: (query, use) => reading.runs(query, use),
-      steps: (id, use) => reading.steps(id, use),
-      events: (id, after, use) => reading.events(id, after, use),
-      signal: (id, event, use) => acting.signal(id, event, use),
-      answer: (id, answer, use) => acting.answer(id, answer, use),
-      cancel: (id, use) => acting.cancel(id, use),
-      retry: (id, use) => starting.retry(id, use),
-      async work(id, use) {
-        await reading.record(id, use)
-        await worker.only(id, use)
-      },
-    },
+    workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
       void worker.take()
       maintenance.begin()
@@ -116,6 +113,40 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     },
   }
 }
+
+interface Rooms {
+  readonly library: Library
+  readonly checker: Checker
+  readonly starting: Starting
+  readonly reading: Reading
+  readonly acting: Acting
+  readonly worker: Worker
+  readonly syncWaitMs: number
+}
+
+/** The contract: each call is one room's. */
+const contractOf = ({ library, checker, starting, reading, acting, worker, syncWaitMs }: Rooms): Workflows => ({
+  list: async () => (await library.all()).map(infoOf),
+  show: async workflow => {
+    const known = await library.find(workflow)
+    return { info: infoOf(known), definition: known.definition }
+  },
+  validate: async ({ text, file }) => checker.text(text, file ?? 'workflow').problems,
+  start: (request, use) => starting.start(request, use),
+  settled: (id, waitMs = syncWaitMs, use) => reading.settled(id, waitMs, use),
+  get: (id, use) => reading.get(id, use),
+  runs: (query, use) => reading.runs(query, use),
+  steps: (id, use) => reading.steps(id, use),
+  events: (id, after, use) => reading.events(id, after, use),
+  signal: (id, event, use) => acting.signal(id, event, use),
+  answer: (id, answer, use) => acting.answer(id, answer, use),
+  cancel: (id, use) => acting.cancel(id, use),
+  retry: (id, use) => starting.retry(id, use),
+  async work(id, use) {
+    await reading.record(id, use)
+    await worker.only(id, use)
+  },
+})
 
 const limitsOf = (config: WorkflowsConfig) => ({
   nodeTimeoutMs: durationMs(config.node_timeout)!,

@@ -52,7 +52,12 @@ export interface RunRecord {
   readonly root?: string
   readonly retryOf?: string
   /** Figures at its end, so that lists need no log. */
-  readonly ended?: { readonly completedNodes: readonly string[]; readonly progress: number; readonly calls: number; readonly tokens: number }
+  readonly ended?: {
+    readonly completedNodes: readonly string[]
+    readonly progress: number
+    readonly calls: number
+    readonly tokens: number
+  }
 }
 
 /** A definition as it is stored, and when a run was last begun with it, to the day. */

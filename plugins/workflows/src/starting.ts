@@ -56,18 +56,30 @@ export class Starting {
     const definitions = await this.#parts.definitions.within(definition)
     for (const one of definitions.values()) await this.#parts.loader.secretsOf(one)
     const record = newRecord(definition, definitions, given, values, use)
-    return this.#begin({ record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true }, use)
+    return this.#begin(
+      { record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true },
+      use
+    )
   }
 
   /** A run that goes on from what a failed one has done. */
   async retry(id: string, use: Use): Promise<Run> {
     const { reading, loader } = this.#parts
     const before = await reading.record(id, use)
-    if (before.status !== 'failed') throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
+    if (before.status !== 'failed')
+      throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
     const entries = takenOver((await loader.entries(id, 1, use)).map(({ value }) => value))
     const at = Date.now()
     const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
-    const record: RunRecord = { ...same, status: 'running', createdAt: at, updatedAt: at, waiting: [], root: before.root ?? id, retryOf: id }
+    const record: RunRecord = {
+      ...same,
+      status: 'running',
+      createdAt: at,
+      updatedAt: at,
+      waiting: [],
+      root: before.root ?? id,
+      retryOf: id,
+    }
     const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, use)))
     return this.#begin({ record, definitions, entries: [{ t: 'started', at }, ...entries], isDetached: false }, use)
   }
@@ -76,9 +88,13 @@ export class Starting {
     const { queue, worker, store, definitions } = this.#parts
     const { record, entries, key, isDetached } = beginning
     const id = randomUUID()
-    const ops: StoreOp[] = [...definitions.ops(beginning.definitions), { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 }]
+    const ops: StoreOp[] = [
+      ...definitions.ops(beginning.definitions),
+      { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 },
+    ]
     if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
-    if (key) ops.push({ op: 'put', collection: KEYS, key: key.key, value: { run: id, at: record.createdAt }, ifVersion: key.version })
+    if (key)
+      ops.push({ op: 'put', collection: KEYS, key: key.key, value: { run: id, at: record.createdAt }, ifVersion: key.version })
     // whoever leaves now has a run that is stored or not, never half of one
     const lasting = { ...use, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
@@ -103,8 +119,14 @@ export class Starting {
   }
 
   /** Somebody was faster with the same key: his run is the answer. */
-  async #refused(error: unknown, key: string | undefined, claimed: PromiseSettledResult<RunClaim | undefined>, use: Use): Promise<Run> {
-    if (claimed.status === 'fulfilled' && claimed.value) await this.#parts.queue.leave(claimed.value, 'ended', use).catch(() => {})
+  async #refused(
+    error: unknown,
+    key: string | undefined,
+    claimed: PromiseSettledResult<RunClaim | undefined>,
+    use: Use
+  ): Promise<Run> {
+    if (claimed.status === 'fulfilled' && claimed.value)
+      await this.#parts.queue.leave(claimed.value, 'ended', use).catch(() => {})
     const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key, use)
     if (found?.run === undefined) throw error
     return this.#parts.reading.get(found.run, use)
@@ -112,10 +134,14 @@ export class Starting {
 }
 
 /** How the queue knows that only so many of a workflow may work. */
-export const groupOf = ({ workflow, concurrency }: RunRecord) => (concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } })
+export const groupOf = ({ workflow, concurrency }: RunRecord) =>
+  concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
 
 const json = (value: object) => value as unknown as Json
-const keyOf = ({ principal }: Use, key: string) => createHash('sha256').update(JSON.stringify([principal.id, key])).digest('base64url')
+const keyOf = ({ principal }: Use, key: string) =>
+  createHash('sha256')
+    .update(JSON.stringify([principal.id, key]))
+    .digest('base64url')
 
 function newRecord(
   definition: WorkflowDefinition,

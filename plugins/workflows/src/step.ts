@@ -106,7 +106,8 @@ class Tries {
   }
 
   async #pauseUntil(until: number): Promise<void> {
-    if (until > Date.now()) await this.#run.sleep({ step: this.#step, node: this.#node.name, since: Date.now(), until }, this.#frame.signal)
+    if (until > Date.now())
+      await this.#run.sleep({ step: this.#step, node: this.#node.name, since: Date.now(), until }, this.#frame.signal)
     this.#run.goesOn()
   }
 

@@ -38,7 +38,8 @@ export async function withDefaults({ parameters = {} }: WorkflowDefinition, give
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('parameters', 'must be an object')
   const values = given as Readonly<Record<string, Json | undefined>>
   for (const name of Object.keys(values))
-    if (!Object.hasOwn(parameters, name)) throw invalid(`parameters.${name}`, 'is no parameter of this workflow', { allowed: Object.keys(parameters) })
+    if (!Object.hasOwn(parameters, name))
+      throw invalid(`parameters.${name}`, 'is no parameter of this workflow', { allowed: Object.keys(parameters) })
   const entries = Object.entries(parameters).map(async ([name, json]) => [name, await valueOf(name, json, values[name])] as const)
   return Object.fromEntries(await Promise.all(entries))
 }

@@ -34,7 +34,12 @@ const NOTHING: NonNullable<RunRecord['ended']> = { completedNodes: [], progress:
 
 const ENDED: ReadonlySet<Entry['t']> = new Set(['done', 'failed'])
 
-const STATUS: Readonly<Partial<Record<Entry['t'], StepStatus>>> = { done: 'completed', failed: 'failed', asleep: 'waiting', again: 'waiting' }
+const STATUS: Readonly<Partial<Record<Entry['t'], StepStatus>>> = {
+  done: 'completed',
+  failed: 'failed',
+  asleep: 'waiting',
+  again: 'waiting',
+}
 
 /** The steps of a run, in the order they began. */
 export const stepsOf = (history: History): RunStep[] => [...history.steps].map(([step, past]) => stepOf(history, step, past))
@@ -85,7 +90,10 @@ function toldOf(entry: Entry): Told | undefined {
     case 'again':
       return { type: 'node_retrying', data: { error: entry.error as unknown as Json, due: isoOf(entry.due) } }
     case 'done':
-      return { type: 'node_completed', data: { output: entry.out, branch: entry.branch, spent: entry.spent && spentJson(entry.spent) } }
+      return {
+        type: 'node_completed',
+        data: { output: entry.out, branch: entry.branch, spent: entry.spent && spentJson(entry.spent) },
+      }
     case 'failed':
       return { type: 'node_failed', data: { error: entry.error as unknown as Json } }
     case 'dropped':
@@ -93,8 +101,14 @@ function toldOf(entry: Entry): Told | undefined {
     case 'undoing':
       return { type: 'run_compensating', data: { error: entry.error as unknown as Json } }
     case 'over':
-      return { type: entry.status === 'completed' ? 'run_completed' : 'run_failed', data: { result: entry.result, error: entry.error as unknown as Json } }
-    default:
+      return {
+        type: entry.status === 'completed' ? 'run_completed' : 'run_failed',
+        data: { result: entry.result, error: entry.error as unknown as Json },
+      }
+    case 'called':
+    case 'ended':
+    case 'broken':
+    case 'event':
       return undefined
   }
 }

@@ -46,7 +46,10 @@ export class Waits {
     const woken = Promise.withResolvers<Woken>()
     const { step, until } = sleep
     const onAbort = () => woken.reject(signal.reason)
-    const timer = until === undefined || until - Date.now() > LONGEST_MS ? undefined : setTimeout(() => this.#onTime(step), Math.max(0, until - Date.now()))
+    const timer =
+      until === undefined || until - Date.now() > LONGEST_MS
+        ? undefined
+        : setTimeout(() => this.#onTime(step), Math.max(0, until - Date.now()))
     this.#sleepers.set(step, { ...sleep, wake: woken.resolve, leave: woken.reject, timer })
     signal.addEventListener('abort', onAbort, { once: true })
     try {

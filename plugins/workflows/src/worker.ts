@@ -1,30 +1,13 @@
-import type { Log, SlotView, Use } from '@svc/core'
-import { codeOf, messageOf } from '@svc/core'
-import type { NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
+import { codeOf, messageOf, type Use } from '@svc/core'
+import type { RunClaim } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow'
-import { Drive, type DriveParts, type Left } from './drive.ts'
-import type { Entry } from './entries.ts'
+import { Drive } from './drive.ts'
+import type { Left } from './drive-parts.ts'
 import { engineBroke } from './errors.ts'
 import { failRun } from './failing.ts'
 import type { History } from './history.ts'
-import type { Loader } from './loader.ts'
 import type { RunRecord } from './space.ts'
-
-export interface WorkerParts {
-  readonly store: Store
-  readonly queue: RunQueue
-  readonly loader: Loader
-  readonly types: SlotView<WorkflowNode>
-  readonly limits: DriveParts['limits']
-  /** Runs at once. */
-  readonly atOnce: number
-  /** What a run has stored, for those who read along here. */
-  readonly stored: (id: string, entries: readonly Entry[], history: History) => void
-  readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly ended: (id: string, record: RunRecord) => void
-  readonly log: Log
-  readonly lasting: Use
-}
+import type { WorkerParts } from './worker-parts.ts'
 
 /** Claims are kept so often. */
 const KEEP_MS = 10_000
@@ -190,7 +173,8 @@ export class Worker {
     }
     active.isLeft = true
     await this.#leave(claim, left).catch((err: unknown) => {
-      if (left.how !== 'lost' && !lasting.signal.aborted) log.warn({ err, run: claim.id }, 'a run could not be given back: it goes on when its lease runs out')
+      if (left.how !== 'lost' && !lasting.signal.aborted)
+        log.warn({ err, run: claim.id }, 'a run could not be given back: it goes on when its lease runs out')
     })
   }
 
@@ -230,7 +214,10 @@ export class Worker {
       return { how: 'asleep', due: Date.now() + LATER_MS }
     }
     log.error({ err: error, run: claim.id }, 'a run cannot be worked on')
-    return failRun(this.#parts, claim, code === '' ? engineBroke(messageOf(error)) : error).catch(() => ({ how: 'asleep', due: Date.now() + LATER_MS }))
+    return failRun(this.#parts, claim, code === '' ? engineBroke(messageOf(error)) : error).catch(() => ({
+      how: 'asleep',
+      due: Date.now() + LATER_MS,
+    }))
   }
 
   async #leave(claim: RunClaim, left: Left): Promise<void> {

@@ -7,7 +7,7 @@ import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
 function notebook() {
   const done: string[] = []
   const write = node(async function* ({ settings, step }) {
-    done.push(String(settings.says ?? step))
+    done.push((settings.says as string | undefined) ?? step)
     if (settings.fails === true) throw svcError('TOLD_TO', 'as it was told')
     yield { type: 'spent', tool_calls: 1 }
     yield { type: 'output', output: settings.says ?? step }
@@ -21,7 +21,10 @@ describe('runs that last', () => {
     inFolder(async folder => {
       const { done, nodes } = notebook()
       const db = `${folder}/svc.db`
-      const workflow: WorkflowDefinition = { name: 'steps', nodes: { one: write('one', { next: 'ask' }), ask: { type: 'human', message: '?', next: 'two' }, two: write('two') } }
+      const workflow: WorkflowDefinition = {
+        name: 'steps',
+        nodes: { one: write('one', { next: 'ask' }), ask: { type: 'human', message: '?', next: 'two' }, two: write('two') },
+      }
       let id: string
       {
         await using host = await openEngine({ db, nodes })
@@ -43,7 +46,13 @@ describe('runs that last', () => {
       const workflow: WorkflowDefinition = {
         name: 'undoes',
         nodes: {
-          each: { type: 'map', over: '[1, 2]', width: 1, do: { nodes: { book: write('book ${{ item }}', { compensate: undo }) } }, next: 'ask' },
+          each: {
+            type: 'map',
+            over: '[1, 2]',
+            width: 1,
+            do: { nodes: { book: write('book ${{ item }}', { compensate: undo }) } },
+            next: 'ask',
+          },
           ask: { type: 'human', message: '?', next: 'one' },
           one: write('one', { compensate: undo, next: 'bad' }),
           bad: write('bad', { fails: true }),
@@ -90,7 +99,13 @@ describe('runs that last', () => {
       yield { type: 'output', output: settings.at ?? null }
     })
     await using host = await openEngine({ nodes: { ...nodes, flaky } })
-    const each = { type: 'map', over: '[1, 2]', width: 1, retry: { attempts: 2, delay: '1ms' }, do: { type: 'flaky', at: '${{ item }}' } }
+    const each = {
+      type: 'map',
+      over: '[1, 2]',
+      width: 1,
+      retry: { attempts: 2, delay: '1ms' },
+      do: { type: 'flaky', at: '${{ item }}' },
+    }
     const run = await ran(host, { name: 'again', nodes: { each } })
     expect(run).to.deep.include({ status: 'completed', result: [1, 2] })
     expect(done).to.deep.equal(['each/0/do', 'each/1/do', 'each/1/do'])
@@ -100,14 +115,23 @@ describe('runs that last', () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
     const waits = { type: 'wait', event: 'go' }
-    const id = await waitingRun(host, { name: 'events', nodes: { both: { type: 'parallel', bodies: { a: waits, b: waits }, next: 'later' }, later: { type: 'wait', event: 'later' } } })
+    const id = await waitingRun(host, {
+      name: 'events',
+      nodes: {
+        both: { type: 'parallel', bodies: { a: waits, b: waits }, next: 'later' },
+        later: { type: 'wait', event: 'later' },
+      },
+    })
     await service.signal(id, { name: 'later', data: 2 }, use)
     while ((await service.get(id, use)).waiting.length < 2);
     await service.signal(id, { name: 'go', data: 1 }, use)
     const run = await service.settled(id, 10_000, use)
     expect(run).to.deep.include({ status: 'completed', result: { by: 'event', data: 2 } })
     const steps = await service.steps(id, use)
-    expect(steps.find(({ step }) => step === 'both')!.output).to.deep.equal({ a: { by: 'event', data: 1 }, b: { by: 'event', data: 1 } })
+    expect(steps.find(({ step }) => step === 'both')!.output).to.deep.equal({
+      a: { by: 'event', data: 1 },
+      b: { by: 'event', data: 1 },
+    })
   })
 
   it('drain: a node that runs ends here, and the run goes on elsewhere', () =>
@@ -121,11 +145,18 @@ describe('runs that last', () => {
         done.push(step)
         yield { type: 'output', output: step }
       })
-      const bodies = { slow: { nodes: { slow: { type: 'slow', next: 'after' }, after: write('after') } }, asks: { type: 'human', message: '?' } }
+      const bodies = {
+        slow: { nodes: { slow: { type: 'slow', next: 'after' }, after: write('after') } },
+        asks: { type: 'human', message: '?' },
+      }
       let id: string
       {
         const host = await openEngine({ db, nodes: { ...nodes, slow } })
-        id = (await host.service(Workflows).start({ workflow: { name: 'drains', nodes: { both: { type: 'parallel', join: 'any', bodies } } } }, use)).id
+        id = (
+          await host
+            .service(Workflows)
+            .start({ workflow: { name: 'drains', nodes: { both: { type: 'parallel', join: 'any', bodies } } } }, use)
+        ).id
         await begun.promise
         const closed = host.close()
         end.resolve()

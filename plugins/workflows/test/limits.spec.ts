@@ -10,7 +10,9 @@ const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', 
 const endless = (ended: (reason: unknown) => void, begun: () => void = () => {}) =>
   node(async function* (_task, { signal }) {
     begun()
-    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })).catch(error => {
+    await new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    ).catch(error => {
       ended(error)
       throw error
     })
@@ -72,7 +74,13 @@ describe('limits of runs', () => {
     const service = host.service(Workflows)
     const id = await waitingRun(host, ASKS)
     const other = testUse({ principal: { id: 'other', scopes: ['workflows'] } })
-    const calls = [service.get(id, other), service.steps(id, other), service.cancel(id, other), service.retry(id, other), service.settled(id, 0, other)]
+    const calls = [
+      service.get(id, other),
+      service.steps(id, other),
+      service.cancel(id, other),
+      service.retry(id, other),
+      service.settled(id, 0, other),
+    ]
     expect(await Promise.all(calls.map(failure))).to.deep.equal(Array(5).fill('RUN_UNKNOWN'))
     expect(await failure(service.get('nobody', use))).to.equal('RUN_UNKNOWN')
     expect((await service.runs({ limit: 10 }, other)).runs).to.deep.equal([])
@@ -94,7 +102,9 @@ describe('limits of runs', () => {
       yield { type: 'output', output: 'x'.repeat(4_000_000) }
     })
     await using host = await openEngine({ nodes: { big } })
-    const parts = Object.fromEntries([1, 2, 3, 4, 5].map(at => [`n${at}`, { type: 'big', next: at === 5 ? 'sum' : `n${at + 1}` }]))
+    const parts = Object.fromEntries(
+      [1, 2, 3, 4, 5].map(at => [`n${at}`, { type: 'big', next: at === 5 ? 'sum' : `n${at + 1}` }])
+    )
     const all = [1, 2, 3, 4, 5].map(at => '${{ nodes.n1 }}'.replace('1', String(at)))
     const run = await ran(host, { name: 'sums', nodes: { ...parts, sum: { type: 'transform', value: all } } })
     expect(run).to.deep.include({ status: 'failed' })
@@ -109,8 +119,8 @@ describe('limits of runs', () => {
       const seen: unknown[] = []
       const echo = node(async function* ({ settings }) {
         seen.push(settings.token)
-        yield { type: 'progress', message: `with ${String(settings.token)}` }
-        if (settings.fails === true) throw svcError('ECHO_FAILED', `not with ${String(settings.token)}`)
+        yield { type: 'progress', message: `with ${settings.token as string}` }
+        if (settings.fails === true) throw svcError('ECHO_FAILED', `not with ${settings.token as string}`)
         yield { type: 'output', output: { got: settings.token ?? null } }
       })
       const db = `${folder}/svc.db`
@@ -121,7 +131,11 @@ describe('limits of runs', () => {
         const run = await ran(host, {
           name: 'hides',
           secrets: ['TOKEN'],
-          nodes: { one: { type: 'echo', token, next: 'each' }, each: { ...each, next: 'bad' }, bad: { type: 'echo', token, fails: true } },
+          nodes: {
+            one: { type: 'echo', token, next: 'each' },
+            each: { ...each, next: 'bad' },
+            bad: { type: 'echo', token, fails: true },
+          },
           result: token,
         })
         expect(seen).to.deep.equal([value, value, value, value])
@@ -130,7 +144,8 @@ describe('limits of runs', () => {
       } finally {
         delete process.env[key]
       }
-      for (const file of [db, `${db}-wal`]) expect((await readFile(file).catch(() => Buffer.from(''))).includes(value)).to.equal(false)
+      for (const file of [db, `${db}-wal`])
+        expect((await readFile(file).catch(() => Buffer.from(''))).includes(value)).to.equal(false)
     }))
 
   it('answers a second start with the same key with the first run, also at the same moment', async () => {
@@ -144,11 +159,24 @@ describe('limits of runs', () => {
 
   it('runs 10,000 nodes, one after the other and over a list', async () => {
     await using host = await openEngine({ strict: false })
-    const nodes = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`n${at}`, { type: 'transform', value: at, ...(at < 1_999 ? { next: `n${at + 1}` } : {}) }]))
+    const nodes = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, at) => [
+        `n${at}`,
+        { type: 'transform', value: at, ...(at < 1_999 ? { next: `n${at + 1}` } : {}) },
+      ])
+    )
     const line = await ran(host, { name: 'line', nodes })
     expect(line).to.include({ status: 'completed', result: 1_999 })
     const list = Array.from({ length: 8_000 }, (_, at) => at)
-    const many = await ran(host, { name: 'many', nodes: { each: { type: 'map', over: 'input.list', width: 200, do: { type: 'transform', value: '${{ item }}' } } }, result: '${{ nodes.each.size() }}' }, { input: { list } })
+    const many = await ran(
+      host,
+      {
+        name: 'many',
+        nodes: { each: { type: 'map', over: 'input.list', width: 200, do: { type: 'transform', value: '${{ item }}' } } },
+        result: '${{ nodes.each.size() }}',
+      },
+      { input: { list } }
+    )
     expect(many.error).to.equal(undefined)
     expect(many).to.include({ status: 'completed', result: 8_000 })
   }).timeout(60_000)

@@ -30,7 +30,9 @@ describe('the engine', () => {
       })
       const open = () => openEngine({ db: `${folder}/svc.db`, nodes: { act }, strict: false })
       let host = await open()
-      const starts = cases.map(({ seed, graph }) => host.service(Workflows).start({ workflow: { name: `g${seed}`, ...graph } }, use))
+      const starts = cases.map(({ seed, graph }) =>
+        host.service(Workflows).start({ workflow: { name: `g${seed}`, ...graph } }, use)
+      )
       const ids = (await Promise.all(starts)).map(({ id }) => id)
       for (let restarts = 0; restarts < RESTARTS; restarts++) {
         const tripped = new Promise<void>(resolve => (trip = resolve))

@@ -28,11 +28,26 @@ export function randomGraph(random: () => number, depth = 2): { readonly nodes: 
   const node = (at: number): NodeDefinition => {
     const next = { next: names[at + 1] ?? 'end' }
     const kind = depth > 0 ? int(7) : int(3)
-    if (kind === 3) return { type: 'condition', if: random() < 0.5 ? 'true' : 'false', branches: { true: later(at), false: later(at) } }
-    if (kind === 4) return { type: 'parallel', bodies: { a: randomGraph(random, depth - 1), b: randomGraph(random, depth - 1) }, ...caught(at), ...next }
-    if (kind === 5) return { type: 'map', over: '[1, 2, 3]', width: 1 + int(3), do: randomGraph(random, depth - 1), ...caught(at), ...next }
+    if (kind === 3)
+      return { type: 'condition', if: random() < 0.5 ? 'true' : 'false', branches: { true: later(at), false: later(at) } }
+    if (kind === 4)
+      return {
+        type: 'parallel',
+        bodies: { a: randomGraph(random, depth - 1), b: randomGraph(random, depth - 1) },
+        ...caught(at),
+        ...next,
+      }
+    if (kind === 5)
+      return { type: 'map', over: '[1, 2, 3]', width: 1 + int(3), do: randomGraph(random, depth - 1), ...caught(at), ...next }
     if (kind === 6) return { type: 'loop', until: `last >= ${int(3)}`, do: { type: 'act', value: '${{ index }}' }, ...next }
-    return { type: 'act', value: int(100), fails: random() < 0.3 ? 1 + int(2) : 0, ...(random() < 0.5 ? { retry: { attempts: 2, delay: '1ms' } } : {}), ...caught(at), ...next }
+    return {
+      type: 'act',
+      value: int(100),
+      fails: random() < 0.3 ? 1 + int(2) : 0,
+      ...(random() < 0.5 ? { retry: { attempts: 2, delay: '1ms' } } : {}),
+      ...caught(at),
+      ...next,
+    }
   }
   const caught = (at: number) => (random() < 0.4 && later(at) !== 'end' ? { catch: names.at(-1)! } : {})
   const nodes: Nodes = {}
@@ -44,7 +59,8 @@ export function randomGraph(random: () => number, depth = 2): { readonly nodes: 
 function reachable(nodes: Nodes, start: string): Nodes {
   const found = new Set([start])
   for (const name of found)
-    for (const next of [nodes[name]!.next, nodes[name]!.catch, ...Object.values(nodes[name]!.branches ?? {})]) if (next !== undefined && next !== 'end') found.add(next)
+    for (const next of [nodes[name]!.next, nodes[name]!.catch, ...Object.values(nodes[name]!.branches ?? {})])
+      if (next !== undefined && next !== 'end') found.add(next)
   return Object.fromEntries(Object.entries(nodes).filter(([name]) => found.has(name)))
 }
 
@@ -65,7 +81,7 @@ function walked(nodes: Nodes, path: string, vars: { readonly index?: number }, c
       continue
     }
     output = ended.output
-    name = node.branches ? node.branches[String(output)]! : node.next!
+    name = node.branches ? node.branches[output === true ? 'true' : 'false']! : node.next!
   }
   return { output }
 }

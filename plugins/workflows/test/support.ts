@@ -31,7 +31,11 @@ export function openEngine({ nodes = {}, give = [], db, config = {}, strict = tr
   const plugins = [store, 'modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
   const given = Object.entries(nodes).map(([name, node]) => item(WorkflowNodes, name, node))
   const stored = db === undefined ? {} : { store: { path: db } }
-  return testHost(plugins, { give: [service(Peers, ALONE), ...given, ...give], config: { ...stored, ...config } as never, strict })
+  return testHost(plugins, {
+    give: [service(Peers, ALONE), ...given, ...give],
+    config: { ...stored, ...config } as never,
+    strict,
+  })
 }
 
 export const use = testUse()

@@ -59,7 +59,11 @@ describe('workflows', () => {
             bodies: { a: { type: 'transform', value: 1 }, b: { type: 'transform', value: '${{ input.list.size() }}' } },
             next: 'each',
           },
-          each: { type: 'map', over: 'input.list', do: { nodes: { x: { type: 'transform', value: '${{ item * 2 + index }}' } } } },
+          each: {
+            type: 'map',
+            over: 'input.list',
+            do: { nodes: { x: { type: 'transform', value: '${{ item * 2 + index }}' } } },
+          },
         },
         result: { both: '${{ nodes.both }}', each: '${{ nodes.each }}' },
       },

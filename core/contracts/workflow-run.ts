@@ -1,0 +1,202 @@
+import { defineService, defineTopic, type Use } from '@svc/core'
+import type { ErrorTold } from './chat.ts'
+import type { Json } from './store.ts'
+import type { WorkflowDefinition } from './workflow.ts'
+import type { Question } from './workflow-node.ts'
+
+/** One thing wrong with a definition. */
+export interface WorkflowProblem {
+  readonly message: string
+  /** Where in it: `nodes.fetch.next`; empty for the whole. */
+  readonly path: string
+  /** From 1, where it is a text. */
+  readonly line?: number
+  readonly mend?: string
+}
+
+/** A workflow that there is. */
+export interface WorkflowInfo {
+  readonly name: string
+  readonly description?: string
+  readonly version?: string
+  /** The plugin, or the file below a root, that it comes from. */
+  readonly source: string
+  /** Nodes in all graphs of it. */
+  readonly nodes: number
+  /** Why it cannot run; absent where it can. */
+  readonly problems?: readonly WorkflowProblem[]
+}
+
+export type RunStatus = 'running' | 'completed' | 'failed'
+export type StepStatus = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled'
+
+/** What a run waits for. */
+export interface Waiting {
+  readonly step: string
+  readonly node: string
+  /** Unix milliseconds. */
+  readonly since: number
+  readonly until?: number
+  readonly event?: string
+  readonly ask?: Question
+}
+
+/** How a run stands. Times are Unix milliseconds. */
+export interface Run {
+  readonly id: string
+  readonly workflow: string
+  readonly status: RunStatus
+  /** 0 to 1, never falls, 1 only when it is completed. */
+  readonly progress: number
+  /** The node that works now, of several the one that began last; absent where none does. */
+  readonly currentNode?: string
+  /** Names of the nodes of the outermost graph that are done, in the order they were first done. */
+  readonly completedNodes: readonly string[]
+  readonly waiting: readonly Waiting[]
+  readonly input: Json
+  readonly parameters: Json
+  readonly result?: Json
+  readonly error?: ErrorTold
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly finishedAt?: number
+  /** Milliseconds from its creation to its end, or to now. */
+  readonly executionMs: number
+  readonly spent: { readonly toolCalls: number; readonly tokens: number }
+  /** The run that this one goes on from. */
+  readonly retryOf?: string
+}
+
+/** One step of a run: a node at one visit, in its graph. */
+export interface RunStep {
+  /** `fetch`, `fetch#2` on its second visit, `each/3/fetch` within the child `3` of `each`. */
+  readonly step: string
+  readonly node: string
+  readonly type: string
+  readonly status: StepStatus
+  readonly attempts: number
+  /** The settings it began with; secrets are `***`. */
+  readonly input: Json
+  readonly output?: Json
+  readonly branch?: string
+  readonly error?: ErrorTold
+  readonly startedAt: number
+  readonly finishedAt?: number
+  readonly spent?: { readonly toolCalls: number; readonly tokens: number }
+}
+
+/** Something that has happened in a run. */
+export interface RunEvent {
+  /** Rises, and is what a reader that comes back names; absent in what is told only to those who read along now (`node_progress`). */
+  readonly id?: number
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly type:
+    | 'run_started'
+    | 'node_started'
+    | 'node_progress'
+    | 'node_waiting'
+    | 'node_woken'
+    | 'node_forked'
+    | 'node_retrying'
+    | 'node_completed'
+    | 'node_failed'
+    | 'node_cancelled'
+    | 'run_resumed'
+    | 'run_compensating'
+    | 'run_completed'
+    | 'run_failed'
+  readonly step?: string
+  readonly node?: string
+  readonly data: { readonly [key: string]: Json | undefined }
+}
+
+export interface RunRequest {
+  /** Its name, the path of a file below a workflow root, or the definition itself. */
+  readonly workflow: string | WorkflowDefinition
+  readonly input?: Json
+  readonly parameters?: Json
+  /** A second request of the same principal with the same key, within a day, answers the run of the first. */
+  readonly idempotencyKey?: string
+  /** It is stored and left to whoever takes it from the queue: nothing of it runs in this process. */
+  readonly detached?: true
+}
+
+export interface RunQuery {
+  readonly workflow?: string
+  readonly status?: RunStatus
+  /** 1 to 200. */
+  readonly limit: number
+  readonly cursor?: string
+}
+
+/** Where a workflow may be read from before it runs. */
+export interface WorkflowSource {
+  /** YAML or JSON. */
+  readonly text: string
+  /** What it is called in problems. */
+  readonly file?: string
+}
+
+/**
+ * Workflows and their runs. A principal sees its own runs only, one with the scope `admin` all of them.
+ * Errors: WORKFLOW_UNKNOWN, WORKFLOW_INVALID (`details: {problems}`), RUN_UNKNOWN (another's run too), INVALID_VALUE (`details: {field, reason, …}`: input or
+ * parameters that break their schema, a path outside the roots, an answer to a step that does not wait, a cancel or retry that is too late or too early).
+ */
+export interface Workflows {
+  list(use: Use): Promise<readonly WorkflowInfo[]>
+  /** The definition by its name or path, as it is now. */
+  show(workflow: string, use: Use): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
+  /** Everything that is wrong with a text, each with its line. */
+  validate(source: WorkflowSource, use: Use): Promise<readonly WorkflowProblem[]>
+  /** Begins a run; once answered it is stored, and goes on whatever becomes of the caller. */
+  start(request: RunRequest, use: Use): Promise<Run>
+  /** How a run stands once it has ended, or so many milliseconds from now; undefined: `workflows.sync_wait_ms`. */
+  settled(id: string, waitMs: number | undefined, use: Use): Promise<Run>
+  get(id: string, use: Use): Promise<Run>
+  runs(query: RunQuery, use: Use): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
+  steps(id: string, use: Use): Promise<readonly RunStep[]>
+  /** What has happened after the event `after` (0: from the beginning), and what happens, up to the run's end. */
+  events(id: string, after: number, use: Use): AsyncIterable<RunEvent>
+  /** Wakes the steps that wait for an event of this name; kept for one that will, while the run lasts. */
+  signal(id: string, event: { readonly name: string; readonly data: Json }, use: Use): Promise<void>
+  /** Answers the question of a step: `true` or `false`, one of the choices, or what was asked for. */
+  answer(id: string, answer: { readonly step: string; readonly value: Json }, use: Use): Promise<void>
+  /** Ends a run: what runs is aborted, what is to be undone is. Answers once it has ended, or after 10 s. */
+  cancel(id: string, use: Use): Promise<Run>
+  /** A new run that takes over what a failed one has done, and begins with what failed. */
+  retry(id: string, use: Use): Promise<Run>
+  /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
+  work(id: string, use: Use): Promise<void>
+}
+
+export const Workflows = defineService<Workflows>('workflows', {
+  api: 1,
+  methods: {
+    list: 'call',
+    show: 'call',
+    validate: 'call',
+    start: 'call',
+    settled: 'call',
+    get: 'call',
+    runs: 'call',
+    steps: 'call',
+    events: 'stream',
+    signal: 'call',
+    answer: 'call',
+    cancel: 'call',
+    retry: 'call',
+    work: 'call',
+  },
+})
+
+/** How a run has ended; `duration` in seconds. */
+export interface RunEnd {
+  readonly run: string
+  readonly workflow: string
+  readonly status: RunStatus
+  readonly error_code: string | null
+  readonly duration: number
+}
+/** A run has ended, on this worker. */
+export const RunEnded = defineTopic<RunEnd>('WORKFLOW', 'run_ended')
