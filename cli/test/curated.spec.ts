@@ -6,7 +6,17 @@ import { surelyFits } from '../../core/config/quick.ts'
 import { DEFAULTS } from '../src/curated.ts'
 
 const require = createRequire(import.meta.url)
-const CURATED = DEFAULTS.plugins as string[]
+const manifestOf = async (name: string) =>
+  (JSON.parse(await readFile(require.resolve(`${name}/package.json`), 'utf8')) as { svc: Manifest }).svc
+interface Manifest {
+  readonly runtime?: string
+  readonly instances?: object
+}
+const manifests = await Promise.all(
+  (DEFAULTS.plugins as string[]).map(async name => ({ name, manifest: await manifestOf(name) }))
+)
+/** Those with code that this process runs. */
+const CURATED = manifests.filter(({ manifest }) => manifest.runtime === undefined).map(({ name }) => name)
 const pluginOf = async (name: string) => ((await import(name)) as { default: Plugin }).default
 const defaultOf = (json: JsonSchema) => structuredClone((json as { readonly default?: unknown }).default ?? {})
 
@@ -27,10 +37,7 @@ describe('the curated plugins', () => {
     const said = await Promise.all(
       CURATED.map(async name => {
         const { instances: section, type } = await pluginOf(name)
-        const { svc } = JSON.parse(await readFile(require.resolve(`${name}/package.json`), 'utf8')) as {
-          svc: { instances?: object }
-        }
-        return { name, code: section === undefined ? undefined : { section, type }, manifest: svc.instances }
+        return { name, code: section === undefined ? undefined : { section, type }, manifest: (await manifestOf(name)).instances }
       })
     )
     expect(said.filter(one => one.code).length).to.be.above(1)

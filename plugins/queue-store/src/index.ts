@@ -11,7 +11,7 @@ export default definePlugin({
     const lasting = systemUse(scope.signal, 'queue-store')
     const { serverId } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/` })
+    const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/`, lasting })
     scope.tap(Peers.hooks.gone, ({ holder }) => queue.gone(holder, lasting))
     return queue
   },

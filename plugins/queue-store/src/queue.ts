@@ -8,6 +8,8 @@ export interface QueueParts {
   readonly store: Store
   /** What all leases of this process begin with. */
   readonly holder: string
+  /** Lasts as long as the process works: a claim that was begun is not left half made. */
+  readonly lasting: Use
 }
 
 /** What is held is looked at again after so long: its holder may be gone. */
@@ -23,10 +25,12 @@ const NEVER = Number.MAX_SAFE_INTEGER
 export class StoreQueue implements RunQueue {
   readonly #store: Store
   readonly #holder: string
+  readonly #lasting: Use
   readonly #leases: Leases
   readonly #bell = new Bell()
 
-  constructor({ store, holder }: QueueParts) {
+  constructor({ store, holder, lasting }: QueueParts) {
+    this.#lasting = lasting
     this.#store = store
     this.#holder = holder
     this.#leases = new Leases(store, holder)
@@ -61,7 +65,7 @@ export class StoreQueue implements RunQueue {
       const full = new Set<string>()
       let count = 0
       for await (const found of this.#due(until, use)) {
-        const claim = await this.#claim(found, full, use)
+        const claim = use.signal.aborted ? undefined : await this.#claim(found, full, this.#lasting)
         if (!claim) continue
         count += 1
         yield claim
@@ -76,7 +80,7 @@ export class StoreQueue implements RunQueue {
       const { rings } = this.#bell
       const found = await this.#store.get(QUEUE, id, use)
       if (!found) return
-      const claim = placeIn(found).due <= Date.now() ? await this.#claim(found, new Set(), use) : undefined
+      const claim = placeIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
       if (claim) yield claim
       else await this.#bell.after(rings, POLL_MS, use.signal)
     }

@@ -4,8 +4,6 @@ import { join } from 'node:path'
 import { definePlugin, systemUse } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/core/testing'
-import { createSqliteStore } from '../../store-sqlite/src/store.ts'
-import { createMemoryStore } from '../../store-memory/src/store.ts'
 
 const use = systemUse(new AbortController().signal, 'test')
 const QUEUE = { name: '@svc/plugin-queue-store', use: new URL('..', import.meta.url) }
@@ -56,11 +54,15 @@ async function openTwo(first: Store, second: Store, close: () => Promise<unknown
   }
 }
 
+/** A store in a host of its own. */
+const openStore = (name: string, config = {}) =>
+  testHost([{ name: `@svc/plugin-${name}`, use: new URL(`../../${name}`, import.meta.url) }], { config, strict: false })
+
 describe('the queue of runs in a store', () => {
   describe('in memory', () => {
-    const open = () => {
-      const store = createMemoryStore({ maxRecords: 10_000, maxBytes: 10_000_000, evict: false })
-      return openTwo(store, store, async () => {})
+    const open = async () => {
+      const host = await openStore('store-memory')
+      return openTwo(host.service(Store), host.service(Store), () => host.close())
     }
     for (const one of runQueueKit(open)) it(one.title, one.run)
   })
@@ -68,12 +70,10 @@ describe('the queue of runs in a store', () => {
   describe('in a file', () => {
     const open = async () => {
       const folder = await mkdtemp(join(tmpdir(), 'svc-queue-'))
-      const [first, second] = [
-        createSqliteStore({ path: join(folder, 'svc.db') }),
-        createSqliteStore({ path: join(folder, 'svc.db') }),
-      ]
-      return openTwo(first, second, async () => {
-        await Promise.all([first, second].map(store => store[Symbol.asyncDispose]()))
+      const config = { store: { path: join(folder, 'svc.db') } }
+      const [first, second] = [await openStore('store-sqlite', config), await openStore('store-sqlite', config)]
+      return openTwo(first.service(Store), second.service(Store), async () => {
+        await Promise.all([first.close(), second.close()])
         await rm(folder, { recursive: true, force: true })
       })
     }

@@ -1,5 +1,15 @@
 import type { SlotView } from '@svc/core'
+import { Modes, TeamDefinitions, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
 import type { Ground } from './checker.ts'
+
+/** What workflows are made of, by name. */
+export const SLOTS = {
+  types: WorkflowNodes,
+  definitions: WorkflowDefinitions,
+  tools: Tools,
+  modes: Modes,
+  teams: TeamDefinitions,
+}
 
 export interface GroundParts {
   readonly tools: SlotView<unknown>

@@ -1,14 +1,15 @@
-import type { Log, SlotView, Use } from '@svc/core'
-import type {
-  Check,
-  MetricSource,
-  Peers,
-  RunEvent,
-  RunQueue,
-  Store,
-  WorkflowDefinition,
-  WorkflowNode,
-  Workflows,
+import type { Events, Log, SlotView, Use } from '@svc/core'
+import {
+  type Check,
+  type MetricSource,
+  type Peers,
+  RunEnded,
+  type RunEvent,
+  type RunQueue,
+  type Store,
+  type WorkflowDefinition,
+  type WorkflowNode,
+  type Workflows,
 } from '@svc/core/contracts'
 import { openSpace } from '@svc/space'
 import { durationMs } from '@svc/workflow'
@@ -38,7 +39,7 @@ export interface ServiceParts {
   readonly config: WorkflowsConfig
   /** `<svc home>/workflows`. */
   readonly homeRoot: string
-  readonly ended: (id: string, record: RunRecord) => void
+  readonly events: Events
   readonly log: Log
   readonly lasting: Use
 }
@@ -49,7 +50,7 @@ export interface WorkflowService {
   readonly check: Check
   readonly metrics: MetricSource
   /** Works on what the queue has, and keeps the house clean. */
-  begin(): void
+  readonly begin: () => undefined
   told(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
 }
@@ -79,7 +80,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     ended(id, record) {
       counts.ended(record)
       readers.tell(id, undefined, true)
-      parts.ended(id, record)
+      void parts.events.publish(RunEnded, endedOf(id, record), lasting)
     },
     log,
     lasting,
@@ -101,8 +102,10 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     metrics: { read: async () => counts.families() },
     workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
-      void worker.take()
-      maintenance.begin()
+      // a host that serves nobody is a command's: it works on what it is told to alone
+      if (peers) void worker.take()
+      if (peers) maintenance.begin()
+      return undefined
     },
     async told(topic, message) {
       if (topic === NEWS) await worker.news((message as { run: string }).run)
@@ -146,6 +149,14 @@ const contractOf = ({ library, checker, starting, reading, acting, worker, syncW
     await reading.record(id, use)
     await worker.only(id, use)
   },
+})
+
+const endedOf = (run: string, { workflow, status, error, createdAt, updatedAt }: RunRecord) => ({
+  run,
+  workflow,
+  status,
+  error_code: error?.code ?? null,
+  duration: (updatedAt - createdAt) / SECOND,
 })
 
 const limitsOf = (config: WorkflowsConfig) => ({
