@@ -80,8 +80,12 @@ describe('svc config show', () => {
     await using place = await makePlace()
     const unset = await place.svc(['config', 'show', 'selection.profile'])
     expect(unset).to.include({ code: 0, out: 'selection.profile    not set  Profile at start\n' })
-    const section = JSON.parse((await place.svc(['config', 'show', 'workflows', '--json'])).out) as Shown
-    expect(section.values.map(row => [row.key, row.value, row.source])).to.deep.include(['workflows.roots', undefined, 'not set'])
+    await place.write('without.yaml', "plugins: [{ use: '@svc/plugin-recommend', enabled: false }]\n")
+    const nobodys = ['config', 'show', 'recommend', '--json', '--config', 'without.yaml']
+    const section = JSON.parse((await place.svc(nobodys)).out) as Shown
+    expect(section.values.map(row => [row.key, row.value, row.source])).to.deep.equal([
+      ['recommend.approval', undefined, 'not set'],
+    ])
     const set = JSON.parse((await place.svc(['config', 'show', 'server.port', '--json', '--port', '5'])).out) as Shown
     expect(set.values).to.deep.equal([
       { key: 'server.port', value: 5, source: 'flags', description: 'Port to listen on; 0 takes a free one.' },

@@ -51,101 +51,110 @@ class Taker implements AsyncDisposable {
  */
 export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubject>): KitCase[] {
   const opened = caseMaker(open)
-  const { use } = abortable('queue kit')
-  const now = () => Date.now()
-  const put = (queue: RunQueue, id: string, due: number | undefined = now()) =>
-    queue.put({ id, ...(due === undefined ? {} : { due }) }, { claim: false }, use)
-  return [
-    opened('gives a run that is put to one who takes', async ({ queue, other }) => {
-      await put(queue, 'a')
-      await using taker = new Taker(other)
-      assert.equal((await taker.next()).id, 'a')
-    }),
-    opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
-      const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
-      assert.equal(claim?.id, 'a')
-      await using taker = new Taker(other)
-      await taker.noneWhile(async () => {
-        for (let times = 0; times < 3; times++) await queue.keep(claim!, use)
-        await other.wake('unknown', use)
-      })
-    }),
-    opened('gives each of many runs once, to however many take', async ({ queue, other }) => {
-      const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)
-      await Promise.all(ids.map(id => put(queue, id)))
-      const got = await Promise.all([takeSome(queue, 15), takeSome(other, 15)])
-      assert.deepEqual(got.flat().toSorted(), ids.toSorted())
-    }),
-    opened('gives a run once its time has come, and again when it is given back for a time', async ({ queue, other }) => {
-      await put(queue, 'a', now() + 50)
-      await using taker = new Taker(other)
-      const claim = await taker.next()
-      const due = now() + 50
-      await other.leave(claim, { due }, use)
-      assert.equal((await taker.next()).id, 'a')
-      assert.ok(now() >= due)
-    }),
-    opened(
-      'gives a run that sleeps once it is woken, and one that was woken while it was worked on right after',
-      async ({ queue, other }) => {
-        await put(queue, 'a')
-        await using taker = new Taker(queue)
-        await queue.leave(await taker.next(), { due: null }, use)
-        await other.wake('a', use)
-        const claim = await taker.next()
-        await other.wake('a', use)
-        await queue.leave(claim, { due: null }, use)
-        assert.equal((await taker.next()).id, 'a')
-      }
-    ),
-    opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
-      const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
-      await queue.leave(claim!, 'ended', use)
-      await queue.wake('a', use)
-      const claims = []
-      for await (const one of queue.takeOne('a', use)) claims.push(one)
-      assert.deepEqual(claims, [])
-    }),
-    opened('gives one run alone to who asks for it', async ({ queue, other }) => {
-      await Promise.all([put(queue, 'a'), put(queue, 'b')])
-      await using taker = new Taker(other, 'b')
-      assert.equal((await taker.next()).id, 'b')
-    }),
-    opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
-      const group = { name: 'g', limit: 2 }
-      const claims = await Promise.all(
-        [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use))
-      )
-      const held = claims.filter(one => one !== undefined)
-      assert.equal(held.length, 2)
-      const left = held[0]!
-      await using taker = new Taker(other)
-      await taker.noneWhile(() => queue.keep(left, use).catch(() => {}))
-      await (left.id === 'r1' ? other : queue).leave(left, 'ended', use)
-      assert.equal(
-        (await taker.next()).id,
-        ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
-      )
-    }),
-    opened(
-      'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
-      async ({ queue, other, kill }) => {
-        const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
-        await kill()
-        await using taker = new Taker(other)
-        const next = await taker.next()
-        assert.equal(next.id, 'a')
-        assert.ok(next.fence.fence > claim!.fence.fence)
-        assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
-        // what it still says changes nothing
-        await outcome(queue.leave(claim!, 'ended', use))
-        await other.keep(next, use)
-        await other.leave(next, { due: now() }, use)
-        assert.equal((await taker.next()).id, 'a')
-      }
-    ),
-  ]
+  return [...giving(opened), ...wakingAndEnding(opened), ...holding(opened)]
 }
+
+type Opened = ReturnType<typeof caseMaker<RunQueueSubject>>
+const { use } = abortable('queue kit')
+const now = () => Date.now()
+const put = (queue: RunQueue, id: string, due = now()) => queue.put({ id, due }, { claim: false }, use)
+
+const giving = (opened: Opened): KitCase[] => [
+  opened('gives a run that is put to one who takes', async ({ queue, other }) => {
+    await put(queue, 'a')
+    await using taker = new Taker(other)
+    assert.equal((await taker.next()).id, 'a')
+  }),
+  opened('gives a run to its process at once where that asks for it, and then to nobody else', async ({ queue, other }) => {
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
+    assert.equal(claim?.id, 'a')
+    await using taker = new Taker(other)
+    await taker.noneWhile(async () => {
+      for (let times = 0; times < 3; times++) await queue.keep(claim!, use)
+      await other.wake('unknown', use)
+    })
+  }),
+  opened('gives each of many runs once, to however many take', async ({ queue, other }) => {
+    const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)
+    await Promise.all(ids.map(id => put(queue, id)))
+    const got = await Promise.all([takeSome(queue, 15), takeSome(other, 15)])
+    assert.deepEqual(got.flat().toSorted(), ids.toSorted())
+  }),
+  opened('gives a run once its time has come, and again when it is given back for a time', async ({ queue, other }) => {
+    await put(queue, 'a', now() + 50)
+    await using taker = new Taker(other)
+    const claim = await taker.next()
+    const due = now() + 50
+    await other.leave(claim, { due }, use)
+    assert.equal((await taker.next()).id, 'a')
+    assert.ok(now() >= due)
+  }),
+]
+
+const wakingAndEnding = (opened: Opened): KitCase[] => [
+  opened(
+    'gives a run that sleeps once it is woken, and one that was woken while it was worked on right after',
+    async ({ queue, other }) => {
+      await put(queue, 'a')
+      await using taker = new Taker(queue)
+      await queue.leave(await taker.next(), { due: null }, use)
+      await other.wake('a', use)
+      const claim = await taker.next()
+      await other.wake('a', use)
+      await queue.leave(claim, { due: null }, use)
+      assert.equal((await taker.next()).id, 'a')
+    }
+  ),
+  opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, use)
+    await queue.leave(claim!, 'ended', use)
+    await queue.wake('a', use)
+    const claims = []
+    for await (const one of queue.takeOne('a', use)) claims.push(one)
+    assert.deepEqual(claims, [])
+  }),
+  opened('gives one run alone to who asks for it', async ({ queue, other }) => {
+    await Promise.all([put(queue, 'a'), put(queue, 'b')])
+    await using taker = new Taker(other, 'b')
+    assert.equal((await taker.next()).id, 'b')
+  }),
+]
+
+const holding = (opened: Opened): KitCase[] => [
+  opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
+    const group = { name: 'g', limit: 2 }
+    const claims = await Promise.all(
+      [queue, other, queue].map((one, at) => one.put({ id: `r${at}`, due: now(), group }, { claim: true }, use))
+    )
+    const held = claims.filter(one => one !== undefined)
+    assert.equal(held.length, 2)
+    const left = held[0]!
+    await using taker = new Taker(other)
+    await taker.noneWhile(() => queue.keep(left, use).catch(() => {}))
+    await (left.id === 'r1' ? other : queue).leave(left, 'ended', use)
+    assert.equal(
+      (await taker.next()).id,
+      ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
+    )
+  }),
+  opened(
+    'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
+    async ({ queue, other, kill }) => {
+      const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, use)
+      await kill()
+      await using taker = new Taker(other)
+      const next = await taker.next()
+      assert.equal(next.id, 'a')
+      assert.ok(next.fence.fence > claim!.fence.fence)
+      assert.equal(codeOf((await outcome(queue.keep(claim!, use))).error), 'STORE_FENCED')
+      // what it still says changes nothing
+      await outcome(queue.leave(claim!, 'ended', use))
+      await other.keep(next, use)
+      await other.leave(next, { due: now() }, use)
+      assert.equal((await taker.next()).id, 'a')
+    }
+  ),
+]
 
 async function takeSome(queue: RunQueue, count: number): Promise<string[]> {
   await using taker = new Taker(queue)

@@ -12,7 +12,7 @@ export default exchange({
             exact({
               name: any('text'),
               description: any('text'),
-              category: oneOf('files', 'search', 'web', 'code', 'git', 'text', 'time'),
+              category: oneOf('files', 'search', 'web', 'code', 'git', 'text', 'time', 'teams'),
               parameters: any('object'),
             })
           ),
