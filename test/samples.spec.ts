@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemUse, type Use } from '@svc/core'
 import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
@@ -76,10 +76,21 @@ describe('docs/providers.md', () => {
     loads(providers, 'acme.yaml', 'index', { providers: ['acme'] }))
 
   it('has configurations that svc takes', async () => {
-    await writeFile(providers.at('key'), 'a-key')
+    await mkdir(providers.at('secrets'))
+    for (const file of ['key', 'secrets/groq']) await writeFile(providers.at(file), 'a-key')
+    using _keys = withVariables(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'HOUSE_KEY'])
     for (const file of ['svc.config.yaml', 'resilient/svc.config.yaml']) {
       const { code, out } = await providers.svc('config', 'check', '-c', file)
       expect(code, out).to.equal(0)
     }
   })
 })
+
+/** Keys in the environment, until the case ends. */
+function withVariables(names: readonly string[]): Disposable {
+  const before = names.map(name => [name, process.env[name]] as const)
+  for (const name of names) process.env[name] = 'a-key'
+  const back = (name: string, value: string | undefined) =>
+    value === undefined ? delete process.env[name] : (process.env[name] = value)
+  return { [Symbol.dispose]: () => before.forEach(([name, value]) => back(name, value)) }
+}

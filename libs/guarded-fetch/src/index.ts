@@ -1,4 +1,5 @@
 export { type BodyRead, readBody } from './body.ts'
+export { type FetchConfig, fetchKeys, fetchOptions } from './fetch-config.ts'
 export {
   createGuardedFetch,
   type GuardedFetch,

@@ -32,9 +32,6 @@ export const toolUnknown = (server: string, tool: string, known: readonly string
 export const moved = (server: string) =>
   svcError('MCP_MOVED', `the tool server "${server}" is owned by another worker now`, { details: { server, retryable: true } })
 
-export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
-
 export const storeForgets = (kind: string) =>
   svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know of this`, {
     mend: 'configure a store that lasts: @svc/plugin-store-sqlite',

@@ -34,6 +34,10 @@ export class Leases {
     return false
   }
 
+  hasPlace(id: string): boolean {
+    return this.#places.has(id)
+  }
+
   /** Whether it held a place of a group. */
   async leave(id: string, use: Use): Promise<boolean> {
     const place = this.#places.get(id)

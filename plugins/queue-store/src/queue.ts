@@ -2,6 +2,7 @@ import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { Bell } from './bell.ts'
 import { Leases } from './leases.ts'
+import { Lull } from './lull.ts'
 import { type Place, QUEUE } from './space.ts'
 
 export interface QueueParts {
@@ -28,6 +29,7 @@ export class StoreQueue implements RunQueue {
   readonly #lasting: Use
   readonly #leases: Leases
   readonly #bell = new Bell()
+  readonly #lull = new Lull()
 
   constructor({ store, holder, lasting }: QueueParts) {
     this.#lasting = lasting
@@ -37,6 +39,7 @@ export class StoreQueue implements RunQueue {
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, use: Use): Promise<RunClaim | undefined> {
+    this.#lull.end()
     const isFree = claim && (!run.group || (await this.#leases.enter(run.id, run.group, use)))
     if (!isFree) {
       await this.#wait(run, use)
@@ -91,6 +94,8 @@ export class StoreQueue implements RunQueue {
   }
 
   async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', use: Use): Promise<void> {
+    // nobody waits for a run that has ended, unless for its place: it goes with what is written next
+    if (how === 'ended' && !this.#leases.hasPlace(id)) await this.#lull.wait()
     try {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, use)
       else await this.#update(id, place => place && asleep(place, how.due), { fence }, use)

@@ -54,5 +54,3 @@ export const runFailed = (team: string, { id, error }: Run) =>
     details: { team, run: id, code: error?.code ?? null },
     mend: 'do it yourself, or give the task to another team',
   })
-
-export const lineInvalid = (message: string, usage: string) => svcError('COMMAND_LINE_INVALID', message, { mend: `svc ${usage}` })

@@ -1,12 +1,12 @@
 import { createBoundedWork, workFile } from '@svc/bounded-work'
 import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createGuardedFetch, fetchOptions } from '@svc/guarded-fetch'
 import { readKeyOf } from '@svc/upstream/key'
 import { createFetchPage, WAIT_MS } from './fetch-page.ts'
 import { endpointOf } from './search-endpoint.ts'
 import { createSearchWeb } from './search-web.ts'
-import { fetchOptions, webConfig } from './settings.ts'
+import { webConfig } from './settings.ts'
 import type { WebWork } from './work.ts'
 
 export default definePlugin({

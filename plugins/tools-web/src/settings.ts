@@ -1,5 +1,5 @@
 import { schema } from '@svc/core'
-import type { GuardedFetchOptions } from '@svc/guarded-fetch'
+import { type FetchConfig, fetchKeys } from '@svc/guarded-fetch'
 
 /** Where `search_web` asks: a preset, or an endpoint in words of its own. */
 export interface SearchConfig {
@@ -24,15 +24,9 @@ export interface SearchConfig {
 }
 
 /** The section `tools.web`. */
-export interface WebConfig {
-  allow: string[]
-  ports?: number[]
-  timeout_ms: number
-  max_bytes: number
-  max_redirects: number
+export interface WebConfig extends FetchConfig {
   convert_timeout_ms: number
   convert_memory_mb: number
-  user_agent: string
   search?: SearchConfig
 }
 
@@ -78,51 +72,10 @@ const SEARCH = {
 export const webConfig = schema<WebConfig>({
   type: 'object',
   properties: {
-    allow: {
-      type: 'array',
-      items: { type: 'string', minLength: 1 },
-      default: [],
-      description:
-        'Addresses, networks and names that may be fetched though they are not public: 10.0.0.0/8, wiki.internal, *.internal.',
-    },
-    ports: {
-      type: 'array',
-      items: { type: 'integer', minimum: 1, maximum: 65_535 },
-      minItems: 1,
-      description: 'The only ports that may be fetched; all without it.',
-    },
-    timeout_ms: number(100, 600_000, 30_000, 'Milliseconds for one page or search.'),
-    max_bytes: number(1024, 33_554_432, 2_097_152, 'Bytes of a page that are read, decompressed; the rest is cut.'),
-    max_redirects: number(0, 20, 5, 'Redirects that are followed.'),
+    ...fetchKeys({ timeoutMs: 30_000, longestMs: 600_000, maxBytes: 2_097_152 }),
     convert_timeout_ms: number(100, 60_000, 8_000, 'Milliseconds that turning a page into Markdown may take.'),
     convert_memory_mb: number(64, 4096, 256, 'Megabytes that turning a page into Markdown may take.'),
-    user_agent: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 500,
-      pattern: '^[ -~]+$',
-      default: 'svc/0.1',
-      description: 'What the tools call themselves.',
-    },
     search: SEARCH,
   },
   additionalProperties: false,
-})
-
-const FRAME_BYTES = 65_536
-
-/** What a section says of how pages are fetched. */
-export const fetchOptions = (config: WebConfig): GuardedFetchOptions => ({
-  allow: config.allow,
-  ...(config.ports && { ports: config.ports }),
-  userAgent: config.user_agent,
-  limits: {
-    totalMs: config.timeout_ms,
-    headersMs: config.timeout_ms,
-    idleMs: config.timeout_ms,
-    // what is compressed is smaller but for its frame
-    wireBytes: config.max_bytes + FRAME_BYTES,
-    bodyBytes: config.max_bytes,
-    redirects: config.max_redirects,
-  },
 })

@@ -1,6 +1,6 @@
 import { definePlugin } from '@svc/core'
 import { Chat, ScriptSandbox, Teams, Tools, WorkflowNodes } from '@svc/core/contracts'
-import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createGuardedFetch, fetchOptions } from '@svc/guarded-fetch'
 import { createAgent } from './agent.ts'
 import { createCompute } from './compute.ts'
 import { condition } from './condition.ts'
@@ -9,7 +9,7 @@ import { human } from './human.ts'
 import { loop } from './loop.ts'
 import { map } from './map.ts'
 import { parallel } from './parallel.ts'
-import { fetchOptions, HTTP_CONFIG } from './settings.ts'
+import { HTTP_CONFIG } from './settings.ts'
 import { subworkflow } from './subworkflow.ts'
 import { createTeam } from './team.ts'
 import { createTool } from './tool.ts'
@@ -35,4 +35,4 @@ export default definePlugin({
   },
 })
 
-export type { HttpConfig } from './settings.ts'
+export type { FetchConfig as HttpConfig } from '@svc/guarded-fetch'

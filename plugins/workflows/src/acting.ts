@@ -76,7 +76,8 @@ export class Acting {
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
     const news: News = { kind: 'cancel', at: Date.now(), by: use.principal.id }
     await this.#put(cancelKey(id), news, use)
-    await this.#tell(id, use)
+    // without its group: that ends it, and does not wait for a place
+    await this.#tell(id, use, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, use))
     return reading.settled(id, CANCEL_MS, use)
   }
 
@@ -96,10 +97,10 @@ export class Acting {
   }
 
   /** Whoever works on it hears of it now; if nobody does, somebody soon will. What is lost here is found when the claim is kept. */
-  async #tell(id: string, use: Use): Promise<void> {
-    const { worker, peers, queue } = this.#parts
+  async #tell(id: string, use: Use, wake: () => Promise<unknown> = () => this.#parts.queue.wake(id, use)): Promise<void> {
+    const { worker, peers } = this.#parts
     if (await worker.news(id)) return
-    await queue.wake(id, use)
+    await wake()
     // it only makes haste: news is found with the next keeping of the claim, too
     await peers?.tell(NEWS, { run: id }, use).catch(() => {})
   }

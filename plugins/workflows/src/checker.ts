@@ -1,6 +1,6 @@
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import { problemsOf, readDefinition } from '@svc/workflow'
+import { type NameKind, problemsOf, readDefinition } from '@svc/workflow'
 
 /** Looks what is wrong with definitions. */
 export interface Checker {
@@ -15,19 +15,18 @@ export interface Checker {
 export interface Ground {
   readonly types: SlotView<WorkflowNode>
   /** Whether there is a tool, profile, mode, team or workflow of this name; what is not known yet counts as there. */
-  readonly has: (kind: 'tool' | 'profile' | 'mode' | 'team' | 'workflow', name: string) => boolean
+  readonly has: (kind: NameKind, name: string) => boolean
   readonly secrets: readonly string[]
-  /** Differs after any change of what `has` answers. */
+  /** Names that there are, for hints. */
+  readonly names: (kind: NameKind) => readonly string[]
+  /** A workflow, where it can be had at once. */
+  readonly definitionOf: (workflow: string) => WorkflowDefinition | undefined
+  /** Differs after any change of what `has` answers, of workflows aside. */
   readonly version: () => string
 }
 
 export function createChecker(ground: Ground): Checker {
-  const about = {
-    typeOf: (name: string) => ground.types.get(name),
-    types: () => ground.types.names(),
-    has: ground.has,
-    secrets: ground.secrets,
-  }
+  const about = { ...ground, typeOf: (name: string) => ground.types.get(name), types: () => ground.types.names() }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),

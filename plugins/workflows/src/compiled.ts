@@ -36,6 +36,8 @@ export interface CompiledNode {
   readonly repeatable: boolean | undefined
   readonly maxVisits: number
   readonly bodies: Readonly<Record<string, CompiledGraph>>
+  readonly bodyNames: readonly string[]
+  readonly branchNames: readonly string[]
 }
 
 /** A graph, ready to run. */
@@ -69,6 +71,7 @@ function compileGraph(types: SlotView<WorkflowNode>, graph: Graph): CompiledGrap
 
 function compileNode(types: SlotView<WorkflowNode>, name: string, node: NodeDefinition): CompiledNode {
   const { early, late } = templatesOf(types.get(node.type), settingsOf(node))
+  const bodies = Object.entries(bodiesOf(node)).map(([key, body]) => [key, compileBody(types, body)] as const)
   return {
     name,
     type: node.type,
@@ -82,7 +85,9 @@ function compileNode(types: SlotView<WorkflowNode>, name: string, node: NodeDefi
     compensate: node.compensate && compileBody(types, node.compensate),
     repeatable: node.repeatable,
     maxVisits: node.max_visits ?? MAX_VISITS,
-    bodies: Object.fromEntries(Object.entries(bodiesOf(node)).map(([key, body]) => [key, compileBody(types, body)])),
+    bodies: Object.fromEntries(bodies),
+    bodyNames: bodies.map(([key]) => key),
+    branchNames: Object.keys(node.branches ?? {}),
   }
 }
 

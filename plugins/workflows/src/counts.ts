@@ -7,7 +7,8 @@ import type { RunRecord } from './space.ts'
 export interface Counts {
   stored(entries: readonly Entry[], history: History): void
   ended(record: RunRecord): void
-  families(): MetricFamily[]
+  /** `waiting`: of all workers; undefined where the store could not be asked. */
+  families(waiting: number | undefined): MetricFamily[]
 }
 
 export interface CountsParts {
@@ -27,6 +28,7 @@ interface Steps {
   readonly type: string
   readonly counts: Record<Ended, number>
   seconds: number
+  /** Each alone; as metrics they are summed up. */
   readonly buckets: number[]
 }
 
@@ -36,7 +38,7 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
   const steps = new Map<string, Steps>()
 
   const nameOf = (workflow: string) => {
-    if (names.size < NAMES && isNamed(workflow)) names.add(workflow)
+    if (!names.has(workflow) && names.size < NAMES && isNamed(workflow)) names.add(workflow)
     return names.has(workflow) ? workflow : 'other'
   }
   const stepsOf = (type: string) => {
@@ -63,7 +65,7 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
       there.count += 1
       runs.set(`${workflow}/${status}`, there)
     },
-    families: () => [
+    families: waiting => [
       family(
         'svc_workflow_runs_total',
         'Runs that have ended.',
@@ -78,6 +80,7 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
         [...steps.values()].flatMap(histogramOf)
       ),
       family('svc_workflow_runs_active', 'Runs that are worked on now.', 'gauge', [{ labels: {}, value: active() }]),
+      ...(waiting === undefined ? [] : [waitingFamily(waiting)]),
     ],
   }
 }
@@ -85,7 +88,8 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
 function count(steps: Steps, status: Ended, seconds: number): void {
   steps.counts[status] += 1
   steps.seconds += seconds
-  for (const [at, bound] of BOUNDS.entries()) if (seconds <= bound) steps.buckets[at]! += 1
+  const at = BOUNDS.findIndex(bound => seconds <= bound)
+  if (at >= 0) steps.buckets[at]! += 1
 }
 
 const family = (name: string, help: string, type: MetricFamily['type'], values: readonly Sample[]): MetricFamily => ({
@@ -96,13 +100,23 @@ const family = (name: string, help: string, type: MetricFamily['type'], values: 
   values,
 })
 
+/** Each worker tells that of all. */
+const waitingFamily = (value: number): MetricFamily => ({
+  name: 'svc_workflow_runs_waiting',
+  help: 'Runs that wait for people, events or time; at most 1000 open ones are looked at.',
+  type: 'gauge',
+  aggregator: 'max',
+  values: [{ labels: {}, value }],
+})
+
 const totalsOf = ({ type, counts }: Steps): Sample[] =>
   Object.entries(counts).flatMap(([status, value]) => (value > 0 ? [{ labels: { type, status }, value }] : []))
 
 function histogramOf({ type, counts, seconds, buckets }: Steps): Sample[] {
   const name = 'svc_workflow_step_seconds'
   const all = counts.completed + counts.failed + counts.cancelled
-  const within = BOUNDS.map((le, at) => ({ metricName: `${name}_bucket`, labels: { type, le }, value: buckets[at]! }))
+  let value = 0
+  const within = BOUNDS.map((le, at) => ({ metricName: `${name}_bucket`, labels: { type, le }, value: (value += buckets[at]!) }))
   return [
     ...within,
     { metricName: `${name}_bucket`, labels: { type, le: '+Inf' }, value: all },

@@ -20,6 +20,9 @@ export class Definitions {
   readonly #parts: DefinitionsParts
   /** Digests that are known to be stored, and since when. */
   readonly #stored = new Map<string, number>()
+  /** Workflows that definitions name, while the types of nodes are the same. */
+  #named = new WeakMap<WorkflowDefinition, readonly string[]>()
+  #version = -1
 
   constructor(parts: DefinitionsParts) {
     this.#parts = parts
@@ -34,7 +37,16 @@ export class Definitions {
     return found
   }
 
-  #namedIn(definition: WorkflowDefinition): string[] {
+  #namedIn(definition: WorkflowDefinition): readonly string[] {
+    const { version } = this.#parts.types
+    if (version !== this.#version) this.#named = new WeakMap()
+    this.#version = version
+    const names = this.#named.get(definition) ?? this.#look(definition)
+    this.#named.set(definition, names)
+    return names
+  }
+
+  #look(definition: WorkflowDefinition): string[] {
     return [...nodesWithin(definition)].flatMap(({ node }) =>
       Object.entries(this.#parts.types.get(node.type)?.names ?? {}).flatMap(([setting, kind]) => {
         const name = node[setting]

@@ -87,6 +87,7 @@ export class Drive {
       return await this.#stopped(error)
     } finally {
       clearTimeout(this.#timer)
+      this.#execution.calls.close()
       // news that comes now is for whoever has the run next
       this.#execution.stop()
     }

@@ -133,9 +133,6 @@ export function told(error: unknown): ErrorTold {
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
 
-export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
-
 export const storeForgets = (kind: string) =>
   svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process: it has no runs but those of this command`, {
     mend: 'configure a store that lasts: @svc/plugin-store-sqlite',

@@ -1,6 +1,7 @@
 import type { SlotView, Use } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { Scope, Template } from '@svc/workflow'
+import { Calls } from './calls.ts'
 import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
 import type { EntryOf, Spent } from './entries.ts'
 import { resultTooLarge, runTooLarge, told, tooManySteps } from './errors.ts'
@@ -15,6 +16,7 @@ import { type Sleep, type Woken, Waits } from './waits.ts'
 export class Execution {
   readonly #parts: ExecutionParts
   readonly waits: Waits
+  readonly calls = new Calls()
   readonly #spent = new Map<string, { calls: number; tokens: number }>()
   readonly #made = new WeakMap<object, CompiledGraph>()
   #busy = 0
@@ -97,7 +99,7 @@ export class Execution {
   /** Nothing begins here any more; what waits leaves. */
   stop(): void {
     this.#isStopped = true
-    this.waits.end(new Stopped('the run goes on elsewhere, or later'))
+    if (this.waits.size > 0) this.waits.end(new Stopped('the run goes on elsewhere, or later'))
   }
   get isStopped(): boolean {
     return this.#isStopped

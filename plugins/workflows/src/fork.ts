@@ -1,11 +1,11 @@
 import type { ChildOutcome, Json } from '@svc/core/contracts'
 import type { CompiledNode } from './compiled.ts'
 import type { EntryOf, Fork, ForkedChild } from './entries.ts'
-import { nodeBroke } from './errors.ts'
+import { nodeBroke, nodeLate } from './errors.ts'
 import type { Execution } from './execution.ts'
 import type { Inner } from './execution-parts.ts'
 import { Dropped, errorOf, type Frame, newFrame, Stopped } from './frame.ts'
-import type { Past } from './history.ts'
+import { type Past, workedMs } from './history.ts'
 
 /** Runs the children of a step, so many at a time; those that the log has are not run again. In the order of the fork. */
 export async function runChildren(
@@ -65,6 +65,9 @@ async function graphOf(
   return { graph, vars, nodes }
 }
 
+/** The longest time that a timer of Node takes. */
+const LONGEST_MS = 2 ** 31 - 1
+
 class Children {
   readonly #run: Execution
   readonly #frame: Frame
@@ -74,6 +77,7 @@ class Children {
   readonly #ending = new AbortController()
   readonly #waiting: ForkedChild[]
   #isEnough = false
+  #isLate = false
 
   constructor(run: Execution, frame: Frame, node: CompiledNode, step: string, fork: Fork) {
     this.#run = run
@@ -93,14 +97,32 @@ class Children {
     const end = () => this.#ending.abort(this.#frame.signal.reason)
     this.#frame.signal.throwIfAborted()
     this.#frame.signal.addEventListener('abort', end, { once: true })
+    const timer = this.#setTimer()
     try {
-      const width = Math.min(this.#width, this.#waiting.length)
+      const width = this.#isEnough ? 0 : Math.min(this.#width, this.#waiting.length)
       const lanes = await Promise.allSettled(Array.from({ length: width }, () => this.#lane()))
       this.#frame.signal.throwIfAborted()
+      if (this.#isLate) throw this.#ending.signal.reason
       for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason
     } finally {
+      clearTimeout(timer)
       this.#frame.signal.removeEventListener('abort', end)
     }
+  }
+
+  /** A try has its time for all that is done in it; while the run sleeps, that stands still. */
+  #setTimer(): NodeJS.Timeout | undefined {
+    const { name, timeoutMs } = this.#node
+    if (timeoutMs === undefined) return undefined
+    const { history } = this.#run
+    const left = timeoutMs - (workedMs(history, Date.now()) - history.steps.get(this.#step)!.since)
+    const end = () => {
+      ;[this.#isLate, this.#isEnough] = [true, true]
+      this.#ending.abort(nodeLate(name, timeoutMs))
+    }
+    if (left > 0) return setTimeout(end, Math.min(left, LONGEST_MS))
+    end()
+    return undefined
   }
 
   outcomes(): Record<string, ChildOutcome> {
@@ -163,7 +185,8 @@ class Children {
 
   #failed(path: string, error: unknown): void {
     if (error instanceof Stopped || this.#frame.signal.aborted) throw error
-    if (this.#ending.signal.reason instanceof Dropped) this.#run.journal.add({ t: 'dropped', f: path, at: Date.now() })
+    if (this.#isLate || this.#ending.signal.reason instanceof Dropped)
+      this.#run.journal.add({ t: 'dropped', f: path, at: Date.now() })
     else this.#run.journal.add({ t: 'broken', f: path, at: Date.now(), error: this.#run.masked(errorOf(error)) })
   }
 }

@@ -15,6 +15,8 @@ export interface Past {
   /** All forks of all tries. */
   forks: readonly EntryOf<'forked'>[]
   spent: { calls: number; tokens: number }
+  /** Milliseconds that the run had worked when this try began. */
+  since: number
   /** Its place among all entries. */
   order: number
   /** It was not done, and a step round it is tried again: it begins anew. */
@@ -71,17 +73,17 @@ function noteTime(history: History, { t, at }: Entry): void {
   else history.worked.to = at
 }
 
-/** Milliseconds that a run has worked, as far as its log knows: what it did after its last entry is not in it. */
-export const workedMs = ({ worked: { ms, from, to } }: History): number => ms + Math.max(0, to - from)
+/** Milliseconds that a run has worked, as far as its log knows: what it did after its last entry is not in it. With `now`, of one that works just now. */
+export const workedMs = ({ worked: { ms, from, to } }: History, now = to): number => ms + Math.max(0, now - from)
 
 function noteStep(history: History, entry: StepEntry): void {
   const past = history.steps.get(entry.s)
   if (entry.t !== 'begun') return past && noteNext(history, past, entry)
   if (past && past.forks.length > 0) beginAnew(history, `${entry.s}/`)
-  history.steps.set(entry.s, begunPast(entry, past, history.length))
+  history.steps.set(entry.s, begunPast(entry, past, history))
 }
 
-const begunPast = (begun: EntryOf<'begun'>, before: Past | undefined, order: number): Past => ({
+const begunPast = (begun: EntryOf<'begun'>, before: Past | undefined, history: History): Past => ({
   attempts: begun.n,
   failures: before && !before.isStale ? before.failures : 0,
   begun: before?.begun ?? begun,
@@ -90,7 +92,8 @@ const begunPast = (begun: EntryOf<'begun'>, before: Past | undefined, order: num
   woken: undefined,
   forks: before?.forks ?? [],
   spent: before?.spent ?? { calls: 0, tokens: 0 },
-  order,
+  since: workedMs(history),
+  order: history.length,
   isStale: false,
 })
 

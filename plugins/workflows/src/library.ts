@@ -30,7 +30,12 @@ export class Library {
   readonly #parts: LibraryParts
   /** What was found of a text or a definition, while nothing it may name has changed. */
   readonly #looked = new Map<string, Known>()
+  /** The same by the very object, so that a known workflow is found at no cost. */
+  #same = new WeakMap<object, Known>()
   #version = ''
+  /** Names of files, and how often they have changed; nobody has looked for them yet. */
+  #files: ReadonlyMap<string, unknown> | undefined
+  #turn = 0
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
@@ -38,6 +43,7 @@ export class Library {
 
   /** Those that can be told by name; of two with one name the file wins, and both are told as a problem. */
   async all(): Promise<readonly Known[]> {
+    await this.look()
     const files = await this.#parts.roots.files()
     const own = files.map(found => this.#ofFile(found))
     const names = new Set(own.map(({ name }) => name))
@@ -47,6 +53,7 @@ export class Library {
 
   /** One by its name or its path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
   async find(workflow: string): Promise<Known> {
+    await this.look()
     if (isPath(workflow)) return this.#ofFile(await this.#parts.roots.file(workflow))
     const file = await this.#parts.roots.named(workflow)
     if (file) return this.#ofFile(file)
@@ -68,27 +75,61 @@ export class Library {
   /** Whether a plugin or a file has this name, as far as was looked. */
   isNamed(workflow: string): boolean {
     return (
-      this.#parts.slot.has(workflow) ||
-      [...this.#looked.values()].some(({ name, source }) => name === workflow && source !== CALLER)
+      this.#parts.slot.has(workflow) || this.#looked.values().some(({ name, source }) => name === workflow && source !== CALLER)
     )
   }
 
   /** One that was written for this run only. Throws WORKFLOW_INVALID. */
-  made(definition: WorkflowDefinition): Known {
+  async made(definition: WorkflowDefinition): Promise<Known> {
+    await this.look()
     const known = this.#ofDefinition(definition.name, CALLER, definition)
     if (known.problems.length > 0) throw workflowInvalid(known.name, known.problems)
     return known
   }
 
-  #ofFile({ source, text }: Found): Known {
-    return this.#once(`${source}\n${text}`, () => {
-      const { definition, problems } = this.#parts.checker.text(text, source)
-      return { name: definition.name, source, definition, problems }
-    })
+  /** Looks which files there are: what definitions name is held against them until the next look. */
+  async look(): Promise<void> {
+    const files = await this.#parts.roots.names()
+    if (files !== this.#files) this.#turn += 1
+    this.#files = files
   }
 
+  /** Whether a name can be run; as long as nobody has looked for files, any may be one. */
+  isThere(workflow: string): boolean {
+    return this.#parts.slot.has(workflow) || (this.#files?.has(workflow) ?? true)
+  }
+  /** The names that can be run, as far as was looked. */
+  names(): string[] {
+    return [...new Set([...(this.#files?.keys() ?? []), ...this.#parts.slot.names()])]
+  }
+  /** A workflow, as it was when it was looked at last. */
+  definitionOf(workflow: string): WorkflowDefinition | undefined {
+    const looked = [...this.#looked.values()].findLast(({ name, source }) => name === workflow && source !== CALLER)
+    return looked?.definition ?? this.#parts.slot.get(workflow)
+  }
+
+  #ofFile(found: Found): Known {
+    const { source, text } = found
+    return this.#again(found, () =>
+      this.#once(`${source}\n${text}`, () => {
+        const { definition, problems } = this.#parts.checker.text(text, source)
+        return { name: definition.name, source, definition, problems }
+      })
+    )
+  }
+
+  /** As it was when it was first looked at. */
   #ofSlot([name, definition]: readonly [string, WorkflowDefinition]): Known {
-    return this.#ofDefinition(name, this.#parts.slot.owner?.(name) ?? 'a plugin', definition)
+    const look = () => this.#ofDefinition(name, this.#parts.slot.owner?.(name) ?? 'a plugin', definition)
+    const known = this.#again(definition, look)
+    return known.name === name ? known : look()
+  }
+
+  #again(given: object, look: () => Known): Known {
+    this.#forget()
+    const known = this.#same.get(given) ?? look()
+    this.#same.set(given, known)
+    return known
   }
 
   /** A copy: what callers and plugins give may change under us. */
@@ -101,12 +142,20 @@ export class Library {
   }
 
   #once(key: string, look: () => Known): Known {
-    const version = this.#parts.checker.version()
-    if (version !== this.#version || this.#looked.size > KEPT) this.#looked.clear()
-    this.#version = version
+    this.#forget()
+    if (this.#looked.size > KEPT) this.#looked.clear()
     const known = this.#looked.get(key) ?? look()
     this.#looked.set(key, known)
     return known
+  }
+
+  /** What definitions may name comes and goes. */
+  #forget(): void {
+    const version = `${this.#parts.checker.version()}/${this.#turn}`
+    if (version === this.#version) return
+    this.#version = version
+    this.#looked.clear()
+    this.#same = new WeakMap()
   }
 }
 

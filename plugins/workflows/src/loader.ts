@@ -111,6 +111,7 @@ export class Loader {
 
   /** The secrets a definition names. Throws INVALID_VALUE for those that are not there. */
   async secretsOf({ name, secrets = [] }: WorkflowDefinition): Promise<Readonly<Record<string, string>>> {
+    if (secrets.length === 0) return {}
     const entries = await Promise.all(secrets.map(async one => [one, await valueOf(this.#parts.secrets[one])] as const))
     const missing = entries.filter(([, value]) => value === undefined).map(([one]) => one)
     if (missing.length > 0) throw secretMissing(name, missing)

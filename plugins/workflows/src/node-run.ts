@@ -1,4 +1,3 @@
-import { within } from '@svc/core'
 import type { ChildOutcome, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { CompiledNode } from './compiled.ts'
 import type { EntryOf } from './entries.ts'
@@ -134,7 +133,7 @@ class Call {
     const ms = this.#node.timeoutMs ?? this.#run.limits.nodeTimeoutMs
     const task: NodeTask = { ...this.#about(), settings: this.#settings(back), ...back }
     const work = (ending: AbortSignal) => this.#lastWord(task, ending)
-    return within(ms, work, { signal, late: () => nodeLate(this.#node.name, ms) })
+    return this.#run.calls.within({ ms, signal, late: () => nodeLate(this.#node.name, ms) }, work)
   }
 
   #about(): Omit<NodeTask, 'settings'> {
@@ -145,8 +144,8 @@ class Call {
       node: this.#node.name,
       attempt: this.#attempt,
       idempotencyKey: `${run.root}:${this.#step}`,
-      bodies: Object.keys(this.#node.bodies),
-      branches: Object.keys(this.#node.branches ?? {}),
+      bodies: this.#node.bodyNames,
+      branches: this.#node.branchNames,
       ...(this.#wasCut ? { interrupted: true } : {}),
       allowance: this.#frame.ledger.allowance,
     }

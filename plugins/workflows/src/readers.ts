@@ -1,11 +1,15 @@
 import type { RunEvent } from '@svc/core/contracts'
+import type { RunRecord } from './space.ts'
+
+/** An event where that is in no log, and the record of a run that has ended here. */
+type News = (event?: RunEvent, ended?: RunRecord) => void
 
 /** Those who read along, in this process: they are told that there is something new, and read the log for it. */
 export class Readers {
-  readonly #readers = new Map<string, Set<(event: RunEvent | undefined, isOver: boolean) => void>>()
+  readonly #readers = new Map<string, Set<News>>()
 
-  /** `news` is called with each change; with an event where that is in no log, and with whether the run has ended. */
-  add(run: string, news: (event: RunEvent | undefined, isOver: boolean) => void): Disposable {
+  /** `news` is called with each change. */
+  add(run: string, news: News): Disposable {
     const those = this.#readers.get(run) ?? new Set()
     this.#readers.set(run, those.add(news))
     return {
@@ -16,7 +20,7 @@ export class Readers {
     }
   }
 
-  tell(run: string, event: RunEvent | undefined, isOver: boolean): void {
-    for (const news of this.#readers.get(run) ?? []) news(event, isOver)
+  tell(run: string, ...what: Parameters<News>): void {
+    for (const news of this.#readers.get(run) ?? []) news(...what)
   }
 }

@@ -10,6 +10,8 @@ export interface ReadingParts {
   readonly store: Store
   readonly loader: Loader
   readonly readers: Readers
+  /** The record of a run that is worked on here. */
+  readonly working: (id: string) => RunRecord | undefined
 }
 
 /** A run that another worker has is looked at so often, while somebody reads along. */
@@ -19,6 +21,7 @@ const MOST_EVENTS = 1_000
 /** Looked at, of those that a list leaves out, a page. */
 const MOST_PAGES = 20
 
+const isSeen = ({ owner }: RunRecord, use: Use) => owner === use.principal.id || seesAll(use)
 export const seesAll = ({ principal }: Use) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
 /** Runs, as those who may see them do. */
@@ -32,12 +35,15 @@ export class Reading {
   /** The record of a run. Throws RUN_UNKNOWN, for another's too. */
   async record(id: string, use: Use): Promise<RunRecord> {
     const record = isId(id) ? await this.#parts.loader.record(id, use) : undefined
-    if (!record || (record.owner !== use.principal.id && !seesAll(use))) throw runUnknown(id)
+    if (!record || !isSeen(record, use)) throw runUnknown(id)
     return record
   }
 
   async get(id: string, use: Use): Promise<Run> {
-    const record = await this.record(id, use)
+    return this.#whole(id, await this.record(id, use), use)
+  }
+
+  async #whole(id: string, record: RunRecord, use: Use): Promise<Run> {
     return runOf(id, record, record.ended ? undefined : await this.#parts.loader.history(id, use))
   }
 
@@ -70,15 +76,16 @@ export class Reading {
     return { runs, ...(next === undefined ? {} : { next }) }
   }
 
-  /** How it stands at its end, or after so long. */
+  /** How it stands at its end, or after so long. What is worked on here is not read from the store. */
   async settled(id: string, waitMs: number, use: Use): Promise<Run> {
     const until = performance.now() + waitMs
     const news = this.#news(id, true)
     try {
-      for (;;) {
-        const record = await this.record(id, use)
+      const working = this.#parts.working(id)
+      for (let known = working && isSeen(working, use) ? working : undefined; ; known = news.ended()) {
+        const record = known ?? (await this.record(id, use))
         const left = until - performance.now()
-        if (record.status !== 'running' || left <= 0) return await this.get(id, use)
+        if (record.status !== 'running' || left <= 0) return await this.#whole(id, record, use)
         await news.next(Math.min(left, LOOK_MS * 4), use.signal)
       }
     } finally {
@@ -111,8 +118,11 @@ export class Reading {
   #news(id: string, onlyEnd = false) {
     const events: RunEvent[] = []
     let [wake, has]: [(() => void) | undefined, boolean] = [undefined, false]
-    const reader = this.#parts.readers.add(id, (event, isOver) => {
-      if (onlyEnd && !isOver) return
+    let record: RunRecord | undefined
+    const reader = this.#parts.readers.add(id, (event, ended) => {
+      record ??= ended
+      // who waits for the end waits for its record, too
+      if (onlyEnd && !record) return
       if (event) events.push(event)
       if (events.length > MOST_EVENTS) events.shift()
       has = true
@@ -120,6 +130,7 @@ export class Reading {
     })
     return {
       take: () => events.splice(0),
+      ended: () => record,
       /** Answers with the next news, or after so long. */
       async next(ms: number, signal: AbortSignal): Promise<void> {
         if (!has) {

@@ -1,8 +1,10 @@
-import { readdir, readFile, realpath, stat } from 'node:fs/promises'
-import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { pathRefused } from './errors.ts'
+import { openListing, type Place } from './listing.ts'
+import { stampOf } from './stamps.ts'
 
-/** A workflow file below a root. */
+/** A workflow file below a root; the same object as long as the file is the same. */
 export interface Found {
   /** As it is told: relative to its root. */
   readonly source: string
@@ -13,6 +15,8 @@ export interface Found {
 export interface Roots {
   /** All files below the roots, in a fixed order; those that cannot be read are left out. */
   files(): Promise<readonly Found[]>
+  /** Names of all files, without their endings; another set after any change. */
+  names(): Promise<ReadonlyMap<string, unknown>>
   /** The file whose name, without its ending, is this. */
   named(name: string): Promise<Found | undefined>
   /** The file at a path; a relative one is looked for below each root. Throws INVALID_VALUE, without saying whether it exists. */
@@ -20,35 +24,28 @@ export interface Roots {
 }
 
 const ENDINGS = new Set(['.yaml', '.yml', '.json'])
-const [LARGEST, MOST, DEEPEST] = [1_048_576, 2_000, 5]
+const [LARGEST, MOST] = [1_048_576, 2_000]
 
 /** `folders` that do not exist are empty. */
 export function openRoots(folders: readonly string[]): Roots {
   const roots = folders.map(folder => resolve(folder))
-  const read = async (root: string, path: string): Promise<Found | undefined> => {
-    const real = await realpath(path).catch(() => undefined)
-    const base = await realpath(root).catch(() => undefined)
-    if (!real || !base || !real.startsWith(base + sep) || !ENDINGS.has(extname(real))) return undefined
-    const found = await stat(real)
-    if (!found.isFile() || found.size > LARGEST) return undefined
-    return { source: relative(base, real), text: await readFile(real, 'utf8') }
-  }
-  const paths = async () => (await Promise.all(roots.map(async root => (await below(root)).map(path => ({ root, path }))))).flat()
+  const listing = openListing(roots, path => ENDINGS.has(extname(path)))
+  const read = createReader()
   return {
     async files() {
-      const found = await Promise.all(
-        (await paths()).slice(0, MOST).map(({ root, path }) => read(root, path).catch(() => undefined))
-      )
+      const { places } = await listing()
+      const found = await Promise.all(places.slice(0, MOST).map(place => read(place).catch(() => undefined)))
       return found.filter(one => one !== undefined)
     },
+    names: async () => (await listing()).byName,
     async named(name) {
-      for (const { root, path } of await paths())
-        if (basename(path, extname(path)) === name) return read(root, path).catch(() => undefined)
-      return undefined
+      const place = (await listing()).byName.get(name)
+      return place && read(place).catch(() => undefined)
     },
     async file(path) {
       for (const root of roots) {
-        const found = await read(root, isAbsolute(path) ? path : join(root, path)).catch(() => undefined)
+        const place = { root, path: isAbsolute(path) ? path : join(root, path) }
+        const found = await read(place).catch(() => undefined)
         if (found) return found
       }
       throw pathRefused(path)
@@ -56,16 +53,26 @@ export function openRoots(folders: readonly string[]): Roots {
   }
 }
 
-async function below(folder: string, depth = 0): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
-  const lists = await Promise.all(
-    entries
-      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-      .map(async one => {
-        const path = join(folder, one.name)
-        if (one.isDirectory() && !one.name.startsWith('.') && depth < DEEPEST) return below(path, depth + 1)
-        return ENDINGS.has(extname(one.name)) ? [path] : []
-      })
-  )
-  return lists.flat()
+/** Reads a file again only when it has changed. */
+function createReader(): (place: Place) => Promise<Found | undefined> {
+  const kept = new Map<string, { readonly stamp: string; readonly found: Found | undefined }>()
+  return async place => {
+    const key = `${place.root}\n${place.path}`
+    const stamp = stampOf(place.path)
+    const there = kept.get(key)
+    if (there?.stamp === stamp) return there.found
+    const found = await readPlace(place)
+    if (kept.size >= MOST) kept.clear()
+    kept.set(key, { stamp, found })
+    return found
+  }
+}
+
+async function readPlace({ root, path }: Place): Promise<Found | undefined> {
+  const real = await realpath(path).catch(() => undefined)
+  const base = await realpath(root).catch(() => undefined)
+  if (!real || !base || !real.startsWith(base + sep) || !ENDINGS.has(extname(real))) return undefined
+  const found = await stat(real)
+  if (!found.isFile() || found.size > LARGEST) return undefined
+  return { source: relative(base, real), text: await readFile(real, 'utf8') }
 }

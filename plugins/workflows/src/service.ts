@@ -15,12 +15,14 @@ import { openSpace } from '@svc/space'
 import { durationMs } from '@svc/workflow'
 import { Acting, NEWS } from './acting.ts'
 import { createCheck } from './check.ts'
-import { type Checker, createChecker, type Ground } from './checker.ts'
+import { type Checker, createChecker } from './checker.ts'
 import { createCounts } from './counts.ts'
 import { Definitions } from './definitions.ts'
+import { type groundOf, groundWith } from './ground.ts'
 import { infoOf, Library } from './library.ts'
 import { Loader } from './loader.ts'
 import { Maintenance } from './maintenance.ts'
+import { openRuns } from './open-runs.ts'
 import { Readers } from './readers.ts'
 import { Reading } from './reading.ts'
 import { openRoots } from './roots.ts'
@@ -33,9 +35,11 @@ export interface ServiceParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
+  /** Whether this host takes what the queue has: a command's works on what it is told to alone. */
+  readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
-  readonly ground: Pick<Ground, 'has' | 'version'>
+  readonly ground: ReturnType<typeof groundOf>
   readonly config: WorkflowsConfig
   /** `<svc home>/workflows`. */
   readonly homeRoot: string
@@ -58,12 +62,12 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceParts): Promise<WorkflowService> {
-  const { store, queue, peers, types, config, log, lasting } = parts
+  const { store, queue, peers, isServer, types, config, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const readers = new Readers()
   const loader = new Loader({ store, types, secrets: config.secrets })
-  const checker = createChecker({ types, ...parts.ground, secrets: Object.keys(config.secrets) })
-  const library = new Library({ slot: parts.definitions, roots: openRoots([...config.roots, parts.homeRoot]), checker })
+  const checker = createChecker({ types, ...groundWith(parts.ground, () => library), secrets: Object.keys(config.secrets) })
+  const library: Library = new Library({ slot: parts.definitions, roots: openRoots([...config.roots, parts.homeRoot]), checker })
   const counts = createCounts({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: Worker = new Worker({
     store,
@@ -74,18 +78,18 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     atOnce: config.at_once,
     stored(id, entries, history) {
       counts.stored(entries, history)
-      readers.tell(id, undefined, history.over !== undefined)
+      readers.tell(id)
     },
-    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction), false),
+    progress: (id, step, node, { message, fraction }) => readers.tell(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
       counts.ended(record)
-      readers.tell(id, undefined, true)
+      readers.tell(id, undefined, record)
       void parts.events.publish(RunEnded, endedOf(id, record), lasting)
     },
     log,
     lasting,
   })
-  const reading = new Reading({ store, loader, readers })
+  const reading = new Reading({ store, loader, readers, working: id => worker.recordOf(id) })
   const acting = new Acting({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new Starting({ store, queue, library, definitions, loader, reading, worker })
@@ -99,12 +103,14 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   })
   return {
     check: createCheck(worker, store),
-    metrics: { read: async () => counts.families() },
+    metrics: {
+      // that the store is away is told by the health check; what was counted here is there all the same
+      read: async use => counts.families((await openRuns(store, use).catch(() => undefined))?.waiting),
+    },
     workflows: contractOf({ library, checker, starting, reading, acting, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
-      // a host that serves nobody is a command's: it works on what it is told to alone
-      if (peers) void worker.take()
-      if (peers) maintenance.begin()
+      if (isServer) void worker.take()
+      if (isServer) maintenance.begin()
       return undefined
     },
     async told(topic, message) {
@@ -134,7 +140,10 @@ const contractOf = ({ library, checker, starting, reading, acting, worker, syncW
     const known = await library.find(workflow)
     return { info: infoOf(known), definition: known.definition }
   },
-  validate: async ({ text, file }) => checker.text(text, file ?? 'workflow').problems,
+  async validate({ text, file }) {
+    await library.look()
+    return checker.text(text, file ?? 'workflow').problems
+  },
   start: (request, use) => starting.start(request, use),
   settled: (id, waitMs = syncWaitMs, use) => reading.settled(id, waitMs, use),
   get: (id, use) => reading.get(id, use),

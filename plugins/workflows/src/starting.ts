@@ -49,7 +49,7 @@ export class Starting {
     const { library } = this.#parts
     const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), use)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
-    const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : library.made(workflow)
+    const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
     const given = structuredClone(input)
     await checkInput(definition, given)
     const values = await withDefaults(definition, structuredClone(parameters))

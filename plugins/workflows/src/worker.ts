@@ -19,6 +19,7 @@ const LONGEST_MS = 2 ** 31 - 1
 interface Active {
   readonly claim: RunClaim
   readonly done: Promise<void>
+  readonly record: RunRecord | undefined
   drive: Drive | undefined
   /** News came before the run was read. */
   hasNews: boolean
@@ -58,6 +59,12 @@ export class Worker {
   /** Why it takes nothing from the queue just now. */
   get trouble(): string | undefined {
     return this.#trouble
+  }
+
+  /** The record of a run that was begun here, until it is given back. */
+  recordOf(id: string): RunRecord | undefined {
+    const active = this.#active.get(id)
+    return active?.isLeft ? undefined : active?.record
   }
 
   /** Takes what the queue has, until it is stopped. */
@@ -123,7 +130,7 @@ export class Worker {
   begin(claim: RunClaim, made?: Made): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const begun = Promise.withResolvers<void>()
-    const active: Active = { claim, done: begun.promise, drive: undefined, hasNews: false, isLeft: false }
+    const active: Active = { claim, done: begun.promise, record: made?.record, drive: undefined, hasNews: false, isLeft: false }
     this.#active.set(claim.id, active)
     void this.#work(active, made).finally(() => {
       // the same run may have been claimed again meanwhile

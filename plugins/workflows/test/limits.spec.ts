@@ -50,10 +50,51 @@ describe('limits of runs', () => {
     expect((await service.steps(id, use)).map(({ status }) => status)).to.deep.equal(['cancelled'])
   })
 
+  it('ends a node whose children take too long, as often as it is tried, and what they wait for is asked no more', async () => {
+    await using host = await openEngine({ nodes: { endless: endless(() => {}) } })
+    const service = host.service(Workflows)
+    const bodies = { slow: { type: 'endless' }, asks: { type: 'human', message: '?' } }
+    const both = { type: 'parallel', bodies, timeout: '100ms', retry: { attempts: 2, delay: '1ms' }, catch: 'asks' }
+    const late: WorkflowDefinition = { name: 'late', nodes: { both, asks: { type: 'human', message: '${{ error.code }}' } } }
+    const { id } = await service.start({ workflow: late }, use)
+    for await (const { type, step } of service.events(id, 0, use)) if (type === 'node_waiting' && step === 'asks') break
+    const { waiting } = await service.get(id, use)
+    expect(waiting.map(({ step, ask }) => [step, ask?.message])).to.deep.equal([['asks', 'NODE_TIMEOUT']])
+    const [tried] = await service.steps(id, use)
+    expect(tried).to.deep.include({ step: 'both', status: 'failed', attempts: 2 })
+    await service.cancel(id, use)
+  })
+
+  it('does not count against the time of a node what its children wait while the run sleeps', async () => {
+    await using host = await openEngine()
+    const asks = { type: 'human', message: '?' }
+    const workflow: WorkflowDefinition = {
+      name: 'patient',
+      nodes: { both: { type: 'parallel', bodies: { asks, too: asks }, timeout: '1ms' } },
+    }
+    const id = await waitingRun(host, workflow)
+    const service = host.service(Workflows)
+    while ((await service.get(id, use)).waiting.length < 2);
+    await service.cancel(id, use)
+  })
+
   it('cancels a run that waits', async () => {
     await using host = await openEngine()
     const id = await waitingRun(host, ASKS)
     expect((await host.service(Workflows).cancel(id, use)).error).to.include({ code: 'CANCELLED' })
+  })
+
+  it('cancels a run that waits for a place of its group at once', async () => {
+    const begun = Promise.withResolvers<void>()
+    await using host = await openEngine({ nodes: { endless: endless(() => {}, begun.resolve) } })
+    const service = host.service(Workflows)
+    const workflow: WorkflowDefinition = { name: 'alone', concurrency: 1, nodes: { slow: { type: 'endless' } } }
+    const first = await service.start({ workflow }, use)
+    await begun.promise
+    const second = await service.start({ workflow }, use)
+    expect((await service.cancel(second.id, use)).error).to.include({ code: 'CANCELLED' })
+    expect((await service.get(first.id, use)).status).to.equal('running')
+    await service.cancel(first.id, use)
   })
 
   it('takes one answer to a question, and none where nothing is asked', async () => {

@@ -5,7 +5,7 @@ import type { RunningHost } from '@svc/core'
 import { Peers, type RunRequest, type WorkflowDefinition, type WorkflowNode, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { type Gift, item, service, testHost, testUse } from '@svc/core/testing'
 
-const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../${name}`, import.meta.url) })
+export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../${name}`, import.meta.url) })
 
 /** A worker that is the only one: with it the engine takes runs from its queue. */
 const ALONE: Peers = {

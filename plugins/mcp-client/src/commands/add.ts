@@ -1,12 +1,13 @@
+import { JSON_FLAG, lineInvalid, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { shownPath } from '@svc/core'
 import { entryFaults } from '../entry-faults.ts'
-import { lineInvalid, nameTaken } from '../errors.ts'
+import { nameTaken } from '../errors.ts'
 import { addToFile } from '../home-edit.ts'
 import { homeFile } from '../home-file.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../settings.ts'
 import { configuredServers, takeUp, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 const OPTIONS = {
   env: { type: 'string', multiple: true },

@@ -1,8 +1,9 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { pinSeen } from '../notes.ts'
 import { standings } from '../standing.ts'
 import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { JSON_FLAG, PORT_FLAG, portOf, readLine, USAGE } from './line.ts'
+import { PORT_FLAG, portOf, USAGE } from './line.ts'
 import { lookAt } from './look.ts'
 import { linesOf } from './tools.ts'
 

@@ -1,3 +1,4 @@
+import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { messageOf, shownPath } from '@svc/core'
@@ -7,7 +8,7 @@ import { addToFile } from '../home-edit.ts'
 import { homeFile } from '../home-file.ts'
 import { importServers } from '../import-servers.ts'
 import { configuredServers, takeUp, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc mcp import <file or ->`: the servers of another client; those whose names are taken stay out. */
 const importing: Command = async call => {

@@ -1,3 +1,4 @@
+import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
 import type { Use } from '@svc/core'
 import type { Command, McpServerInfo, Store } from '@svc/core/contracts'
 import { shownOf } from '../info.ts'
@@ -6,7 +7,7 @@ import type { Server } from '../servers.ts'
 import { type StateNote, type SwitchNote, switchKey } from '../space.ts'
 import { standings } from '../standing.ts'
 import { configuredServers, openStore, placeOf, runningId, statesOf, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, PORT_FLAG, portOf, readLine, table, USAGE } from './line.ts'
+import { PORT_FLAG, portOf, USAGE } from './line.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'SERVER', 'LAST ERROR']
 

@@ -1,7 +1,7 @@
+import { lineInvalid, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
-import { lineInvalid } from '../errors.ts'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { portOf, PORT_FLAG, readLine, USAGE } from './line.ts'
+import { portOf, PORT_FLAG, USAGE } from './line.ts'
 import { logIn } from './look.ts'
 
 /** `svc mcp login <name>`: shows the page where a person logs in and waits for the answer; running servers connect anew. */

@@ -1,10 +1,11 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import { shownPath } from '@svc/core'
 import type { Command } from '@svc/core/contracts'
 import { homeFile } from '../home-file.ts'
 import { removeFromFile } from '../home-edit.ts'
 import { loginKey, NOTES, pinsKey, switchKey } from '../space.ts'
 import { configuredServer, openStore, takeUp, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc mcp remove <name>`: takes it out of mcp.yaml, and forgets what was approved of it and who had logged in. */
 const remove: Command = async call => {

@@ -1,7 +1,8 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { CommandCall } from '@svc/core/contracts'
 import { putSwitch } from '../notes.ts'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** Switches a server on or off; running servers see it in the store, and it lasts. */
 export async function switchServer(call: CommandCall, word: 'enable' | 'disable'): Promise<void> {

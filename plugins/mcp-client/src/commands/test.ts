@@ -1,8 +1,8 @@
+import { JSON_FLAG, lineInvalid, oneLine, readLine } from '@svc/command-line'
 import type { Command, Json } from '@svc/core/contracts'
-import { lineInvalid } from '../errors.ts'
 import { type Step, trial } from '../trial.ts'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 import { openClient } from './look.ts'
 
 const OPTIONS = { tool: { type: 'string' }, args: { type: 'string' }, ...JSON_FLAG } as const

@@ -1,8 +1,9 @@
+import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import type { Command, McpTool } from '@svc/core/contracts'
 import { changePins } from '../notes.ts'
 import { standings, withFirstSights } from '../standing.ts'
 import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, PORT_FLAG, portOf, readLine, USAGE } from './line.ts'
+import { PORT_FLAG, portOf, USAGE } from './line.ts'
 import { lookAt } from './look.ts'
 
 /** `svc mcp tools <name>`: its tools as the running server has read them, else read now; what changed, and what was taken out of their words. */

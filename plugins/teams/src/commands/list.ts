@@ -1,13 +1,14 @@
+import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
 import { systemUse } from '@svc/core'
 import { type Command, type TeamInfo, Teams } from '@svc/core/contracts'
 import { lineOf } from '../errors.ts'
-import { oneLine, readLine, table, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 const HEAD = ['TEAM', 'FORMATION', 'MEMBERS', 'FROM', 'DESCRIPTION']
 
 /** `svc teams list`: all teams, those of files that are broken too. */
 const list: Command = async ({ args, signal, host, print, note }) => {
-  const { json } = readLine(args, USAGE.list, [0, 0])
+  const { json } = readLine(args, USAGE.list, JSON_FLAG, [0, 0]).values
   const teams = await (await host()).service(Teams).list(systemUse(signal, 'svc teams list'))
   if (json) return print(JSON.stringify({ teams }))
   if (teams.length === 0) return note('there are no teams; write one into a folder of teams.roots')

@@ -1,14 +1,18 @@
+import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import { systemUse, type Use } from '@svc/core'
 import { type Command, type Run, type RunEvent, Teams, Workflows } from '@svc/core/contracts'
 import type { TeamResult } from '../result.ts'
-import { oneLine, readLine, shownText, USAGE } from './line.ts'
+import { shownText, USAGE } from './line.ts'
 
 /** Ending a run that nobody wants any more takes no longer. */
 const CANCEL_MS = 12_000
 
 /** `svc teams run <team> <task>`: the answer goes to the standard output, who works and how they came out of it to the standard error. */
 const run: Command = async ({ args, signal, host, print, note }) => {
-  const { json, words } = readLine(args, USAGE.run, [2, Number.POSITIVE_INFINITY])
+  const {
+    values: { json },
+    positionals: words,
+  } = readLine(args, USAGE.run, JSON_FLAG, [2, Number.POSITIVE_INFINITY])
   const [team = '', ...task] = words
   const use = systemUse(signal, 'svc teams run')
   const running = await host()

@@ -1,11 +1,15 @@
+import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import { systemUse } from '@svc/core'
 import { type Command, type TeamDefinition, type TeamInfo, type TeamMember, Teams } from '@svc/core/contracts'
 import { lineOf } from '../errors.ts'
-import { oneLine, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc teams show <team>`. */
 const show: Command = async ({ args, signal, host, print, note }) => {
-  const { json, words } = readLine(args, USAGE.show, [1, 1])
+  const {
+    values: { json },
+    positionals: words,
+  } = readLine(args, USAGE.show, JSON_FLAG, [1, 1])
   const shown = await (await host()).service(Teams).show(words[0]!, systemUse(signal, 'svc teams show'))
   if (json) return print(JSON.stringify(shown))
   for (const line of linesOf(shown)) print(line)

@@ -1,8 +1,8 @@
+import { JSON_FLAG, lineInvalid, readLine } from '@svc/command-line'
 import type { Command, Question, Waiting } from '@svc/core/contracts'
-import { lineInvalid } from '../errors.ts'
 import { follow } from './follow.ts'
 import { openRuns, useOf } from './ground.ts'
-import { FOLLOW_FLAG, JSON_FLAG, readLine, USAGE } from './line.ts'
+import { FOLLOW_FLAG, USAGE } from './line.ts'
 import { answerOf, answersTo } from './values.ts'
 
 /** `svc workflows answer <run> [<step>] <answer>`: the step may be left out where only one asks. `--follow` stays to the end of the run. */

@@ -1,6 +1,6 @@
+import { oneLine } from '@svc/command-line'
 import { messageOf } from '@svc/core'
 import type { Json, Question } from '@svc/core/contracts'
-import { oneLine } from './line.ts'
 import type { Screen } from './screen.ts'
 import { answerOf, answersTo } from './values.ts'
 

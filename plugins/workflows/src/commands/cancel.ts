@@ -1,7 +1,8 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { statusRecord } from '@svc/wire'
 import { openRuns, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc workflows cancel <run>`: ends it, wherever it is worked on; 1 where that takes more than ten seconds. */
 const cancel: Command = async call => {

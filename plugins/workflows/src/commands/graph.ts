@@ -1,7 +1,8 @@
+import { readLine } from '@svc/command-line'
 import { writeFile } from 'node:fs/promises'
 import type { Command } from '@svc/core/contracts'
 import { openWorkflows, useOf } from './ground.ts'
-import { readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 const OPTIONS = { svg: { type: 'string' } } as const
 

@@ -1,7 +1,8 @@
+import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { infoRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
-import { counted, JSON_FLAG, oneLine, readLine, table, USAGE } from './line.ts'
+import { counted, USAGE } from './line.ts'
 
 const HEAD = ['NAME', 'NODES', 'FROM', 'DESCRIPTION']
 

@@ -1,7 +1,8 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { follow } from './follow.ts'
 import { openRuns, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc workflows retry <run>`: a new run that takes over what is done and begins with what failed. */
 const retry: Command = async call => {

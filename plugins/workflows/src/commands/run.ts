@@ -1,8 +1,9 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { runReply } from '@svc/wire'
 import { follow } from './follow.ts'
 import { openRuns, openWorkflows, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 import { inputOf, parametersOf } from './values.ts'
 
 const OPTIONS = {

@@ -1,8 +1,8 @@
+import { JSON_FLAG, lineInvalid, oneLine, readLine, table } from '@svc/command-line'
 import type { Command, Run, RunStatus } from '@svc/core/contracts'
 import { runRecord } from '@svc/wire'
-import { lineInvalid } from '../errors.ts'
 import { openRuns, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, readLine, shownMs, table, USAGE } from './line.ts'
+import { shownMs, USAGE } from './line.ts'
 
 const OPTIONS = {
   workflow: { type: 'string' },

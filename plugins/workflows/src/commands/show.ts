@@ -1,7 +1,8 @@
+import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
 import { infoRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
-import { JSON_FLAG, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 import { problemLines } from './validate.ts'
 
 /** `svc workflows show <name>`: the definition as it is now, wherever it comes from. */

@@ -1,8 +1,9 @@
+import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
 import type { Command, CommandCall, Run, RunStep } from '@svc/core/contracts'
 import { statusRecord, stepRecord } from '@svc/wire'
 import { follow } from './follow.ts'
 import { openRuns, useOf } from './ground.ts'
-import { counted, FOLLOW_FLAG, JSON_FLAG, oneLine, readLine, shownMs, table, USAGE } from './line.ts'
+import { counted, FOLLOW_FLAG, shownMs, USAGE } from './line.ts'
 import { waitText } from './words.ts'
 
 const HEAD = ['STEP', 'TYPE', 'STATUS', 'TOOK', 'TRIES', '']

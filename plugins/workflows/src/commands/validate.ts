@@ -1,10 +1,11 @@
+import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Use } from '@svc/core'
 import type { Command, WorkflowProblem, Workflows } from '@svc/core/contracts'
 import { problemRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
-import { JSON_FLAG, oneLine, readLine, USAGE } from './line.ts'
+import { USAGE } from './line.ts'
 
 /** `svc workflows validate <name or file>...`: everything that is wrong, each with its line; 1 where something is. */
 const validate: Command = async call => {

@@ -1,7 +1,7 @@
+import { lineInvalid } from '@svc/command-line'
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import type { Json, Question, WorkflowDefinition } from '@svc/core/contracts'
-import { lineInvalid } from '../errors.ts'
 import { USAGE } from './line.ts'
 
 /** The input as the command line has it: JSON, or `@` and the file that has it. Throws COMMAND_LINE_INVALID. */

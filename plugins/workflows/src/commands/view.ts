@@ -1,5 +1,6 @@
+import { oneLine } from '@svc/command-line'
 import type { ErrorTold, Json, RunEvent } from '@svc/core/contracts'
-import { counted, oneLine, shownMs } from './line.ts'
+import { counted, shownMs } from './line.ts'
 import type { Line } from './screen.ts'
 
 interface Going {

@@ -1,5 +1,5 @@
+import { oneLine } from '@svc/command-line'
 import type { Question } from '@svc/core/contracts'
-import { oneLine } from './line.ts'
 import { answersTo } from './values.ts'
 
 interface Wait {

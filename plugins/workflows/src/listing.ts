@@ -1,0 +1,54 @@
+import { readdir } from 'node:fs/promises'
+import { basename, extname, join } from 'node:path'
+import { stampOf } from './stamps.ts'
+
+/** A file, and the root it lies below. */
+export interface Place {
+  readonly root: string
+  readonly path: string
+}
+
+/** What lies below some folders. */
+export interface Listing {
+  readonly places: readonly Place[]
+  /** By name without ending; of two the first. */
+  readonly byName: ReadonlyMap<string, Place>
+  /** Folders that were looked into, as they were. */
+  readonly stamps: ReadonlyMap<string, string>
+}
+
+const DEEPEST = 5
+
+/** Lists the files below folders; looks into them again only when one has changed. */
+export function openListing(roots: readonly string[], isWanted: (path: string) => boolean): () => Promise<Listing> {
+  let kept: Listing | undefined
+  return async () => {
+    if (kept && isSame(kept)) return kept
+    const stamps = new Map<string, string>()
+    const found = await Promise.all(roots.map(async root => (await below(root, stamps)).map(path => ({ root, path }))))
+    const places = found.flat().filter(({ path }) => isWanted(path))
+    const byName = new Map(places.toReversed().map(place => [basename(place.path, extname(place.path)), place]))
+    return (kept = { places, byName, stamps })
+  }
+}
+
+function isSame({ stamps }: Listing): boolean {
+  for (const [folder, stamp] of stamps) if (stampOf(folder) !== stamp) return false
+  return true
+}
+
+/** The files below a folder. `stamps` are taken before it is read: a change meanwhile is seen the next time. */
+async function below(folder: string, stamps: Map<string, string>, depth = 0): Promise<string[]> {
+  stamps.set(folder, stampOf(folder))
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const lists = await Promise.all(
+    entries
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+      .map(async one => {
+        const path = join(folder, one.name)
+        if (!one.isDirectory()) return [path]
+        return one.name.startsWith('.') || depth >= DEEPEST ? [] : below(path, stamps, depth + 1)
+      })
+  )
+  return lists.flat()
+}

@@ -1,0 +1,89 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Checks, Http, MetricSources, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
+import { item, service, testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { inFolder, node, openEngine, plugin, ran, use, waitingRun } from './support.ts'
+
+const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: '?' } } }
+const calls = (name: string, workflow: string) => ({ name, nodes: { call: { type: 'subworkflow', workflow } } })
+
+describe('what workflows name', () => {
+  it('is looked for among workflows of plugins and files, as they are now', () =>
+    inFolder(async folder => {
+      const [roots, text] = [[join(folder, 'flows')], JSON.stringify(calls('outer', 'inner'))]
+      const give = [item(WorkflowDefinitions, 'asks', ASKS)]
+      await using host = await openEngine({ give, config: { workflows: { roots } } })
+      const workflows = host.service(Workflows)
+      const problems = async () => (await workflows.validate({ text }, use)).map(({ message, mend }) => `${message}: ${mend}`)
+      expect(await problems()).to.deep.equal(['there is no workflow "inner": `svc workflows list` tells which there are'])
+      await mkdir(roots[0]!)
+      await writeFile(join(roots[0]!, 'inn.json'), JSON.stringify({ ...ASKS, name: 'inn' }))
+      expect(await problems()).to.deep.equal(['there is no workflow "inner": did you mean "inn"?'])
+      await writeFile(join(roots[0]!, 'inner.json'), JSON.stringify({ ...ASKS, name: 'inner' }))
+      expect(await problems()).to.deep.equal([])
+      expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, use)).to.deep.equal([])
+    }))
+
+  it('may not lead back to itself, by whatever way', async () => {
+    const give = [calls('one', 'two'), calls('two', 'one')].map(one => item(WorkflowDefinitions, one.name, one))
+    await using host = await openEngine({ give })
+    const [problem] = (await host.service(Workflows).show('one', use)).info.problems ?? []
+    expect(problem?.message).to.equal('the workflow contains itself: one → two → one')
+  })
+})
+
+describe('a host that serves without other workers', () => {
+  it('takes runs from the queue, too', async () => {
+    const unused = { address: async () => undefined } as unknown as Http
+    const plugins = ['store-memory', 'modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
+    await using host = await testHost(plugins, { give: [service(Http, unused)] })
+    const id = await waitingRun(host, ASKS)
+    const workflows = host.service(Workflows)
+    await workflows.answer(id, { step: 'ask', value: true }, use)
+    expect((await workflows.settled(id, 10_000, use)).status).to.equal('completed')
+  })
+})
+
+describe('the figures of runs', () => {
+  it('tell what has ended, what is worked on, and what waits; health tells the same', async () => {
+    const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const slow = node(async function* () {
+      begun.resolve()
+      await end.promise
+      yield { type: 'output', output: null }
+    })
+    const give = [item(WorkflowDefinitions, 'asks', ASKS)]
+    await using host = await openEngine({ give, nodes: { slow } })
+    const workflows = host.service(Workflows)
+    const figure = async (name: string, labels: object = {}) => {
+      const families = await host.slot(MetricSources).get('workflows')!.read(use)
+      const samples = families.flatMap(family => family.values.map(one => ({ name: family.name, ...one })))
+      const wanted = samples.filter(one => (one.metricName ?? one.name) === name)
+      return wanted.find(one => Object.entries(labels).every(([key, value]) => one.labels[key] === value))?.value
+    }
+    const health = async () => (await host.slot(Checks).get('workflows')!.status!(use)).detail
+    const [first] = await Promise.all([1, 2].map(() => workflows.start({ workflow: 'asks' }, use)))
+    const working = await workflows.start({ workflow: { name: 'mine', nodes: { slow: { type: 'slow' } } } }, use)
+    await begun.promise
+    // they are parked in a turn of their own
+    while ((await figure('svc_workflow_runs_active')) !== 1);
+    expect(await figure('svc_workflow_runs_waiting')).to.equal(2)
+    expect(await health()).to.deep.equal({ runs_here: 1, runs_open: 3, runs_waiting: 2 })
+    await workflows.answer(first!.id, { step: 'ask', value: true }, use)
+    await workflows.settled(first!.id, 10_000, use)
+    end.resolve()
+    await workflows.settled(working.id, 10_000, use)
+    expect(await figure('svc_workflow_runs_total', { workflow: 'asks', status: 'completed' })).to.equal(1)
+    // a name that a caller gave for one run is no label
+    expect(await figure('svc_workflow_runs_total', { workflow: 'other', status: 'completed' })).to.equal(1)
+    await ran(host, { name: 'bad', nodes: { bad: { type: 'transform', value: '${{ input.none.such }}' } } })
+    expect(await figure('svc_workflow_runs_total', { workflow: 'other', status: 'failed' })).to.equal(1)
+    expect(await figure('svc_workflow_steps_total', { type: 'human', status: 'completed' })).to.equal(1)
+    expect(await figure('svc_workflow_steps_total', { type: 'transform', status: 'failed' })).to.equal(1)
+    expect(await figure('svc_workflow_step_seconds_count', { type: 'human' })).to.equal(1)
+    expect(await figure('svc_workflow_step_seconds_bucket', { type: 'slow', le: '+Inf' })).to.equal(1)
+    while ((await figure('svc_workflow_runs_active')) !== 0);
+    expect(await health()).to.deep.equal({ runs_here: 0, runs_open: 1, runs_waiting: 1 })
+  })
+})
