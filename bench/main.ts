@@ -17,6 +17,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   sandbox: async () => (await import('./src/sandbox.ts')).sandbox,
   mcp: async () => (await import('./src/mcp.ts')).mcp,
   client: async () => (await import('./src/mcp-client.ts')).client,
+  workflows: async () => (await import('./src/workflows.ts')).workflows,
   bridge: async () => (await import('./src/mcp-bridge.ts')).bridge,
   memory: async () => (await import('./src/memory.ts')).memory,
 }

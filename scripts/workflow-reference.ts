@@ -61,6 +61,12 @@ function table({ properties = {}, required = [] }: Schema): string {
   return rows.length === 0 ? 'No keys of its own.\n' : `| Key | Type | Default | |\n|---|---|---|---|\n${rows.join('')}`
 }
 
+const REPEATABLE = {
+  true: 'repeatable',
+  itself: 'repeatable where it changes nothing',
+  false: 'not repeatable unless you say so',
+}
+
 function nodeText(name: string, node: WorkflowNode): string {
   const bodies = node.body === 'do' ? 'one body, `do`' : node.body === 'bodies' ? 'several bodies, `bodies`' : undefined
   const vars = node.vars
@@ -72,9 +78,7 @@ function nodeText(name: string, node: WorkflowNode): string {
     node.branches === 'any'
       ? 'branches: as its settings say'
       : node.branches && `branches: ${node.branches.map(one => `\`${String(one)}\``).join(', ')}`
-  const facts = [bodies && bodies + vars, branches, node.repeatable ? 'repeatable' : 'not repeatable unless you say so'].filter(
-    Boolean
-  )
+  const facts = [bodies && bodies + vars, branches, REPEATABLE[`${node.repeatable ?? false}`]].filter(Boolean)
   const output = node.output ? `\nAnswers ${formOf(node.output as Schema)}.\n` : ''
   return `\n### ${name}\n\n${cell(node.description)}\n\n${facts.join(' · ')}\n\n${table(node.settings as Schema)}${output}`
 }

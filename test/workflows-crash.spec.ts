@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
 import { callsIn, effectsIn, type Told } from './support/workflow-host.ts'
-import { TWELVE_EFFECTS, TWELVE_RESULT } from './support/workflow-twelve.ts'
+import { TWELVE_EFFECTS, TWELVE_RESULT, UNDOES_EFFECTS } from './support/workflow-twelve.ts'
 
 const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url))
 
@@ -19,31 +19,57 @@ async function ran(...args: string[]) {
 const countBy = (steps: readonly string[]) =>
   steps.reduce((counts, step) => counts.set(step, (counts.get(step) ?? 0) + 1), new Map<string, number>())
 
+/** What was called once more than it had to be: what ran when its process was killed. */
+const calledAgain = (steps: readonly string[], twice: readonly string[]) =>
+  [...countBy(steps)].map(([step, count]) => count - (twice.includes(step) ? 2 : 1)).filter(more => more > 0)
+
+/** The effects and calls of a run, and how it ended. */
+function outcomes(told: readonly Told[], file: string) {
+  const [effects, calls] = [effectsIn(file), callsIn(file)]
+  return told.map(({ id, workflow, ...run }) => {
+    const done = effects.filter(one => one.run === id)
+    return {
+      workflow,
+      run,
+      steps: done.map(({ step }) => step),
+      keys: new Set(done.map(({ key }) => key)).size,
+      calls: calls.filter(one => one.run === id).map(({ step }) => step),
+    }
+  })
+}
+
 describe('workflows in a process that is killed', () => {
-  it('have each effect exactly once and the right result, wherever it was killed', () =>
+  it('have each effect exactly once and the right result, and undo each exactly once, wherever it was killed', () =>
     inNewHome(async home => {
       const files = [`${home}/svc.db`, `${home}/effects`] as const
       const killed = await ran('crash', ...files)
-      const { writes, runs } = killed.said as { writes: number; runs: number }
+      const writes = killed.said as { twelve: number; undoes: number }
       expect(killed.signal).to.equal('SIGKILL')
       // a write a step at least: the boundaries are before each, and after each
-      expect(writes).to.be.greaterThan(25)
-      expect(runs).to.equal(2 * writes + 1)
-      const told = (await ran('go', ...files, 'killed')).said as readonly Told[]
+      expect(writes.twelve).to.be.greaterThan(25)
+      expect(writes.undoes).to.be.greaterThan(UNDOES_EFFECTS.length)
+      const all = outcomes((await ran('go', ...files, 'killed')).said as readonly Told[], files[1])
+      const [twelve, undoes] = ['twelve', 'undoes'].map(name => all.filter(({ workflow }) => workflow === name)) as [
+        typeof all,
+        typeof all,
+      ]
       // of the runs that were stopped at their first write all are there: they were begun
-      expect(told).to.have.length(runs)
-      const [effects, calls] = [effectsIn(files[1]), callsIn(files[1])]
-      for (const { id, ...run } of told) {
+      expect([twelve.length, undoes.length]).to.deep.equal([2 * writes.twelve + 1, 2 * writes.undoes + 1])
+      for (const { run, steps, keys, calls } of twelve) {
         expect(run).to.deep.equal({ status: 'completed', result: TWELVE_RESULT })
-        const done = effects.filter(one => one.run === id)
-        expect(done.map(({ step }) => step)).to.have.members(TWELVE_EFFECTS)
-        expect(new Set(done.map(({ key }) => key)).size).to.equal(TWELVE_EFFECTS.length)
-        const again = [...countBy(calls.filter(one => one.run === id).map(({ step }) => step))].filter(
-          ([step, count]) => count > (step === 'again' ? 2 : 1)
-        )
+        expect(steps).to.have.members(TWELVE_EFFECTS)
+        expect(keys).to.equal(TWELVE_EFFECTS.length)
+        const again = calledAgain(calls, ['again'])
         // only what ran when it was killed is called once more: at most the two lanes that ran beside each other
-        expect(again.length, JSON.stringify(again)).to.be.at.most(2)
-        expect(Math.max(0, ...again.map(([step, count]) => count - (step === 'again' ? 2 : 1)))).to.be.at.most(1)
+        expect(again.length, calls.join()).to.be.at.most(2)
+        expect(Math.max(0, ...again)).to.be.at.most(1)
+      }
+      for (const { run, steps, keys, calls } of undoes) {
+        expect(run.status).to.equal('failed')
+        expect(run.error).to.deep.include({ code: 'EFFECT_FAILED' }).and.to.not.have.nested.property('details.not_undone')
+        expect(steps).to.deep.equal(UNDOES_EFFECTS)
+        expect(keys).to.equal(UNDOES_EFFECTS.length)
+        expect(calledAgain(calls, ['undo/one/back']).length, calls.join()).to.be.at.most(1)
       }
     })).timeout(120_000)
 })

@@ -137,6 +137,21 @@ const holding = (opened: Opened): KitCase[] => [
       ['r0', 'r1', 'r2'].find(id => !held.some(one => one.id === id))
     )
   }),
+  opened('no longer holds back a run that is put again without its group, be it while it is worked on', async ({ queue }) => {
+    const group = { name: 'g', limit: 1 }
+    const first = await queue.put({ id: 'a', due: now(), group }, { claim: true }, use)
+    await queue.put({ id: 'b', due: now(), group }, { claim: false }, use)
+    await using taker = new Taker(queue)
+    await put(queue, 'b')
+    const next = await taker.next()
+    assert.equal(next.id, 'b')
+    await put(queue, 'a')
+    await queue.put({ id: 'c', due: now(), group }, { claim: false }, use)
+    await queue.leave(first!, { due: null }, use)
+    const both = [(await taker.next()).id]
+    both.push((await taker.next()).id)
+    assert.deepEqual(both.toSorted(), ['a', 'c'])
+  }),
   opened(
     'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
     async ({ queue, other, kill }) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import { type Store, type StoreOp, type WorkflowDefinition, type WorkflowNode, Workflows } from '@svc/core/contracts'
 import { openWorkflowHost, type Told, workflowUse } from './workflow-host.ts'
-import { INNER, TWELVE } from './workflow-twelve.ts'
+import { INNER, TWELVE, UNDOES } from './workflow-twelve.ts'
 
 /**
  * A process that is killed in the midst of many runs at once, each at a write of its own, or that goes on with what such a one has left.
@@ -10,8 +10,8 @@ import { INNER, TWELVE } from './workflow-twelve.ts'
  */
 const [task = '', db = '', effects = '', dead] = process.argv.slice(2)
 const use = workflowUse()
-const definitions = [INNER, TWELVE]
-const request = { workflow: 'twelve', input: { list: [1, 2, 3] } }
+const definitions = [INNER, TWELVE, UNDOES]
+const REQUESTS = [{ workflow: 'twelve', input: { list: [1, 2, 3] } }, { workflow: 'undoes' }]
 
 /** The run that an operation is about. */
 const runOf = (op: StoreOp) => ('key' in op ? op.key : 'id' in op ? op.id : '').split('/', 1)[0]!
@@ -65,7 +65,7 @@ async function settled(service: Workflows, id: string): Promise<Told> {
   for (;;) {
     const run = await service.settled(id, 20, use)
     if (run.status !== 'running')
-      return { id, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
+      return { id, workflow: run.workflow, status: run.status, result: run.result, ...(run.error ? { error: run.error } : {}) }
     const [asked] = run.waiting
     // two lives of this process may answer one question
     if (asked?.ask) await service.answer(id, { step: asked.step, value: true }, use).catch(() => {})
@@ -79,15 +79,19 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const writes = new Writes()
     const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => writes.wrap(store) })
     const service = host.service(Workflows)
-    const whole = await service.start(request, use)
-    await settled(service, whole.id)
-    const most = writes.counts.get(whole.id)!
-    const stops = Array.from({ length: 2 * most }, (_, at) => writes.plan(at >> 1, at % 2 === 1))
-    // the order of writes beside each other differs: a run with fewer of them ends
-    await Promise.all(
-      stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))]))
-    )
-    say({ writes: most, runs: writes.counts.size })
+    const told: Record<string, number> = {}
+    for (const request of REQUESTS) {
+      const whole = await service.start(request, use)
+      await settled(service, whole.id)
+      const most = writes.counts.get(whole.id)!
+      const stops = Array.from({ length: 2 * most }, (_, at) => writes.plan(at >> 1, at % 2 === 1))
+      // the order of writes beside each other differs: a run with fewer of them ends
+      await Promise.all(
+        stops.map(async stop => Promise.race([stop, service.start(request, use).then(({ id }) => settled(service, id))]))
+      )
+      told[request.workflow] = most
+    }
+    say(told)
     process.kill(process.pid, 'SIGKILL')
   },
   /** Begins a run whose second node ends only when a line comes in, tells when it has begun, and how it fared. */

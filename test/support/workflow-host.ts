@@ -125,6 +125,7 @@ export const workflowUse = (id = 'tester', signal: AbortSignal = new AbortContro
 /** How a run has ended, as a child process tells it. */
 export interface Told {
   readonly id: string
+  readonly workflow: string
   readonly status: RunStatus
   readonly result?: unknown
   readonly error?: { readonly code: string; readonly message: string }

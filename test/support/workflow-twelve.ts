@@ -42,6 +42,38 @@ export const TWELVE: WorkflowDefinition = {
 
 export const TWELVE_RESULT = { both: { left: 'l', right: 'd' }, each: [2, 4, 6], within: 6, rounds: 2, saved: 'EFFECT_FAILED' }
 
+/** Does things, also in a list, fails, and undoes them: one by two effects, of which the first needs two tries. */
+export const UNDOES: WorkflowDefinition = {
+  name: 'undoes',
+  nodes: {
+    one: effect(1, {
+      compensate: {
+        nodes: { back: effect('b', { fail_times: 1, retry: { attempts: 2, delay: '1ms' }, next: 'off' }), off: effect('o') },
+      },
+      next: 'each',
+    }),
+    each: {
+      type: 'map',
+      over: '[1, 2]',
+      width: 1,
+      do: effect('${{ item }}', { compensate: effect('${{ output }}') }),
+      next: 'bad',
+    },
+    bad: effect('never', { fails: true }),
+  },
+}
+
+/** Its effects, in their order. */
+export const UNDOES_EFFECTS = [
+  'one',
+  'each/0/do',
+  'each/1/do',
+  'undo/each/1/do/do',
+  'undo/each/0/do/do',
+  'undo/one/back',
+  'undo/one/off',
+]
+
 /** The steps that have an effect. */
 export const TWELVE_EFFECTS = [
   'one',

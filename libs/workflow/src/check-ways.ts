@@ -17,7 +17,7 @@ export function checkGraphWays({ notes }: Check, place: Place, keys: Keys): void
       notes.add(
         at,
         `"${name}" is no name for a node`,
-        'write letters, digits and _, no digit first: so that expressions can name it'
+        'write letters, digits and _, no digit first, and no name that objects have: so that expressions can name it'
       )
     else if (name === END) notes.add(at, '"end" cannot be the name of a node', 'it is what ends a way')
     else if (!flow.reached.has(name) && flow.reached.size > 0)

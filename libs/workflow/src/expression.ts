@@ -5,6 +5,7 @@ import { bounded, isTooLong } from './budget.ts'
 import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
 import { guarded } from './guarded.ts'
 import { cel } from './late.ts'
+import { withOddKeys } from './odd-keys.ts'
 import { toJson } from './to-json.ts'
 
 /** What expressions can name. */
@@ -47,12 +48,24 @@ export function expression(text: string): Expression {
 
 function compiled(text: string): Expression {
   const evaluate = guardedEnvironment().parse(guarded(parsed(text).ast))
+  const once = (scope: Scope) => bounded(() => toJson(evaluate(scope)))
   return scope => {
     try {
-      return bounded(() => toJson(evaluate(scope)))
+      return once(scope)
     } catch (error) {
-      throw expressionFailed(text, error)
+      return again(text, scope, error, once)
     }
+  }
+}
+
+/** Once more where it was the keys of the data that the engine stumbled over. Throws EXPRESSION_FAILED. */
+function again(text: string, scope: Scope, error: unknown, evaluate: Expression): Json {
+  const mended = withOddKeys(scope) as Scope
+  if (mended === scope) throw expressionFailed(text, error)
+  try {
+    return evaluate(mended)
+  } catch (last) {
+    throw expressionFailed(text, last)
   }
 }
 

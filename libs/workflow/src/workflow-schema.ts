@@ -4,6 +4,7 @@ import { GRAPH_PROPERTIES, NODE_NAME, NODE_PROPERTIES, nodeSchema, settingsOfTyp
 
 const TEMPLATE = { type: 'string', pattern: String.raw`\$\{\{` }
 const BODY = { anyOf: [{ $ref: '#/$defs/graph' }, { $ref: '#/$defs/node' }] }
+const bodyAs = (key: 'compensate' | 'do') => ({ ...BODY, description: (NODE_PROPERTIES[key] as JsonSchema & object).description })
 
 /** A JSON Schema of whole definitions with these types of nodes, for editors. What only `svc workflows validate` sees is not in it: names, ways, expressions. */
 export function workflowSchema(types: Iterable<readonly [string, WorkflowNode]>): JsonSchema {
@@ -50,8 +51,8 @@ function nodeOf(name: string, type: WorkflowNode): object {
     properties: {
       ...NODE_PROPERTIES,
       type: { const: name, description: type.description },
-      compensate: BODY,
-      do: BODY,
+      compensate: bodyAs('compensate'),
+      do: bodyAs('do'),
       bodies: { ...(NODE_PROPERTIES.bodies as object), additionalProperties: BODY },
       ...Object.fromEntries(settings),
     },

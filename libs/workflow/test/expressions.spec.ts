@@ -157,6 +157,16 @@ describe('an expression', () => {
     ).to.deep.equal([null, '2026-01-01T00:00:00.000Z', 'aGk=', null, 3, { a: 1 }])
   })
 
+  it('takes data whatever its keys are called', () => {
+    const odd = {
+      input: JSON.parse('{"a": 1, "constructor": "x", "list": [{"constructor": 2}], "__proto__": 3, "toString": 4}') as object,
+    }
+    expect(value('input.a + 1', odd)).to.equal(2)
+    expect(value('input.constructor + "y"', odd)).to.equal('xy')
+    expect(value('input.list.map(one, one.constructor)', odd)).to.deep.equal([2])
+    expect(value('input', odd)).to.deep.equal(odd.input)
+  })
+
   it('that fails says where it stands, and what to do', () => {
     const failed = (text: string) => () => value(text)
     expect(failed('input.nothing')).to.throw('has no value: No such key: nothing').with.property('code', 'EXPRESSION_FAILED')

@@ -97,6 +97,11 @@ export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]]
   ],
   ['a retry without attempts', node('type: give, value: 1, retry: { delay: 1s }'), '3 nodes.a.retry.attempts: is required'],
   [
+    'a name that objects have',
+    graph('  constructor: { type: give, value: 1 }\n'),
+    /^3 nodes\.constructor: "constructor" is no name for a node/,
+  ],
+  [
     'a name that expressions cannot write',
     graph('  my-node: { type: give, value: 1 }\n'),
     /^3 nodes\.my-node: "my-node" is no name for a node/,

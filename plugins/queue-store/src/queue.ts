@@ -53,7 +53,7 @@ export class StoreQueue implements RunQueue {
 
   /** It waits for somebody; who works on it now is told, and goes on. */
   async #wait(run: QueuedRun, use: Use): Promise<void> {
-    await this.#update(run.id, place => (place?.state === 'held' ? { ...place, woken: true } : placeOf(run)), {}, use)
+    await this.#update(run.id, place => (place?.state === 'held' ? toldOf(place, run) : placeOf(run)), {}, use)
     this.#bell.ring()
   }
 
@@ -213,6 +213,13 @@ export class StoreQueue implements RunQueue {
 const placeIn = ({ value }: StoreRecord) => value as unknown as Place
 
 const placeOf = ({ due, group }: QueuedRun): Place => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
+
+/** What is said of a run while somebody works on it counts once he leaves it. */
+const toldOf = ({ group: _, ...place }: Place, { group }: QueuedRun): Place => ({
+  ...place,
+  ...(group ? { group } : {}),
+  woken: true,
+})
 
 /** News that came meanwhile is not slept over. */
 function asleep({ woken: news, group }: Place, due: number | null): Place {

@@ -14,8 +14,8 @@ export interface Listed {
 const WORTH = { name: 1, description: 0.7 } as const
 /** Words alone never make as sure as a pattern. */
 const MOST = 0.6
-/** What has less is no match: one word of many is in any description. */
-const LEAST = 0.25
+/** What has less is no match: one word of many is in any description, and one of two, as "write" of "write a poem", in many a name. */
+const LEAST = 0.31
 /** Shorter words are looked for as they are, longer ones as beginnings too. */
 const PREFIX = 4
 

@@ -95,6 +95,7 @@ describe('recommendations', () => {
       name: 'mend',
       trigger: 'mend*',
     })
+    expect(await desk.recommend({ taskType: 'a recipe for disaster' }), 'one of two, though it is a name').to.deep.equal([])
     expect((await desk.recommend({ taskType: 'recipe' }))[0]!.workflow).to.deep.include({
       name: 'recipe',
       confidence: 0.6,

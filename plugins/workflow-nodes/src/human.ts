@@ -1,6 +1,8 @@
+import { messageOf } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Question, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/tool-parts'
-import { rejected, unanswered } from './errors.ts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { invalid, rejected, unanswered } from './errors.ts'
 import { duration, endOf } from './settings.ts'
 
 interface HumanSettings {
@@ -46,15 +48,39 @@ export const human: WorkflowNode = {
   repeatable: true,
   async *run(task) {
     const settings = task.settings as unknown as HumanSettings
-    if (!task.woken) yield asked(settings)
+    if (!task.woken) yield await asked(settings)
     else if (task.woken.by === 'time') yield late(settings, task)
     else yield answered(settings, task, task.woken.data, false)
   },
 }
 
-function asked({ kind = 'approval', message, choices, schema, for: length }: HumanSettings): NodeStep {
+async function asked(settings: HumanSettings): Promise<NodeStep> {
+  await checkAnswerable(settings)
+  const { kind = 'approval', message, choices, schema, for: length } = settings
   const ask: Question = { kind, message, ...(choices ? { choices } : {}), ...(schema ? { schema } : {}) }
   return { type: 'wait', ask, ...(length === undefined ? {} : { until: endOf('for', length) }) }
+}
+
+/** Before anybody is asked: a question whose schema is none could never be answered, and nobody may be there to see what the fallback does. Throws INVALID_VALUE. */
+async function checkAnswerable({ kind = 'approval', choices = [], schema, fallback }: HumanSettings): Promise<void> {
+  const check = kind === 'input' && schema !== undefined ? await schemaOf(schema) : undefined
+  if (fallback === undefined) return
+  if (kind === 'approval' && typeof fallback !== 'boolean') throw invalid('fallback', 'must be true or false')
+  if (kind === 'choice' && !choices.includes(fallback as string))
+    throw invalid('fallback', 'must be one of the choices', { allowed: choices })
+  const [fault] = check?.check(structuredClone(fallback), 'first') ?? []
+  if (fault) throw invalid(fault.path === '' ? 'fallback' : `fallback.${fault.path}`, fault.message)
+}
+
+async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ToolSchema> {
+  try {
+    const made = await toolSchema(schema)
+    // it is compiled with its first check
+    made.check(null, 'first')
+    return made
+  } catch (error) {
+    throw invalid('schema', `is no JSON Schema: ${messageOf(error).slice(0, 200)}`)
+  }
 }
 
 function late(settings: HumanSettings, task: NodeTask): NodeStep {

@@ -1,6 +1,6 @@
-import type { Use } from '@svc/core'
-import { codeOf } from '@svc/core'
-import type { Json, Peers, Question, Run, RunQueue, Store } from '@svc/core/contracts'
+import { isDeepStrictEqual } from 'node:util'
+import { codeOf, type Use } from '@svc/core'
+import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
 import { toolSchema } from '@svc/tool-schema'
 import { invalid } from './errors.ts'
 import { waitingIn } from './figures.ts'
@@ -41,17 +41,24 @@ export class Acting {
     const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
     if (!asked)
-      throw invalid('step', 'waits for no answer', {
+      throw invalid('step', `"${step.slice(0, 200)}" waits for no answer`, {
         value: step.slice(0, 200),
         allowed: waiting.filter(one => one.ask).map(one => one.step),
       })
     checkSize('value', value)
     await checkAnswer(asked.ask!, value)
     const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
-    const there = await this.#put(answerKey(id, step), news, use)
+    const isLate = (await this.#put(answerKey(id, step), news, use)) || (await this.#isAnswered(id, asked, value, use))
     // who answered before may have ended before he told of it
     await this.#tell(id, use)
-    if (there) throw invalid('step', 'has been answered, or its time has run out', { value: step })
+    if (isLate) throw invalid('step', 'has been answered, or its time has run out', { value: step })
+  }
+
+  /** An answer leaves the inbox with the entry that tells it: so the log knows of one that was taken before this one was put. */
+  async #isAnswered(id: string, { step, since }: Waiting, value: Json, use: Use): Promise<boolean> {
+    const past = (await this.#parts.loader.history(id, use)).steps.get(step)
+    if (past?.last.t === 'asleep' && past.last.at === since) return false
+    return !(past?.woken?.by === 'answer' && isDeepStrictEqual(past.woken.data, value))
   }
 
   async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, use: Use): Promise<void> {

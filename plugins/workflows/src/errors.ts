@@ -8,7 +8,7 @@ export const workflowUnknown = (name: string, known: readonly string[]) =>
   })
 
 export const pathRefused = (path: string) =>
-  svcError('INVALID_VALUE', 'is no workflow file below a configured root', {
+  svcError('INVALID_VALUE', `"${path.slice(0, 200)}" is no workflow file below a configured root`, {
     details: { field: 'workflow', value: path.slice(0, 200), reason: 'no workflow file below a configured root' },
     mend: 'give a name (svc workflows list), or the path of a file below a folder of workflows.roots',
   })

@@ -24,10 +24,12 @@ export class Execution {
   #bytes = 0
   #isWatched = false
   #isStopped = false
+  readonly #isNew: boolean
 
   constructor(parts: ExecutionParts) {
     this.#parts = parts
     this.waits = new Waits(parts.onTime)
+    this.#isNew = parts.history.length === 0
     this.#steps = parts.history.steps.size
     for (const { last } of parts.history.steps.values())
       if (last.t === 'done') this.#bytes += sizeUpTo(last.out, parts.limits.maxOutputBytes)
@@ -140,6 +142,14 @@ export class Execution {
   /** Whether a node may be run again when nobody knows how far it came; `itself`: it is called and told so. */
   repeatable({ repeatable, type }: CompiledNode): boolean | 'itself' {
     return repeatable ?? this.types.get(type)?.repeatable ?? false
+  }
+
+  /**
+   * Whether nobody need know that a node begins: it may be run again, and nothing waits to be stored that must be before the next step. Only where the run
+   * began: a node that ends its process is counted from then on.
+   */
+  mayBeginUnstored(node: CompiledNode): boolean {
+    return this.#isNew && this.journal.isSettled && this.repeatable(node) === true
   }
 
   evaluate(what: Template, scope: Scope): Json {

@@ -185,8 +185,7 @@ class Children {
 
   #failed(path: string, error: unknown): void {
     if (error instanceof Stopped || this.#frame.signal.aborted) throw error
-    if (this.#isLate || this.#ending.signal.reason instanceof Dropped)
-      this.#run.journal.add({ t: 'dropped', f: path, at: Date.now() })
+    if (this.#ending.signal.reason instanceof Dropped) this.#run.journal.add({ t: 'dropped', f: path, at: Date.now() })
     else this.#run.journal.add({ t: 'broken', f: path, at: Date.now(), error: this.#run.masked(errorOf(error)) })
   }
 }

@@ -1,5 +1,5 @@
-import type { SlotView } from '@svc/core'
-import { Modes, TeamDefinitions, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
+import type { SlotView, Use } from '@svc/core'
+import { Modes, type Selection, TeamDefinitions, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
 import type { NameKind } from '@svc/workflow'
 import type { Ground } from './checker.ts'
 import type { Library } from './library.ts'
@@ -17,13 +17,25 @@ export interface GroundParts {
   readonly tools: SlotView<unknown>
   readonly modes: SlotView<unknown>
   readonly teams: SlotView<unknown>
+  /** Undefined where nobody tells them. */
+  readonly profiles: readonly string[] | undefined
 }
+
+/** Profiles are a file's, read when the host starts. */
+export const profilesOf = async (selection: Selection | undefined, use: Use): Promise<readonly string[] | undefined> =>
+  (await selection?.profiles(use))?.profiles.map(({ name }) => name)
 
 type Names = Pick<Ground, 'has' | 'names' | 'version'>
 
-/** What definitions may name. Profiles are looked for when they are used. */
-export function groundOf({ tools, modes, teams }: GroundParts): Names {
-  const views: Partial<Record<NameKind, SlotView<unknown>>> = { tool: tools, mode: modes, team: teams }
+/** What definitions may name. */
+export function groundOf({ tools, modes, teams, profiles }: GroundParts): Names {
+  const named = profiles && { has: (name: string) => profiles.includes(name), names: () => [...profiles] }
+  const views: Partial<Record<NameKind, Pick<SlotView<unknown>, 'has' | 'names'> | undefined>> = {
+    tool: tools,
+    mode: modes,
+    team: teams,
+    profile: named,
+  }
   return {
     has: (kind, name) => views[kind]?.has(name) ?? true,
     names: kind => views[kind]?.names() ?? [],

@@ -70,7 +70,8 @@ export function note(history: History, entry: Entry): void {
 
 function noteTime(history: History, { t, at }: Entry): void {
   if (t === 'started' || t === 'resumed') history.worked = { ms: workedMs(history), from: at, to: at }
-  else history.worked.to = at
+  // what is said to a run that sleeps is taken before it works again
+  else if (t !== 'woken' && t !== 'event') history.worked.to = at
 }
 
 /** Milliseconds that a run has worked, as far as its log knows: what it did after its last entry is not in it. With `now`, of one that works just now. */

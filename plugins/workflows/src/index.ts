@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemUse } from '@svc/core'
-import { Checks, Http, MetricSources, Peers, RunQueue, Store, Workflows } from '@svc/core/contracts'
-import { groundOf, SLOTS } from './ground.ts'
+import { Checks, Http, MetricSources, Peers, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
+import { groundOf, profilesOf, SLOTS } from './ground.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
@@ -12,13 +12,14 @@ export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
   requires: { store: Store, queue: RunQueue, events: Events, ...SLOTS },
-  optional: { peers: Peers, http: Http },
+  optional: { peers: Peers, http: Http, selection: Selection },
   provides: Workflows,
-  async setup(scope, { tools, modes, teams, http, ...given }) {
+  async setup(scope, { tools, modes, teams, http, selection, ...given }) {
     const lasting = systemUse(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
     const about = { config: scope.config, homeRoot: join(svcHome(), 'workflows'), log: scope.log, lasting }
-    const service = await createWorkflows({ ...given, ...about, isServer, ground: groundOf({ tools, modes, teams }) })
+    const ground = groundOf({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
+    const service = await createWorkflows({ ...given, ...about, isServer, ground })
     scope.add(Checks, 'workflows', service.check)
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)

@@ -30,6 +30,9 @@ export class Journal {
   #ops: StoreOp[] = []
   #next: Promise<void> | undefined
   #writing: Promise<void> = Promise.resolve()
+  /** Entries that are not stored yet and tell what has come of something. */
+  #outcomes = 0
+  #isDue = false
 
   constructor(parts: JournalParts) {
     this.#parts = parts
@@ -44,11 +47,27 @@ export class Journal {
   add(entry: Entry): void {
     note(this.#parts.history, entry)
     this.#entries.push(entry)
+    this.#outcomes += outcomesIn([entry])
   }
 
   /** Something that is to be stored together with what was added. */
   with(op: StoreOp): void {
     this.#ops.push(op)
+  }
+
+  /** Whether all that has come of something is stored. */
+  get isSettled(): boolean {
+    return this.#outcomes === 0 && this.#ops.length === 0
+  }
+
+  /** Stores what was added within this turn of the loop and the next; trouble with it is told to who waits for what follows. */
+  soon(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    setImmediate(() => {
+      this.#isDue = false
+      void this.stored().catch(() => {})
+    })
   }
 
   /** Answers once all that was added is stored. Throws what the run was lost with. */
@@ -70,6 +89,7 @@ export class Journal {
     }
     const first = this.#length + 1
     this.#length += entries.length
+    this.#outcomes -= outcomesIn(entries)
     this.#parts.stored(entries, first)
   }
 
@@ -91,3 +111,7 @@ export class Journal {
     }
   }
 }
+
+/** What only tells that something begins: lost with its process, it has not begun. */
+const BEGINNINGS: ReadonlySet<Entry['t']> = new Set(['started', 'begun', 'forked'])
+const outcomesIn = (entries: readonly Entry[]) => entries.reduce((sum, { t }) => (BEGINNINGS.has(t) ? sum : sum + 1), 0)

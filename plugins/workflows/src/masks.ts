@@ -11,7 +11,7 @@ export class Masks {
   readonly shown: Readonly<Record<string, string>>
 
   constructor(secrets: Readonly<Record<string, string>>) {
-    this.#values = Object.values(secrets)
+    this.#values = [...new Set(Object.values(secrets).flatMap(forms))]
       .filter(value => value.length >= SHORTEST)
       .toSorted((a, b) => b.length - a.length)
     this.shown = Object.fromEntries(Object.keys(secrets).map(name => [name, HIDDEN]))
@@ -32,6 +32,11 @@ export class Masks {
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [this.#hidden(key) as string, this.#hidden(one)]))
   }
 }
+
+const inJson = (text: string) => JSON.stringify(text).slice(1, -1)
+
+/** As it is, and as it stands in JSON, and in JSON within JSON: a key of several lines has others there. */
+const forms = (value: string): string[] => [value, inJson(value), inJson(inJson(value))]
 
 /** Bytes of JSON that a value has, at least; stops to count beyond `limit`. */
 export function sizeUpTo(value: Json | undefined, limit: number): number {

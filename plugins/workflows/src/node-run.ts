@@ -65,14 +65,15 @@ class Call {
     this.#attempt = attempt
   }
 
-  /** That it begins is stored before it does, together with what came of the step before. */
+  /** That it begins is stored before it does, together with what came of the step before; unless nothing has come of anything yet, and it may be run again. */
   async begin(): Promise<Back> {
     const { type, settings } = this.#node
     this.#lookBack()
     const { early, input } = this.#run.shown(settings, this.#frame)
     this.#early = early
     this.#run.journal.add({ t: 'begun', s: this.#step, at: Date.now(), n: this.#attempt, type, input })
-    await this.#run.journal.stored()
+    if (this.#run.mayBeginUnstored(this.#node)) this.#run.journal.soon()
+    else await this.#run.journal.stored()
     return {}
   }
 

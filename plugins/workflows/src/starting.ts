@@ -24,13 +24,19 @@ export interface StartingParts {
   readonly worker: Worker
 }
 
+/** Where an idempotency key is kept, the version of what lies there, and the digest of what was asked with it. */
+interface KeyPlace {
+  readonly key: string
+  readonly version: number
+  readonly asked: string
+}
+
 /** What a run begins with. */
 interface Beginning {
   readonly record: RunRecord
   readonly definitions: Iterable<WorkflowDefinition>
   readonly entries: readonly Entry[]
-  /** Where its idempotency key is kept, and the version of what lies there. */
-  readonly key?: { readonly key: string; readonly version: number }
+  readonly key?: KeyPlace
   readonly isDetached: boolean
 }
 
@@ -47,7 +53,10 @@ export class Starting {
 
   async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, use: Use): Promise<Run> {
     const { library } = this.#parts
-    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), use)
+    const asked = createHash('sha256')
+      .update(JSON.stringify([workflow, input, parameters]))
+      .digest('base64url')
+    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), asked, use)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
     const given = structuredClone(input)
@@ -73,6 +82,8 @@ export class Starting {
     const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
     const record: RunRecord = {
       ...same,
+      // what its owner may do now, which may be less than it was
+      scopes: before.owner === use.principal.id ? use.principal.scopes : before.scopes,
       status: 'running',
       createdAt: at,
       updatedAt: at,
@@ -94,13 +105,19 @@ export class Starting {
     ]
     if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
     if (key)
-      ops.push({ op: 'put', collection: KEYS, key: key.key, value: { run: id, at: record.createdAt }, ifVersion: key.version })
+      ops.push({
+        op: 'put',
+        collection: KEYS,
+        key: key.key,
+        value: { run: id, at: record.createdAt, asked: key.asked },
+        ifVersion: key.version,
+      })
     // whoever leaves now has a run that is stored or not, never half of one
     const lasting = { ...use, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
     const [kept, claimed] = await Promise.allSettled([store.batch(ops, {}, lasting), queue.put(queued, { claim }, lasting)])
-    if (kept.status === 'rejected') return this.#refused(kept.reason, key?.key, claimed, use)
+    if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, use)
     definitions.know(ops)
     const history = historyOf(entries)
     // a run that the queue did not take is found by the maintenance
@@ -110,24 +127,26 @@ export class Starting {
     return run
   }
 
-  /** The run that a key was used for; else where it is to be kept. */
-  async #key(key: string, use: Use): Promise<{ readonly run?: string; readonly key: string; readonly version: number }> {
+  /** The run that a key was used for; else where it is to be kept. Throws INVALID_VALUE where something else was asked with it. */
+  async #key(key: string, asked: string, use: Use): Promise<KeyPlace & { readonly run?: string }> {
     const found = await this.#parts.store.get(KEYS, key, use)
-    if (!found) return { key, version: 0 }
-    const { run, at } = found.value as unknown as { run: string; at: number }
-    return { key, version: found.version, ...(Date.now() - at < KEY_MS ? { run } : {}) }
+    if (!found) return { key, asked, version: 0 }
+    const { run, at, asked: before } = found.value as unknown as { run: string; at: number; asked: string }
+    if (Date.now() - at >= KEY_MS) return { key, asked, version: found.version }
+    if (before !== asked) throw invalid('Idempotency-Key', 'was used for another request')
+    return { key, asked, version: found.version, run }
   }
 
   /** Somebody was faster with the same key: his run is the answer. */
   async #refused(
     error: unknown,
-    key: string | undefined,
+    key: KeyPlace | undefined,
     claimed: PromiseSettledResult<RunClaim | undefined>,
     use: Use
   ): Promise<Run> {
     if (claimed.status === 'fulfilled' && claimed.value)
       await this.#parts.queue.leave(claimed.value, 'ended', use).catch(() => {})
-    const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key, use)
+    const found = key === undefined || codeOf(error) !== 'STORE_CONFLICT' ? undefined : await this.#key(key.key, key.asked, use)
     if (found?.run === undefined) throw error
     return this.#parts.reading.get(found.run, use)
   }

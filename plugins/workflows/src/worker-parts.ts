@@ -21,3 +21,9 @@ export interface WorkerParts {
   readonly log: Log
   readonly lasting: Use
 }
+
+/** A run that was made here: nothing of it has to be read. */
+export interface Made {
+  readonly record: RunRecord
+  readonly history: History
+}

@@ -5,9 +5,8 @@ import { Drive } from './drive.ts'
 import type { Left } from './drive-parts.ts'
 import { engineBroke } from './errors.ts'
 import { failRun } from './failing.ts'
-import type { History } from './history.ts'
 import type { RunRecord } from './space.ts'
-import type { WorkerParts } from './worker-parts.ts'
+import type { Made, WorkerParts } from './worker-parts.ts'
 
 /** Claims are kept so often. */
 const KEEP_MS = 10_000
@@ -25,12 +24,6 @@ interface Active {
   hasNews: boolean
   /** It is being given back: news that comes now is the queue's. */
   isLeft: boolean
-}
-
-/** A run that was made here: nothing of it has to be read. */
-export interface Made {
-  readonly record: RunRecord
-  readonly history: History
 }
 
 /** Works on runs: those that are begun here, and those that the queue gives. */

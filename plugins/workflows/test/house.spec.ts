@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Checks, Http, MetricSources, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
-import { item, service, testHost } from '@svc/core/testing'
+import { Checks, MetricSources, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
+import { item, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
-import { inFolder, node, openEngine, plugin, ran, use, waitingRun } from './support.ts'
+import { inFolder, node, openEngine, plugin, quiet, ran, until, use, waitingRun } from './support.ts'
 
 const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: '?' } } }
 const calls = (name: string, workflow: string) => ({ name, nodes: { call: { type: 'subworkflow', workflow } } })
@@ -18,8 +18,8 @@ describe('what workflows name', () => {
       const problems = async () => (await workflows.validate({ text }, use)).map(({ message, mend }) => `${message}: ${mend}`)
       expect(await problems()).to.deep.equal(['there is no workflow "inner": `svc workflows list` tells which there are'])
       await mkdir(roots[0]!)
-      await writeFile(join(roots[0]!, 'inn.json'), JSON.stringify({ ...ASKS, name: 'inn' }))
-      expect(await problems()).to.deep.equal(['there is no workflow "inner": did you mean "inn"?'])
+      await writeFile(join(roots[0]!, 'inne.json'), JSON.stringify({ ...ASKS, name: 'inne' }))
+      expect(await problems()).to.deep.equal(['there is no workflow "inner": did you mean "inne"?'])
       await writeFile(join(roots[0]!, 'inner.json'), JSON.stringify({ ...ASKS, name: 'inner' }))
       expect(await problems()).to.deep.equal([])
       expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, use)).to.deep.equal([])
@@ -35,10 +35,10 @@ describe('what workflows name', () => {
 
 describe('a host that serves without other workers', () => {
   it('takes runs from the queue, too', async () => {
-    const unused = { address: async () => undefined } as unknown as Http
-    const plugins = ['store-memory', 'modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
-    await using host = await testHost(plugins, { give: [service(Http, unused)] })
+    const plugins = ['http', 'store-memory', 'modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
+    await using host = await testHost(plugins, { config: { server: { port: 0 } } })
     const id = await waitingRun(host, ASKS)
+    await quiet(host)
     const workflows = host.service(Workflows)
     await workflows.answer(id, { step: 'ask', value: true }, use)
     expect((await workflows.settled(id, 10_000, use)).status).to.equal('completed')
@@ -67,7 +67,7 @@ describe('the figures of runs', () => {
     const working = await workflows.start({ workflow: { name: 'mine', nodes: { slow: { type: 'slow' } } } }, use)
     await begun.promise
     // they are parked in a turn of their own
-    while ((await figure('svc_workflow_runs_active')) !== 1);
+    await until(async () => (await figure('svc_workflow_runs_active')) === 1)
     expect(await figure('svc_workflow_runs_waiting')).to.equal(2)
     expect(await health()).to.deep.equal({ runs_here: 1, runs_open: 3, runs_waiting: 2 })
     await workflows.answer(first!.id, { step: 'ask', value: true }, use)
@@ -83,7 +83,7 @@ describe('the figures of runs', () => {
     expect(await figure('svc_workflow_steps_total', { type: 'transform', status: 'failed' })).to.equal(1)
     expect(await figure('svc_workflow_step_seconds_count', { type: 'human' })).to.equal(1)
     expect(await figure('svc_workflow_step_seconds_bucket', { type: 'slow', le: '+Inf' })).to.equal(1)
-    while ((await figure('svc_workflow_runs_active')) !== 0);
+    await until(async () => (await figure('svc_workflow_runs_active')) === 0)
     expect(await health()).to.deep.equal({ runs_here: 0, runs_open: 1, runs_waiting: 1 })
   })
 })

@@ -2,7 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningHost } from '@svc/core'
-import { Peers, type RunRequest, type WorkflowDefinition, type WorkflowNode, WorkflowNodes, Workflows } from '@svc/core/contracts'
+import {
+  Checks,
+  Peers,
+  type RunRequest,
+  type WorkflowDefinition,
+  type WorkflowNode,
+  WorkflowNodes,
+  Workflows,
+} from '@svc/core/contracts'
 import { type Gift, item, service, testHost, testUse } from '@svc/core/testing'
 
 export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../${name}`, import.meta.url) })
@@ -73,3 +81,12 @@ export async function inFolder(test: (folder: string) => Promise<void>): Promise
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** Answers once something holds; all else has its turn between two looks. */
+export async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise(resolve => setImmediate(resolve))
+}
+
+/** Answers once this host works on no run any more. */
+export const quiet = (host: RunningHost) =>
+  until(async () => (await host.slot(Checks).get('workflows')!.status!(use)).detail!.runs_here === 0)

@@ -47,7 +47,7 @@ const peers: Peers = {
   figures: async () => [],
   enter: async () => true,
   leave: async () => {},
-  self: unused,
+  self: async () => 'only',
   async *ask() {},
 }
 

@@ -1,13 +1,14 @@
 import { readEvents, type ServerEvent } from '@svc/sse'
 import type { Json } from '@svc/core/contracts'
+import type { Gift } from '@svc/core/testing'
 import { WITH_WORKFLOWS } from './asking.ts'
 import { serveRest } from './house.ts'
 
 export const PATH = '/api/v1/workflows'
 
 /** The API with workflows; what it is asked and answered in few words. */
-export async function serveRuns(config = {}) {
-  const served = await serveRest({ ...WITH_WORKFLOWS, config })
+export async function serveRuns(config = {}, more: readonly Gift[] = []) {
+  const served = await serveRest({ ...WITH_WORKFLOWS, more: [...WITH_WORKFLOWS.more, ...more], config })
   const { call, url } = served
   return {
     ...served,

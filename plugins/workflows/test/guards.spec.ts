@@ -1,0 +1,92 @@
+import { readFile } from 'node:fs/promises'
+import { codeOf } from '@svc/core'
+import { Selection, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { service, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
+
+const failure = (running: Promise<unknown>) => running.then(() => undefined, codeOf)
+const PEM = '-----BEGIN KEY-----\nMIIB "quoted" \\ 0123\n-----END KEY-----'
+
+describe('what a run keeps and obeys', () => {
+  it('is no secret, also where it has several lines and stands in JSON', () =>
+    inFolder(async folder => {
+      const key = `SVC_TEST_${crypto.randomUUID().replaceAll('-', '')}`
+      process.env[key] = PEM
+      const db = `${folder}/svc.db`
+      try {
+        await using host = await openEngine({ db, config: { workflows: { secrets: { KEY: { env: key } } } } })
+        const run = await ran(host, {
+          name: 'hides',
+          secrets: ['KEY'],
+          nodes: {
+            plain: { type: 'transform', value: '${{ secrets.KEY }}', next: 'json' },
+            json: { type: 'transform', value: '${{ json({"key": secrets.KEY}) }}', next: 'twice' },
+            twice: { type: 'transform', value: 'x ${{ json({"key": json({"key": secrets.KEY})}) }}' },
+          },
+        })
+        expect(run.error).to.equal(undefined)
+        expect(JSON.stringify([run, await host.service(Workflows).steps(run.id, use)])).not.to.contain('0123')
+      } finally {
+        delete process.env[key]
+      }
+      for (const file of [db, `${db}-wal`])
+        expect((await readFile(file).catch(() => Buffer.from(''))).includes('0123')).to.equal(false)
+    }))
+
+  it('is the first answer: another one that comes when that was taken is refused', async () => {
+    await using host = await openEngine()
+    const workflows = host.service(Workflows)
+    const asks: WorkflowDefinition = {
+      name: 'asks',
+      nodes: { ask: { type: 'human', kind: 'input', message: 'What?', next: 'rest' }, rest: { type: 'wait', event: 'never' } },
+    }
+    for (let times = 0; times < 15; times++) {
+      const id = await waitingRun(host, asks)
+      await workflows.answer(id, { step: 'ask', value: 'first' }, use)
+      expect(await failure(workflows.answer(id, { step: 'ask', value: 'second' }, use))).to.equal('INVALID_VALUE')
+      const answered = (await workflows.steps(id, use)).find(one => one.step === 'ask')
+      expect(JSON.stringify(answered?.output ?? 'first')).to.contain('first')
+      await workflows.cancel(id, use)
+    }
+  })
+
+  it('is the request that its key was used for first', async () => {
+    await using host = await openEngine()
+    const workflows = host.service(Workflows)
+    const once: WorkflowDefinition = { name: 'once', nodes: { a: { type: 'transform', value: '${{ input }}' } } }
+    const start = (n: number) => workflows.start({ workflow: once, input: { n }, idempotencyKey: 'k' }, use)
+    expect((await start(1)).id).to.equal((await start(1)).id)
+    expect(await failure(start(2))).to.equal('INVALID_VALUE')
+  })
+
+  it('is what its owner may do when it is tried again', async () => {
+    const seen: (readonly string[])[] = []
+    const fails = node(async function* (_task, { principal }) {
+      seen.push(principal.scopes)
+      throw new Error('not yet')
+    })
+    await using host = await openEngine({ nodes: { fails } })
+    const workflows = host.service(Workflows)
+    const as = (...scopes: string[]) => testUse({ principal: { id: 'ada', scopes } })
+    const workflow: WorkflowDefinition = { name: 'fails', nodes: { a: { type: 'fails' } } }
+    const { id } = await workflows.start({ workflow }, as('workflows', 'tools'))
+    await workflows.settled(id, 5_000, as('workflows'))
+    const again = await workflows.retry(id, as('workflows'))
+    await workflows.settled(again.id, 5_000, as('workflows'))
+    expect(seen).to.deep.equal([['workflows', 'tools'], ['workflows']])
+  })
+
+  it('is told beforehand where it names a profile that is not there', async () => {
+    const profiles = { profiles: [{ name: 'careful' }], active: 'careful', default: 'careful' }
+    const unasked = () => Promise.reject(new Error('nobody asks for this'))
+    const [effective, select, switchProfile, switchModel, switchMode] = Array.from({ length: 5 }, () => unasked)
+    const selection = { effective, select, switchProfile, switchModel, switchMode, profiles: async () => profiles } as Selection
+    await using host = await openEngine({ give: [service(Selection, selection)] })
+    const text = 'name: x\nnodes:\n  a: { type: agent, prompt: hello, profile: carefull }\n'
+    const problems = await host.service(Workflows).validate({ text }, use)
+    expect(problems.map(({ line, message, mend }) => [line, message, mend].join(' | ')).join()).to.match(
+      /^3 \|.*carefull.*careful/
+    )
+  })
+})

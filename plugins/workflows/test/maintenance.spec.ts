@@ -1,0 +1,117 @@
+import type { RunningHost } from '@svc/core'
+import { type Json, RunQueue, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { Maintenance } from '../src/maintenance.ts'
+import { openEngine, quiet, ran, use, waitingRun } from './support.ts'
+
+const DAY_MS = 86_400_000
+const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = ['runs', 'definitions', 'inbox', 'keys', 'log'].map(name => `workflow_${name}`)
+const PLAIN: WorkflowDefinition = { name: 'plain', nodes: { one: { type: 'transform', value: 1 } } }
+const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', message: '?' } } }
+
+/** What looks after the house, to be told when; and the store, to make things older than they are. */
+function houseOf(host: RunningHost) {
+  const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
+  const maintenance = new Maintenance({ store, queue, retentionMs: 7 * DAY_MS, maxAgeMs: 30 * DAY_MS, log, lasting: use })
+  const all = async (collection: string) => (await store.range(collection, { limit: 100 }, use)).records
+  return {
+    store,
+    queue,
+    round: () => maintenance.run(),
+    count: async (collection: string) => (await all(collection)).length,
+    /** Moves times of all records of a collection back. */
+    async age(collection: string, days: number) {
+      for (const { key, value } of await all(collection)) {
+        const entries = Object.entries(value as Readonly<Record<string, Json>>)
+        const moved = entries.map(([name, one]) => [name, TIMES.has(name) ? (one as number) - days * DAY_MS : one])
+        await store.batch([{ op: 'put', collection, key, value: Object.fromEntries(moved) }], {}, use)
+      }
+    },
+  }
+}
+const TIMES: ReadonlySet<string> = new Set(['at', 'createdAt', 'updatedAt', 'finishedAt'])
+
+describe('the maintenance of runs', () => {
+  it('deletes those that ended longer ago than they are kept, with their log and what came for them too late', async () => {
+    await using host = await openEngine()
+    const { id } = await ran(host, PLAIN)
+    const waits = await waitingRun(host, ASKS)
+    await quiet(host)
+    const house = houseOf(host)
+    const late = { kind: 'cancel', at: 1, by: 'x' }
+    await house.store.batch([{ op: 'put', collection: INBOX!, key: `${id}/c`, value: late }], {}, use)
+    await house.age(RUNS!, 6)
+    await house.round()
+    expect(await house.count(RUNS!)).to.equal(2)
+    await house.age(RUNS!, 2)
+    await house.round()
+    expect((await house.store.range(RUNS!, { limit: 9 }, use)).records.map(({ key }) => key)).to.deep.equal([waits])
+    expect(await house.store.read(LOG!, id, { limit: 1 }, use)).to.deep.equal([])
+    expect(await house.count(INBOX!)).to.equal(0)
+    expect(
+      await host
+        .service(Workflows)
+        .get(id, use)
+        .catch(({ code }) => code)
+    ).to.equal('RUN_UNKNOWN')
+    await host.service(Workflows).cancel(waits, use)
+  })
+
+  it('deletes keys of a day ago, and definitions that no run can have any more', async () => {
+    await using host = await openEngine()
+    const first = await ran(host, PLAIN, { idempotencyKey: 'k' })
+    const house = houseOf(host)
+    await house.round()
+    expect([await house.count(KEYS!), await house.count(DEFINITIONS!)]).to.deep.equal([1, 1])
+    await house.age(KEYS!, 2)
+    // runs of 30 days, kept for 7
+    await house.age(DEFINITIONS!, 37)
+    await house.round()
+    expect([await house.count(KEYS!), await house.count(DEFINITIONS!)]).to.deep.equal([0, 1])
+    await house.age(DEFINITIONS!, 3)
+    await house.round()
+    expect(await house.count(DEFINITIONS!)).to.equal(0)
+    expect((await ran(host, PLAIN, { idempotencyKey: 'k' })).id).to.not.equal(first.id)
+  })
+
+  it('puts a run into the queue again that its queue has forgotten', async () => {
+    await using host = await openEngine()
+    const id = await waitingRun(host, { ...PLAIN, nodes: { ask: { ...ASKS.nodes.ask!, next: 'one' }, ...PLAIN.nodes } })
+    await quiet(host)
+    const house = houseOf(host)
+    const { value } = (await house.store.get(RUNS!, id, use))!
+    // as its process leaves it that dies when it has stored the run, and not yet queued it
+    const lost = { ...(value as object), waiting: [] }
+    const answer = { kind: 'answer', step: 'ask', value: true, at: 1, by: 'x' }
+    await house.store.batch(
+      [
+        { op: 'delete', collection: 'run_queue', key: id },
+        { op: 'put', collection: RUNS!, key: id, value: lost },
+        { op: 'put', collection: INBOX!, key: `${id}/a/ask`, value: answer },
+      ],
+      {},
+      use
+    )
+    await house.round()
+    expect((await host.service(Workflows).get(id, use)).status).to.equal('running')
+    await house.age(RUNS!, 1)
+    await house.round()
+    expect(await host.service(Workflows).settled(id, 10_000, use)).to.include({ status: 'completed', result: 1 })
+  })
+})
+
+describe('a run that gets too old', () => {
+  it('is looked at when it does, and has failed with that', async () => {
+    await using host = await openEngine({ config: { workflows: { max_age: '30d' } } })
+    const id = await waitingRun(host, ASKS)
+    await quiet(host)
+    const house = houseOf(host)
+    const { createdAt } = (await house.store.get(RUNS!, id, use))!.value as { createdAt: number }
+    const { due } = (await house.store.get('run_queue', id, use))!.value as { due: number }
+    expect(due).to.equal(createdAt + 30 * DAY_MS)
+    await house.age(RUNS!, 30)
+    await house.queue.put({ id, due: Date.now() }, { claim: false }, use)
+    const run = await host.service(Workflows).settled(id, 10_000, use)
+    expect(run.error).to.include({ code: 'RUN_EXPIRED' })
+  })
+})

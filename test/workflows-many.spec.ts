@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { RunningHost } from '@svc/core'
+import { Checks, MetricSources, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { expect } from 'chai'
+import { inNewHome } from './support/service.ts'
+import { openWorkflowHost, workflowUse } from './support/workflow-host.ts'
+
+const PLACE = fileURLToPath(new URL('support/workflow-place.ts', import.meta.url))
+const use = workflowUse()
+const RUNS = 1_000
+const times = (count: number) => Array.from({ length: count }, (_, at) => at)
+
+const DEFINITIONS: readonly WorkflowDefinition[] = [
+  {
+    name: 'ask',
+    nodes: { wait: { type: 'human', message: '?', next: 'done' }, done: { type: 'transform', value: '${{ input.at }}' } },
+  },
+  {
+    name: 'listen',
+    nodes: { wait: { type: 'wait', event: 'go', next: 'done' }, done: { type: 'transform', value: '${{ input.at }}' } },
+  },
+]
+
+const standOf = async (host: RunningHost) => (await host.slot(Checks).get('workflows')!.status!(use)).detail!
+const figureOf = async (host: RunningHost, name: string) =>
+  (await host.slot(MetricSources).get('workflows')!.read(use)).find(one => one.name === name)!.values[0]!.value
+
+describe('many runs', () => {
+  it(`wait without being held in memory, ${RUNS} of them in one host, and all go on when they may`, () =>
+    inNewHome(async home => {
+      const options = { db: `${home}/svc.db`, effects: `${home}/effects`, definitions: DEFINITIONS }
+      let ids: readonly string[]
+      {
+        await using host = await openWorkflowHost(options)
+        const service = host.service(Workflows)
+        const begun = times(RUNS).map(at => service.start({ workflow: at % 2 ? 'ask' : 'listen', input: { at } }, use))
+        ids = (await Promise.all(begun)).map(({ id }) => id)
+        while ((await figureOf(host, 'svc_workflow_runs_active')) > 0) await new Promise(resolve => setTimeout(resolve, 50))
+        expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
+      }
+      await using host = await openWorkflowHost(options)
+      const service = host.service(Workflows)
+      expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
+      expect(await figureOf(host, 'svc_workflow_runs_waiting')).to.equal(RUNS)
+      const tell = (id: string, at: number) =>
+        at % 2 ? service.answer(id, { step: 'wait', value: true }, use) : service.signal(id, { name: 'go', data: at }, use)
+      await Promise.all(ids.map(tell))
+      const runs = await Promise.all(ids.map(id => service.settled(id, 60_000, use)))
+      expect(runs.map(({ status, result }) => [status, result])).to.deep.equal(times(RUNS).map(at => ['completed', at]))
+      expect(await standOf(host)).to.include({ runs_open: 0, runs_waiting: 0 })
+    })).timeout(60_000)
+
+  it('of a workflow of which three may work at a time work three at a time, over two processes', () =>
+    inNewHome(async home => {
+      const file = `${home}/places`
+      writeFileSync(file, '')
+      const both = ['first', 'second'].map(name => {
+        const args = ['--conditions=svc-source', PLACE, `${home}/svc.db`, file, name, '10']
+        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+        return Promise.all([text(child.stdout), once(child, 'exit')])
+      })
+      const told = await Promise.all(both)
+      expect(told.flatMap(([said]) => JSON.parse(said) as string[])).to.deep.equal(times(20).map(() => 'completed'))
+      let [inside, most] = [0, 0]
+      for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+        inside += line === 'in' ? 1 : -1
+        most = Math.max(most, inside)
+      }
+      expect([inside, most]).to.deep.equal([0, 3])
+    })).timeout(60_000)
+})
