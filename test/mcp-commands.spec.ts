@@ -19,7 +19,9 @@ const DOOR = fileURLToPath(new URL('./support/mcp-door.ts', import.meta.url))
 /** A state that has not come about by then never will. */
 const LIMIT_MS = 30_000
 
-describe('svc mcp', () => {
+describe('svc mcp', function () {
+  // a dozen processes, one after the other
+  this.timeout(60_000)
   const it = sideBySideIn<string>(async run => {
     const home = await newHome()
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [DOOR] }))

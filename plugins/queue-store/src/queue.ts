@@ -215,11 +215,10 @@ const placeIn = ({ value }: StoreRecord) => value as unknown as Place
 const placeOf = ({ due, group }: QueuedRun): Place => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
 
 /** What is said of a run while somebody works on it counts once he leaves it. */
-const toldOf = ({ group: _, ...place }: Place, { group }: QueuedRun): Place => ({
-  ...place,
-  ...(group ? { group } : {}),
-  woken: true,
-})
+function toldOf(held: Place, { group }: QueuedRun): Place {
+  const { group: _, ...place } = held
+  return { ...place, ...(group ? { group } : {}), woken: true }
+}
 
 /** News that came meanwhile is not slept over. */
 function asleep({ woken: news, group }: Place, due: number | null): Place {

@@ -96,9 +96,6 @@ export const runTooLarge = (limit: number) =>
     mend: 'answer less from each step, or raise workflows.max_run_bytes',
   })
 
-export const budgetSpent = (node: string) =>
-  svcError('BUDGET_EXHAUSTED', `nothing is left of the budget for the node "${node}"`, { mend: 'raise "budget"' })
-
 export const cancelled = () => svcError('CANCELLED', 'cancelled')
 
 /** Codes that no second try would change. */

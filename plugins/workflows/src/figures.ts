@@ -30,7 +30,7 @@ export function duesIn(history: History): number[] {
 export const nodeOf = (step: string) => step.slice(step.lastIndexOf('/') + 1).replace(/#\d+$/, '')
 
 /** The nodes of the outermost graph that are done, in the order they were first done. */
-export function completedNodes({ steps }: History): string[] {
+function completedNodes({ steps }: History): string[] {
   const done = [...steps].filter(([step, { last }]) => last.t === 'done' && !step.includes('/'))
   return [...new Set(done.toSorted(([, a], [, b]) => a.order - b.order).map(([step]) => nodeOf(step)))]
 }

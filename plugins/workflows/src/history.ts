@@ -22,7 +22,7 @@ export interface Past {
   /** It was not done, and a step round it is tried again: it begins anew. */
   isStale: boolean
 }
-export type StepEntry = Extract<Entry, { readonly s: string }>
+type StepEntry = Extract<Entry, { readonly s: string }>
 
 /** What the log of a run comes to. */
 export interface History {
@@ -38,7 +38,7 @@ export interface History {
   worked: { ms: number; from: number; to: number }
 }
 
-export const newHistory = (): History => ({
+const newHistory = (): History => ({
   steps: new Map(),
   frames: new Map(),
   events: [],

@@ -22,7 +22,7 @@ const MOST_EVENTS = 1_000
 const MOST_PAGES = 20
 
 const isSeen = ({ owner }: RunRecord, use: Use) => owner === use.principal.id || seesAll(use)
-export const seesAll = ({ principal }: Use) => principal.scopes.includes('*') || principal.scopes.includes('admin')
+const seesAll = ({ principal }: Use) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
 /** Runs, as those who may see them do. */
 export class Reading {

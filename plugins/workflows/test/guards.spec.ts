@@ -64,6 +64,7 @@ describe('what a run keeps and obeys', () => {
     const seen: (readonly string[])[] = []
     const fails = node(async function* (_task, { principal }) {
       seen.push(principal.scopes)
+      yield { type: 'progress', message: 'it will fail' }
       throw new Error('not yet')
     })
     await using host = await openEngine({ nodes: { fails } })

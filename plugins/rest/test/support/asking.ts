@@ -40,7 +40,6 @@ const workflows: Record<string, WorkflowDefinition> = {
   fail: { name: 'fail', nodes: { tell: { type: 'telling', fail: true } } },
 }
 
-const unused = () => Promise.reject(new Error('unused'))
 /** One worker of a server: it takes runs from the queue. */
 const peers: Peers = {
   tell: async () => {},

@@ -57,7 +57,7 @@ const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unuse
 const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
 const selection: Selection = {
   effective: async () => effective,
-  profiles: unused,
+  profiles: async () => ({ profiles: [], active: 'default', default: 'default' }),
   select: unused,
   switchProfile: unused,
   switchModel: unused,
