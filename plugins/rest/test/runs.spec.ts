@@ -62,7 +62,7 @@ describe('runs', () => {
     const answer = (body: object) => served.tell(id, 'answer', body as never)
     expect((await answer({ step: 'tell', value: true })).body.details).to.include({
       field: 'step',
-      reason: '"tell" waits for no answer',
+      reason: 'waits for no answer',
     })
     expect((await answer({ step: 'ask', value: 'yes' })).body.details).to.include({ field: 'value' })
     expect((await answer({ step: 'ask', value: true })).body).to.deep.equal({ success: true })

@@ -42,6 +42,7 @@ export class Acting {
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
     if (!asked)
       throw invalid('step', `"${step.slice(0, 200)}" waits for no answer`, {
+        reason: 'waits for no answer',
         value: step.slice(0, 200),
         allowed: waiting.filter(one => one.ask).map(one => one.step),
       })
