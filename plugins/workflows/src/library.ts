@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { basename, extname } from 'node:path'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 import { nodesWithin } from '@svc/workflow'
@@ -109,13 +110,21 @@ export class Library {
   }
 
   #ofFile(found: Found): Known {
-    const { source, text } = found
+    const { source, text, code } = found
+    if (code) return this.#again(found, () => this.#ofCode(source, code))
     return this.#again(found, () =>
       this.#once(`${source}\n${text}`, () => {
         const { definition, problems } = this.#parts.checker.text(text, source)
         return { name: definition.name, source, definition, problems }
       })
     )
+  }
+
+  #ofCode(source: string, code: NonNullable<Found['code']>): Known {
+    const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'exports no workflow as its default'
+    if ('definition' in code && isNamed(code.definition)) return this.#ofDefinition(code.definition.name, source, code.definition)
+    const problems = [{ message: what, path: '', mend: 'export default { name, nodes } satisfies WorkflowDefinition' }]
+    return { name: basename(source, extname(source)), source, definition: { name: source, nodes: {} }, problems }
   }
 
   /** As it was when it was first looked at. */
@@ -159,7 +168,10 @@ export class Library {
   }
 }
 
-const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|[cm]?[jt]s)$/.test(workflow)
+const isNamed = (value: unknown): value is WorkflowDefinition =>
+  typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'
+
+const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workflow)
 
 export const infoOf = ({ name, source, definition, problems }: Known): WorkflowInfo => ({
   name,

@@ -1,5 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { messageOf } from '@svc/core'
 import { pathRefused } from './errors.ts'
 import { openListing, type Place } from './listing.ts'
 import { stampOf } from './stamps.ts'
@@ -9,6 +11,8 @@ export interface Found {
   /** As it is told: relative to its root. */
   readonly source: string
   readonly text: string
+  /** What a file of code exports, or why it cannot be had; its `text` is empty. */
+  readonly code?: { readonly definition: unknown } | { readonly failure: string }
 }
 
 /** The folders in which workflows lie as files. */
@@ -23,7 +27,8 @@ export interface Roots {
   file(path: string): Promise<Found>
 }
 
-const ENDINGS = new Set(['.yaml', '.yml', '.json'])
+const CODE = new Set(['.ts', '.mts', '.js', '.mjs'])
+const ENDINGS = new Set(['.yaml', '.yml', '.json', ...CODE])
 const [LARGEST, MOST] = [1_048_576, 2_000]
 
 /** `folders` that do not exist are empty. */
@@ -74,5 +79,18 @@ async function readPlace({ root, path }: Place): Promise<Found | undefined> {
   if (!real || !base || !real.startsWith(base + sep) || !ENDINGS.has(extname(real))) return undefined
   const found = await stat(real)
   if (!found.isFile() || found.size > LARGEST) return undefined
-  return { source: relative(base, real), text: await readFile(real, 'utf8') }
+  const source = relative(base, real)
+  return CODE.has(extname(real))
+    ? { source, text: '', code: await exported(real) }
+    : { source, text: await readFile(real, 'utf8') }
+}
+
+/** What a file of code exports as its default. Code of a running process does not change: a changed file is taken up by the next worker (`svc reload`). */
+async function exported(file: string): Promise<NonNullable<Found['code']>> {
+  try {
+    const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }
+    return { definition }
+  } catch (error) {
+    return { failure: messageOf(error).split('\n')[0]! }
+  }
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import { Selection, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { service, testUse } from '@svc/core/testing'
@@ -77,6 +77,25 @@ describe('what a run keeps and obeys', () => {
     await workflows.settled(again.id, 5_000, as('workflows'))
     expect(seen).to.deep.equal([['workflows', 'tools'], ['workflows']])
   })
+
+  it('is a definition of TypeScript too, below a root, and what is none is told', () =>
+    inFolder(async folder => {
+      const typed =
+        "interface N { readonly name: string }\nconst about: N = { name: 'typed' }\nexport default { ...about, nodes: { a: { type: 'transform', value: 7 } } }\n"
+      await writeFile(`${folder}/typed.ts`, typed)
+      await writeFile(`${folder}/broken.mjs`, 'export default {')
+      await writeFile(`${folder}/none.js`, 'export const nothing = 1')
+      await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
+      const workflows = host.service(Workflows)
+      const listed = new Map((await workflows.list(use)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
+      expect(listed.get('typed.ts')).to.equal(1)
+      expect(listed.get('broken.mjs')).to.match(/^cannot be imported: /)
+      expect(listed.get('none.js')).to.equal('exports no workflow as its default')
+      for (const workflow of ['typed', 'typed.ts']) {
+        const { id } = await workflows.start({ workflow }, use)
+        expect((await workflows.settled(id, 5_000, use)).result).to.equal(7)
+      }
+    }))
 
   it('is told beforehand where it names a profile that is not there', async () => {
     const profiles = { profiles: [{ name: 'careful' }], active: 'careful', default: 'careful' }
