@@ -7,8 +7,8 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
-/** Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open; one more than cores, since many files wait. */
-const JOBS = Math.min(4, Math.max(2, availableParallelism()) + 1)
+/** Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. One more than cores was slower. */
+const JOBS = Math.min(4, Math.max(2, availableParallelism()))
 
 const given = process.argv.slice(2)
 if (given.length === 0) build()
