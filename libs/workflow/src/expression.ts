@@ -4,6 +4,7 @@ import type { Json } from '@svc/core/contracts'
 import { bounded, isTooLong } from './budget.ts'
 import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
 import { guarded } from './guarded.ts'
+import { kept } from './kept.ts'
 import { cel } from './late.ts'
 import { withOddKeys } from './odd-keys.ts'
 import { toJson } from './to-json.ts'
@@ -34,17 +35,9 @@ export function environment({ checked = false, limits = LIMITS } = {}): Environm
 
 let written: Environment | undefined
 let guards: Environment | undefined
-const ready = new Map<string, Expression>()
 
 /** Makes an expression of its text. Throws EXPRESSION_INVALID for one that cannot be read. */
-export function expression(text: string): Expression {
-  const there = ready.get(text)
-  if (there) return there
-  const made = compiled(text)
-  if (ready.size >= KEPT) ready.clear()
-  ready.set(text, made)
-  return made
-}
+export const expression: (text: string) => Expression = kept(KEPT, compiled)
 
 function compiled(text: string): Expression {
   const evaluate = guardedEnvironment().parse(guarded(parsed(text).ast))

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
+import { kept } from './kept.ts'
 
 /** A longer pattern, and one that becomes a larger program, is refused: making it takes its time too. */
 const [LONGEST, LARGEST] = [1_000, 5_000]
@@ -15,17 +16,9 @@ export interface Pattern {
 
 // the engine takes 8 ms to load: for those who have a pattern
 let engine: typeof RE2JS | undefined
-const ready = new Map<string, Pattern>()
 
 /** Makes a pattern of what JavaScript calls a regular expression. Throws for one that is none, is too large, or cannot be linear (look-around, back-references). */
-export function pattern(text: string): Pattern {
-  const there = ready.get(text)
-  if (there) return there
-  const made = compiled(text)
-  if (ready.size >= KEPT) ready.clear()
-  ready.set(text, made)
-  return made
-}
+export const pattern: (text: string) => Pattern = kept(KEPT, compiled)
 
 function compiled(text: string): Pattern {
   if (text.length > LONGEST) throw new RangeError('the pattern is too long')

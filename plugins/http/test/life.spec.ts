@@ -8,6 +8,18 @@ import { open, serve, signalOf, use } from './support/client.ts'
 
 const folder = new URL('..', import.meta.url)
 
+/** A route that says when it was called, and answers once it is let. */
+function heldRoute(text: string) {
+  const [begun, release] = [signalOf(), signalOf()]
+  const handle: Route['handle'] = async () => {
+    begun.resolve()
+    await release.promise
+    return { text }
+  }
+  const slow: Route = { method: 'GET', path: '/slow', summary: 'Slow', handle }
+  return { begun, release, slow }
+}
+
 describe('the life of the server', () => {
   it('does not listen before everything is ready', async () => {
     await using host = await testHost([folder], { config: { server: { port: 0 } } })
@@ -40,18 +52,7 @@ describe('the life of the server', () => {
   })
 
   it('lets requests end when it closes, tells their connections to close, and takes no new ones', async () => {
-    const begun = signalOf()
-    const release = signalOf()
-    const slow: Route = {
-      method: 'GET',
-      path: '/slow',
-      summary: 'Slow',
-      async handle() {
-        begun.resolve()
-        await release.promise
-        return { text: 'done' }
-      },
-    }
+    const { begun, release, slow } = heldRoute('done')
     const served = await serve({ slow })
     const answer = fetch(`${served.url}/slow`)
     await begun.promise
@@ -69,14 +70,7 @@ describe('the life of the server', () => {
     [false, /^HTTP\/1\.1 503 [^]*\r\nConnection: close\r\n[^]*"UNAVAILABLE"/],
   ] as const)
     it(`${successor ? 'answers' : 'refuses with 503'} what comes on open connections while it drains ${successor ? 'and another takes over' : 'for good'}`, async () => {
-      const begun = signalOf()
-      const release = signalOf()
-      const slow: Route = {
-        method: 'GET',
-        path: '/slow',
-        summary: 'Slow',
-        handle: async () => (begun.resolve(), await release.promise, { text: 'slow' }),
-      }
+      const { begun, release, slow } = heldRoute('slow')
       const quick: Route = { method: 'GET', path: '/quick', summary: 'Quick', handle: async () => ({ text: 'quick' }) }
       const served = await serve({ slow, quick })
       const slowly = fetch(`${served.url}/slow`)
