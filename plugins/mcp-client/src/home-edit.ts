@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { codeOf, shownPath } from '@svc/core'
-import { type Document, isMap, isSeq, parseDocument } from 'yaml'
+import type { Document } from 'yaml'
 import { notInFile } from './errors.ts'
 import { readHomeFile } from './home-file.ts'
 import type { McpClientConfig } from './settings.ts'
+
+type Yaml = typeof import('yaml')
 
 const FIRST = `# Tool servers (MCP) that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove write here; what you write stays.
 # It may hold keys: keep it to yourself.
@@ -14,7 +16,7 @@ clients: []
 
 /** Adds servers at the end of the file; what a person wrote there stays as it is. Throws MCP_CLIENT_INVALID for a file that has faults. */
 export const addToFile = (file: string, entries: readonly McpClientConfig[]): Promise<void> =>
-  edit(file, document => {
+  edit(file, (document, { isSeq }) => {
     for (const entry of entries) document.addIn(['clients'], document.createNode(entry))
     const list = document.get('clients')
     if (isSeq(list)) list.flow = false
@@ -22,19 +24,21 @@ export const addToFile = (file: string, entries: readonly McpClientConfig[]): Pr
 
 /** Takes a server out of the file. Throws MCP_SERVER_UNKNOWN where it is not in there. */
 export const removeFromFile = (file: string, name: string, mend: string): Promise<void> =>
-  edit(file, document => {
+  edit(file, (document, { isMap, isSeq }) => {
     const list = document.get('clients')
     const at = isSeq(list) ? list.items.findIndex(item => isMap(item) && item.get('name') === name) : -1
     if (at < 0) throw notInFile(name, shownPath(file), mend)
     document.deleteIn(['clients', at])
   })
 
-async function edit(file: string, change: (document: Document) => void): Promise<void> {
+async function edit(file: string, change: (document: Document, yaml: Yaml) => void): Promise<void> {
   const { problems } = await readHomeFile(file)
   for (const problem of problems) throw problem
-  const document = parseDocument(await textOf(file))
+  // only commands come here, and what they share with the server is one file of the build
+  const yaml = await import('yaml')
+  const document = yaml.parseDocument(await textOf(file))
   if (!document.has('clients')) document.set('clients', document.createNode([]))
-  change(document)
+  change(document, yaml)
   await replace(file, document.toString({ lineWidth: 0 }))
 }
 
