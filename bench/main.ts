@@ -19,6 +19,8 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   client: async () => (await import('./src/mcp-client.ts')).client,
   workflows: async () => (await import('./src/workflows.ts')).workflows,
   bridge: async () => (await import('./src/mcp-bridge.ts')).bridge,
+  hooks: async () => (await import('./src/hooks.ts')).hooks,
+  'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
   memory: async () => (await import('./src/memory.ts')).memory,
 }
 

@@ -92,7 +92,8 @@ class House implements RunningHost {
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, mend, message } of plan.notes) this.log.warn({ where, mend }, message)
-    this.#hooks = createHooks(this.log, () => plan.kernel.host.tap_timeout_ms)
+    const { tap_timeout_ms: limitMs, accounting } = plan.kernel.host
+    this.#hooks = createHooks({ log: this.log, limitMs, accounting })
     this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
     this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
   }
