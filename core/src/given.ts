@@ -1,4 +1,5 @@
 import type { Plugin } from './plugin.ts'
+import type { OwnedScope } from './scope.ts'
 import type { AnyService, AnySlot, SlotView } from './token.ts'
 
 /** What `setup` is given, and the calls to services that have not been answered yet. */
@@ -52,4 +53,11 @@ function noted(waits: Set<string>, what: string, answer: unknown): unknown {
   const answered = () => void waits.delete(what)
   answer.then(answered, answered)
   return answer
+}
+
+/** What a setup that takes too long waits for, in words. */
+export function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
+  if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
+  const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
+  return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
 }

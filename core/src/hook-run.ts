@@ -9,6 +9,8 @@ export interface Tap {
   readonly order: number
   readonly stage: number
   readonly limitMs: number
+  /** From then on it is told as slow. */
+  readonly slowMs: number
   readonly run: (value: unknown, use: Use) => unknown
   readonly figures: { calls: number; errors: number; ms: number }
 }
@@ -16,7 +18,7 @@ export type Call = (value: unknown, use: Use) => Promise<unknown>
 
 /** How taps are run. */
 export interface Ways {
-  /** Hears of the failures of taps that only look on. */
+  /** Hears of slow taps, and of the failures of those that only look on. */
   readonly log: Log
   readonly watch: Watch
   /** Whether calls, errors and times are counted. */
@@ -130,8 +132,15 @@ class Running implements Waiting {
   #count() {
     if (!this.#frame.ways.accounting) return
     const now = performance.now()
-    this.#frame.taps[this.#at]!.figures.ms += now - this.#begun
+    const ms = now - this.#begun
+    const tap = this.#frame.taps[this.#at]!
+    tap.figures.ms += ms
+    if (ms > tap.slowMs) this.#tell(tap, ms)
     this.#begun = now
+  }
+
+  #tell({ plugin, hook, slowMs }: Tap, ms: number) {
+    this.#frame.ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap was slow')
   }
 
   #end(answer: unknown): false {

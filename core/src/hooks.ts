@@ -37,12 +37,14 @@ export interface HookOptions {
   readonly log: Log
   /** Milliseconds that a tap may take unless it asked for a limit of its own. */
   readonly limitMs: number
+  /** Milliseconds after which a tap is told as slow; one that asked for a limit of its own, when half of that is over. */
+  readonly slowMs: number
   /** Whether calls, errors and times are counted. */
   readonly accounting: boolean
 }
 
 /** Makes all hooks of a host: whoever taps first makes the point, before or after the owner's setup. */
-export function createHooks({ log, limitMs, accounting }: HookOptions): Hooks {
+export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): Hooks {
   const points = new Map<string, Point>()
   const figures = new Map<string, HookFigures & Tap['figures']>()
   const watch = createWatch()
@@ -63,6 +65,7 @@ export function createHooks({ log, limitMs, accounting }: HookOptions): Hooks {
         order,
         stage: options.stage ?? 0,
         limitMs: options.limitMs ?? limitMs,
+        slowMs: options.limitMs === undefined ? slowMs : Math.max(slowMs, options.limitMs / 2),
         run,
         figures: count,
       }

@@ -11,8 +11,9 @@ import {
   type SvcError,
   svcError,
 } from './errors.ts'
+import { type Counts, createCounts } from './counted.ts'
 import { createEvents, Events } from './events.ts'
-import { createGiven, type GivenParts } from './given.ts'
+import { createGiven, type GivenParts, waitedFor } from './given.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { leftovers } from './leftovers.ts'
 import { createLog, type Log } from './log.ts'
@@ -72,6 +73,7 @@ class House implements RunningHost {
   #plan: Plan
   #crossing: Crossing
   #hooks: Hooks
+  #counts: Counts | undefined
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
   #set: { seat: PlannedSeat; owned: OwnedScope; setupMs: number }[] = []
@@ -92,8 +94,9 @@ class House implements RunningHost {
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, mend, message } of plan.notes) this.log.warn({ where, mend }, message)
-    const { tap_timeout_ms: limitMs, accounting } = plan.kernel.host
-    this.#hooks = createHooks({ log: this.log, limitMs, accounting })
+    const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
+    this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
+    this.#counts = accounting ? createCounts() : undefined
     this.#services.set(Host.name, this.#crossing.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
     this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
   }
@@ -136,7 +139,8 @@ class House implements RunningHost {
     const { serverId = '', version = '' } = this.#options
     const plugins = [...this.#set.map(one => runningReport(one.seat, one.owned, one.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
-    return { serverId, version, state: this.#state, successor, startedAt, plugins, hooks: this.#hooks.figures() }
+    const counted = { hooks: this.#hooks.figures(), calls: this.#counts?.figures() ?? [] }
+    return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
   }
 
   close(options: CloseOptions = {}): Promise<void> {
@@ -174,6 +178,7 @@ class House implements RunningHost {
       ...(plugin.provides ? { provides: plugin.provides } : {}),
       log: this.log.child(instance === undefined ? { plugin: name } : { plugin: name, instance }),
       hooks: this.#hooks,
+      ...(this.#counts ? { counts: this.#counts } : {}),
       crossing: this.#crossing,
       closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
       slot: token => this.#slot(token, name),
@@ -235,10 +240,4 @@ class House implements RunningHost {
     for (const error of problems) this.log.error({ err: error }, error.message)
     if (problems.length > 0) throw hostCloseFailed(problems)
   }
-}
-
-function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
-  if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
-  const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
-  return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
 }

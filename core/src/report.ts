@@ -1,18 +1,22 @@
+import type { CallFigures } from './counted.ts'
 import type { SvcError } from './errors.ts'
 import type { HookFigures } from './hooks.ts'
 import type { Found } from './load.ts'
 import { slotsOf } from './manifest.ts'
+import type { Standing } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { Seat } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type Use } from './token.ts'
 
-/** One plugin of a host, as it stands. */
-export interface PluginReport {
+/** One plugin of a host, as it stands; how its own process stands, where it has one, is some seconds old. */
+export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
   readonly name: string
   readonly instance?: string
   readonly version: string
   readonly kind: string
-  readonly state: 'running' | 'failed'
+  readonly state: 'running' | 'restarting' | 'quarantined' | 'failed'
+  /** Where its code runs: `in-process`, `process`, or the runtime of its manifest. */
+  readonly isolation: string
   readonly optional: boolean
   /** Milliseconds of its setup. */
   readonly setupMs: number
@@ -50,6 +54,8 @@ export interface HostReport {
   readonly startedAt: number
   readonly plugins: readonly PluginReport[]
   readonly hooks: readonly HookFigures[]
+  /** What plugins do in slots. */
+  readonly calls: readonly CallFigures[]
 }
 
 export interface HostHooks {
@@ -77,6 +83,7 @@ const described = (found: Pick<Found, 'name' | 'version'> & Partial<Found>) => (
   version: found.version,
   kind: found.manifest?.kind ?? '',
   optional: found.optional ?? true,
+  isolation: found.isolation ?? found.manifest?.runtime ?? 'in-process',
   permissions: found.manifest?.permissions ?? {},
 })
 
@@ -89,6 +96,11 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
   error: { code: error.code, message: error.message, ...(error.mend === undefined ? {} : { mend: error.mend }) },
 })
 
+function standingOf({ plugin, instance }: Seat): Partial<PluginReport> {
+  const standing = plugin.standing?.(instance)
+  return standing ? { isolation: 'process', ...standing } : {}
+}
+
 export function runningReport(seat: Seat & { readonly found: Found }, owned: OwnedScope, setupMs: number): PluginReport {
   const { plugin, instance } = seat
   return {
@@ -96,6 +108,7 @@ export function runningReport(seat: Seat & { readonly found: Found }, owned: Own
     ...(instance === undefined ? {} : { instance }),
     state: 'running',
     setupMs,
+    ...standingOf(seat),
     ...(plugin.provides ? { provides: plugin.provides.name } : {}),
     requires: [...Object.values(plugin.requires), ...Object.values(plugin.optional)].map(token => token.name),
     added: Object.fromEntries([...owned.added].map(([slot, names]) => [slot, [...names]])),

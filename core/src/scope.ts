@@ -1,4 +1,5 @@
 import { closeFailed, scopeClosed, type SvcError, undeclaredContribution } from './errors.ts'
+import type { Counts } from './counted.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
 import { declares, type Manifest } from './manifest.ts'
@@ -30,6 +31,8 @@ export interface ScopeParts {
   readonly crossing: Crossing
   readonly closeLimitMs: () => number
   slot(token: AnySlot): Slot
+  /** Counts the calls of what is added; absent: nothing is counted. */
+  readonly counts?: Counts
 }
 
 /** A scope as the host holds it. */
@@ -70,7 +73,8 @@ export function createScope(parts: ScopeParts): OwnedScope {
     add(slot, item, value) {
       open(`added ${slot.name}/${item}`)
       if (parts.declared && !declares(parts.manifest, slot.name, item)) throw undeclaredContribution(name, slot.name, item)
-      const remove = parts.slot(slot).add(item, parts.crossing.item(slot, value, name, item), name)
+      const crossed = parts.crossing.item(slot, value, name, item)
+      const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name)
       const names = note(added, slot.name, item)
       return owned(() => {
         names.delete(item)

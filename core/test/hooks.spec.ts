@@ -99,6 +99,37 @@ describe('a hook', () => {
     ])
     for (const { ms } of figures) expect(ms).to.be.greaterThan(0)
   })
+
+  it('counts nothing where nothing shall be counted, and limits all the same', async () => {
+    const plugins = [greeter(), taps('hangs', scope => void scope.tap(before, () => never))]
+    await using host = await startHost({ plugins, config: { host: { ...LIMIT.host, accounting: false } } })
+    expect(await failureOf(greet(host))).to.include({ code: 'TAP_TIMEOUT', plugin: 'hangs' })
+    const { hooks, calls } = host.report()
+    expect(hooks.map(one => [one.plugin, one.calls, one.errors, one.ms])).to.deep.equal([['hangs', 0, 0, 0]])
+    expect(calls).to.deep.equal([])
+  })
+
+  it('names a slow tap in the log, and one that asked for a limit of its own when half of that is over', async () => {
+    const lines: string[] = []
+    const busy = (name: string) => {
+      for (const until = performance.now() + 3; performance.now() < until; );
+      return name
+    }
+    const plugins = [
+      greeter(),
+      taps('slow', scope => void scope.tap(before, busy)),
+      taps('patient', scope => void scope.tap(before, busy, { limitMs: 600_000 })),
+      taps('fast', scope => void scope.tap(before, name => name, { limitMs: 600_000 })),
+    ]
+    await using host = await startHost({ plugins, config: { host: { slow_tap_ms: 1 } }, ...logTo(lines) })
+    await greet(host)
+    const told = lines.map(
+      line => JSON.parse(line) as { plugin: string; hook: string; ms: number; slow_tap_ms: number; msg: string }
+    )
+    expect(told).to.have.length(1)
+    expect(told[0]).to.include({ plugin: 'slow', hook: 'greeter.before', slow_tap_ms: 1, msg: 'a tap was slow' })
+    expect(told[0]!.ms).to.be.at.least(3)
+  })
 })
 
 describe('a tap that fails', () => {

@@ -29,6 +29,7 @@ const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control =>
     startedAt: info.startedAt,
     plugins: [],
     hooks: [],
+    calls: [],
   }),
   stop: async () => stopped(),
   reload: async () => ({ problems: [], workers: info.workers, url: info.url, drainLimitMs: 1 }),

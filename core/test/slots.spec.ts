@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { definePlugin, Host, type Scope, type SlotChange, type SlotView, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from './support/failure.ts'
-import { entry, type Word, word, Words } from './support/kernel.ts'
+import { entry, use, type Word, word, Words } from './support/kernel.ts'
 
 /** A host with one plugin that adds and one that looks on. */
 async function open(first: (scope: Scope) => void = () => {}) {
@@ -29,6 +29,26 @@ async function open(first: (scope: Scope) => void = () => {}) {
 }
 
 describe('a slot', () => {
+  it('counts calls, errors and time of what a plugin has added, method by method', async () => {
+    await using house = await open(scope => {
+      scope.add(Words, 'good', word('good'))
+      scope.add(Words, 'bad', { text: 'bad', say: () => Promise.reject(new Error('no')) })
+      scope.add(Words, 'worse', {
+        text: 'worse',
+        say() {
+          throw new Error('no')
+        },
+      })
+    })
+    const say = (name: string) => house.view.get(name)!.say(use)
+    expect(await say('good')).to.equal('good')
+    await failureOf(say('bad'))
+    expect(() => say('worse')).to.throw('no')
+    const [figures] = house.host.report().calls
+    expect(figures).to.include({ plugin: 'adder', slot: 'words', method: 'say', calls: 3, errors: 2 })
+    expect(figures?.ms).to.be.greaterThan(0)
+  })
+
   it('shows what is in it now, in the order it was added, and whose it is', async () => {
     await using house = await open(scope => void scope.add(Words, 'a', word('A')))
     const { view, scope } = house

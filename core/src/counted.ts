@@ -1,0 +1,75 @@
+import type { AnySlot } from './token.ts'
+
+/** What the calls of one plugin's contributions to a slot have cost, method by method. */
+export interface CallFigures {
+  readonly plugin: string
+  readonly slot: string
+  readonly method: string
+  readonly calls: number
+  readonly errors: number
+  /** Of calls; how long a stream takes is its reader's matter. */
+  readonly ms: number
+}
+type Figures = { calls: number; errors: number; ms: number }
+type Method = (...args: unknown[]) => unknown
+
+export interface Counts {
+  /** An item like the given one, whose calls are counted. */
+  item(token: AnySlot, item: unknown, plugin: string): unknown
+  figures(): CallFigures[]
+}
+
+/** Counts what plugins do in slots, as the hooks count what they do there. */
+export function createCounts(): Counts {
+  const all = new Map<string, CallFigures & Figures>()
+  const figuresOf = (plugin: string, slot: string, method: string) => {
+    const key = `${plugin} ${slot}.${method}`
+    const there = all.get(key) ?? { plugin, slot, method, calls: 0, errors: 0, ms: 0 }
+    all.set(key, there)
+    return there
+  }
+  return {
+    figures: () => [...all.values()].map(one => ({ ...one })),
+    item({ name, methods, local }, item, plugin) {
+      // what is handed over raw may be told by identity
+      if (local || typeof item !== 'object' || item === null) return item
+      const counted = Object.entries(methods).flatMap(([word, kind]): [string, Method][] => {
+        const method: unknown = Reflect.get(item, word)
+        if (typeof method !== 'function') return []
+        const figures = figuresOf(plugin, name, word)
+        return [[word, kind === 'call' ? timed(item, method as Method, figures) : begun(item, method as Method, figures)]]
+      })
+      return Object.freeze({ ...item, ...Object.fromEntries(counted) })
+    },
+  }
+}
+
+function timed(item: object, method: Method, figures: Figures): Method {
+  return (...args) => {
+    const start = performance.now()
+    const ended = () => void (figures.ms += performance.now() - start)
+    const failed = () => {
+      ended()
+      figures.errors++
+    }
+    figures.calls++
+    try {
+      const answer = Reflect.apply(method, item, args)
+      // beside the caller's own way: what waits for the answer waits no longer for being counted
+      if (answer instanceof Promise) answer.then(ended, failed)
+      else ended()
+      return answer
+    } catch (error) {
+      failed()
+      throw error
+    }
+  }
+}
+
+/** A stream: a look at each of its items would cost more than most of them. */
+function begun(item: object, method: Method, figures: Figures): Method {
+  return (...args) => {
+    figures.calls++
+    return Reflect.apply(method, item, args)
+  }
+}
