@@ -51,7 +51,7 @@ const proxyOn = (port: number): Program => {
 }
 
 const gatewayOn = (port: number): Program => {
-  const options = ['--outputTransport', 'streamableHttp', '--stateful', '--logLevel', 'none', '--healthEndpoint', '/health']
+  const options = ['--outputTransport', 'streamableHttp', '--stateful', '--healthEndpoint', '/health']
   const command = `${process.execPath} ${SERVER}`
   return { args: [product('supergateway/dist/index.js'), '--stdio', command, '--port', String(port), ...options] }
 }
