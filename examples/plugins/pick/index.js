@@ -1,0 +1,29 @@
+import { definePlugin } from '@svc/core'
+import { WorkflowNodes } from '@svc/core/contracts'
+
+/** @type {import('@svc/core/contracts').WorkflowNode} */
+const pick = {
+  description: 'Answers one member of each item of a list.',
+  settings: {
+    type: 'object',
+    properties: {
+      items: { type: 'array', items: { type: 'object' }, description: 'The list.' },
+      key: { type: 'string', minLength: 1, description: 'Which member.' },
+    },
+    required: ['items', 'key'],
+    additionalProperties: false,
+  },
+  output: { type: 'array' },
+  // the same task has the same answer: a crash in the middle costs nothing but doing it again
+  repeatable: true,
+  async *run({ settings: { items, key } }) {
+    const list = /** @type {readonly Record<string, unknown>[]} */ (items)
+    yield { type: 'output', output: list.map(item => (Object.hasOwn(item, String(key)) ? item[String(key)] : null)) }
+  },
+}
+
+export default definePlugin({
+  setup(scope) {
+    scope.add(WorkflowNodes, 'pick', pick)
+  },
+})

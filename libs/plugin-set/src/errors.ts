@@ -1,0 +1,139 @@
+import { messageOf, type SvcError, svcError } from '@svc/core'
+
+/** What npm or an archive says, for `details`: where it stands on this machine and who asks is nobody's business. */
+export const plainWords = (text: string): string =>
+  text
+    .replace(/\b(https?:\/\/)[^\s/@]*@/g, '$1')
+    .replace(/((?:_authToken|_auth|_password|token)\s*[=:]\s*)\S+/gi, '$1…')
+    .replace(/(?<![\w:/.])(?:file:\/*)?\/(?:[^\s/'"]+\/)+([^\s/'"]*)/g, '…/$1')
+
+const whyOf = (cause: unknown) => plainWords(messageOf(cause))
+
+export const specInvalid = (spec: string, why: string): SvcError =>
+  svcError('PLUGIN_SPEC_INVALID', `${JSON.stringify(plainWords(spec))} names no plugin: ${why}`, {
+    mend: 'write name, name@range, a folder (./weather), or a tarball (./weather-1.0.0.tgz)',
+  })
+
+export const notInstalled = (plugin: string, near: string | undefined): SvcError =>
+  svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
+    plugin,
+    mend: near === undefined ? 'svc plugins list shows what is' : `did you mean "${near}"?`,
+  })
+
+export const notAPlugin = (plugin: string, why: string): SvcError =>
+  svcError('PLUGIN_NOT_A_PLUGIN', why, {
+    plugin,
+    mend: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
+  })
+
+export const nameOurs = (plugin: string): SvcError =>
+  svcError('PLUGIN_NAME_OURS', 'has a name that only what comes with svc may have', {
+    plugin,
+    mend: 'rename the package: names that begin with @svc/ are taken',
+  })
+
+export const nameDiffers = (asked: string, plugin: string): SvcError =>
+  svcError('PLUGIN_NAME_DIFFERS', `the registry has it as ${asked}, its package.json says ${plugin}`, {
+    plugin: asked,
+    details: { asked, name: plugin },
+    mend: 'do not install it, and tell the registry: a package goes by one name',
+  })
+
+export const tarballUnsafe = (plugin: string, why: string, cause?: unknown): SvcError =>
+  svcError('PLUGIN_TARBALL_UNSAFE', `its tarball ${why}`, {
+    plugin,
+    cause,
+    mend: 'do not install it; of your own: make it with npm pack, without links, of files below one folder',
+  })
+
+export const changedFiles = (plugin: string, files: readonly string[]): SvcError =>
+  svcError('PLUGIN_CHANGED', `its files are not those that were installed${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
+    plugin,
+    details: { files },
+    mend: `install it again: svc plugins install ${plugin}; or disable it: svc plugins disable ${plugin}`,
+  })
+
+export const changedDependencies = (): SvcError =>
+  svcError('PLUGIN_CHANGED', 'what the installed plugins depend on is not what was installed', {
+    where: 'node_modules',
+    mend: 'install the plugins again (svc plugins update), or restore a bundle',
+  })
+
+export const filesMissing = (plugin: string | undefined, what: string): SvcError =>
+  svcError('PLUGIN_FILES_MISSING', what, {
+    ...(plugin === undefined ? {} : { plugin }),
+    mend:
+      plugin === undefined
+        ? 'install the plugins again, or restore a bundle'
+        : `install it again, or take it out: svc plugins uninstall ${plugin}`,
+  })
+
+export const setBusy = (what: string, pid: number | undefined, since: string | undefined): SvcError =>
+  svcError(
+    'PLUGIN_SET_BUSY',
+    `the plugins are being changed: ${what}${pid === undefined ? '' : ` (process ${pid}, since ${since})`}`,
+    {
+      details: { what, pid: pid ?? null, since: since ?? null },
+      mend: 'try again when that has ended',
+    }
+  )
+
+export const setUnbuilt = (): SvcError =>
+  svcError('PLUGIN_SET_UNBUILT', 'the new set is not built', {
+    mend: 'call build() before commit(), once, with an entry for each candidate',
+  })
+
+export const lockInvalid = (why: string): SvcError =>
+  svcError('LOCK_INVALID', why, {
+    where: 'svc-plugins.lock',
+    mend: 'put the file back as svc wrote it; or remove it, and install the plugins again',
+  })
+
+export const npmMissing = (cause: unknown): SvcError =>
+  svcError('NPM_MISSING', 'npm could not be started', {
+    cause,
+    mend: 'install npm (it comes with Node.js), and let PATH lead to it',
+  })
+
+export const notFound = (plugin: string, reason: 'package' | 'version', words: readonly string[]): SvcError =>
+  svcError(
+    'PLUGIN_NOT_FOUND',
+    reason === 'package' ? 'the registry has no such package, or does not show it' : 'the registry has no such version',
+    {
+      plugin,
+      details: { reason, npm: words },
+      mend:
+        reason === 'package'
+          ? 'mend the name (svc plugins search finds plugins)'
+          : `mend the version: npm view ${nameIn(plugin)} versions`,
+    }
+  )
+
+const nameIn = (spec: string) => spec.replace(/(?<=.)@.*$/, '')
+
+export interface NpmFault {
+  /** Why, for a program. */
+  readonly reason: string
+  readonly says: string
+  readonly mend: string
+}
+
+export const npmFailed = ({ reason, says, mend }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
+  svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, mend })
+
+export const setEmpty = (): SvcError =>
+  svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { mend: 'install one first: svc plugins install <name>' })
+
+export const linked = (plugin: string): SvcError =>
+  svcError('PLUGIN_LINKED', 'is a link to a folder, which no bundle can hold', {
+    plugin,
+    mend: `install the folder instead (svc plugins install <folder>), or take it out: svc plugins uninstall ${plugin}`,
+  })
+
+export const bundleInvalid = (why: string, cause?: unknown): SvcError =>
+  svcError('BUNDLE_INVALID', `it is no whole bundle: ${why}`, {
+    cause,
+    mend: 'copy the file again from where svc plugins pack wrote it',
+  })
+
+export const archiveWords = whyOf

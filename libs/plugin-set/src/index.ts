@@ -1,0 +1,20 @@
+// What is installed (alone as @svc/plugin-set/installed, for a start)
+export * from './installed.ts'
+// Changing it
+export type {
+  BuiltSet,
+  Candidate,
+  ChangeRequest,
+  FoundPlugin,
+  PermissionChange,
+  Progress,
+  SetOptions,
+  StagedChange,
+} from './change-types.ts'
+export { planChange } from './plan-change.ts'
+export { changeLock, rollback, sweepSets } from './change-lock.ts'
+// Carrying it to another machine
+export { packSet } from './pack-set.ts'
+export { planRestore } from './plan-restore.ts'
+// Looking for more
+export { searchPlugins } from './search.ts'

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { lstatSync, readlinkSync } from 'node:fs'
+import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { type Bundle, type BundledFile, MANIFEST, SET } from './bundle.ts'
+import type { SetOptions } from './change-types.ts'
+import { linked, setEmpty } from './errors.ts'
+import { contentOf, type FileBelow, filesBelow } from './files.ts'
+import { holdSet } from './hold.ts'
+import { needsSet, readLock, setFolder } from './lock.ts'
+import type { Lock } from './lock-types.ts'
+import { createStaging } from './staging.ts'
+import { problemsOf } from './verify.ts'
+
+/** The same in every bundle: when a file was written is no part of it. */
+const WRITTEN = new Date('2000-01-01T00:00:00Z')
+
+/**
+ * Writes all that is installed into one file (.tgz): lock, tarballs, node_modules as it is, and a hash of each file. Two packs of a set have equal bytes.
+ * Throws what `verifySet` finds, PLUGIN_LINKED, PLUGIN_SET_EMPTY, PLUGIN_SET_BUSY, LOCK_INVALID.
+ */
+export async function packSet(
+  home: string,
+  file: string,
+  { signal, onProgress }: Pick<SetOptions, 'signal' | 'onProgress'> = {}
+): Promise<void> {
+  using _held = await holdSet(home, 'packing')
+  const lock = await readLock(home)
+  const set = await packable(home, lock)
+  const files = filesBelow(set, path => path === 'host')
+  onProgress?.({ step: 'hash' })
+  const bundle = bundleOf(set, lock, files)
+  const staging = createStaging(home)
+  const part = `${file}.${randomUUID()}`
+  try {
+    await writeFile(join(staging.work, MANIFEST), `${JSON.stringify(bundle)}\n`)
+    signal?.throwIfAborted()
+    onProgress?.({ step: 'pack' })
+    await mkdir(dirname(file), { recursive: true })
+    await writeArchive(home, part, { set, manifest: join(staging.work, MANIFEST), files })
+    signal?.throwIfAborted()
+    await rename(part, file)
+  } finally {
+    await rm(part, { force: true })
+    await staging.remove(false)
+  }
+}
+
+/** The folder of a set that can be packed. */
+async function packable(home: string, lock: Lock): Promise<string> {
+  const link = lock.plugins.find(one => !needsSet(one))
+  if (link) throw linked(link.name)
+  const set = setFolder(home, lock)
+  if (set === undefined) throw setEmpty()
+  const [problem] = await problemsOf(home, lock)
+  if (problem) throw problem
+  return set
+}
+
+const bundleOf = (set: string, { plugins, dependencies }: Lock, files: readonly FileBelow[]): Bundle => ({
+  bundle: 1,
+  plugins,
+  dependencies: dependencies.files,
+  files: Object.fromEntries(files.map(one => [one.path, bundledFile(set, one)])),
+})
+
+/** What of a file must be the same on another machine: its bytes, and whether it may be run. */
+export function bundledFile(set: string, one: FileBelow): BundledFile {
+  if (one.isLink) return { link: readlinkSync(join(set, one.path)) }
+  const isExecutable = (lstatSync(join(set, one.path)).mode & 0o100) !== 0
+  return { sha256: contentOf(set, one), ...(isExecutable ? { executable: true } : {}) }
+}
+
+interface Contents {
+  readonly set: string
+  readonly manifest: string
+  readonly files: readonly FileBelow[]
+}
+
+async function writeArchive(home: string, file: string, { set, manifest, files }: Contents): Promise<void> {
+  const names = new Map([
+    [relative(home, manifest), MANIFEST],
+    ...files.map(({ path }) => [join(relative(home, set), path), `${SET}/${path}`] as const),
+  ])
+  const paths = [...names.keys()]
+  const onWriteEntry = (entry: { path: string }) => {
+    entry.path = names.get(entry.path) ?? entry.path
+  }
+  const how = { cwd: home, gzip: true, portable: true, noDirRecurse: true, strict: true, mtime: WRITTEN, onWriteEntry }
+  const { create } = await import('tar')
+  await create({ ...how, file }, paths)
+  await using handle = await open(file, 'r')
+  await handle.sync()
+}

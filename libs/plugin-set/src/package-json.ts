@@ -1,0 +1,75 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Manifest, readManifest } from '@svc/core'
+import { nameOurs, notAPlugin } from './errors.ts'
+import { isOurs, NAME, VERSION } from './names.ts'
+
+/** What is read of a plugin's package.json. */
+export interface PluginPackage {
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  readonly manifest: Manifest
+  /** Names of the scripts that npm would run at its install. */
+  readonly installScripts: readonly string[]
+  /** It depends on something, be it the core alone: npm has to say whether all of it can be had. */
+  readonly hasDependencies: boolean
+}
+
+interface PackageJson {
+  readonly name?: unknown
+  readonly version?: unknown
+  readonly description?: unknown
+  readonly svc?: unknown
+  readonly scripts?: Readonly<Record<string, unknown>>
+  readonly dependencies?: object
+  readonly optionalDependencies?: object
+  readonly peerDependencies?: object
+}
+
+const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall']
+
+/** Checks what says that it is a plugin. `label`: what a person called it; `hasGyp`: npm would build it. Throws PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, MANIFEST_INVALID, MANIFEST_NEWER. */
+export async function readPluginPackage(
+  text: string | undefined,
+  label: string,
+  work: string,
+  hasGyp: boolean
+): Promise<PluginPackage> {
+  const { name, version, description, svc, scripts, ...pkg } = jsonIn(text, label)
+  if (typeof name !== 'string' || !NAME.test(name)) throw notAPlugin(label, 'its package.json has no name that npm takes')
+  if (isOurs(name)) throw nameOurs(name)
+  if (typeof version !== 'string' || !VERSION.test(version)) throw notAPlugin(name, 'its package.json has no version like 1.0.0')
+  if (svc === undefined) throw notAPlugin(name, 'its package.json has no "svc" part, so it is no plugin')
+  const own = INSTALL_SCRIPTS.filter(one => typeof scripts?.[one] === 'string')
+  return {
+    name,
+    version,
+    description: typeof description === 'string' ? description : '',
+    manifest: await manifestIn(text!, work),
+    // what npm does for a package with a binding.gyp and no script of its own
+    installScripts: hasGyp && !own.includes('install') && !own.includes('preinstall') ? [...own, 'binding.gyp'] : own,
+    hasDependencies: Object.keys({ ...pkg.dependencies, ...pkg.optionalDependencies, ...pkg.peerDependencies }).length > 0,
+  }
+}
+
+function jsonIn(text: string | undefined, label: string): PackageJson {
+  if (text === undefined) throw notAPlugin(label, 'it has no package.json')
+  try {
+    return Object(JSON.parse(text)) as PackageJson
+  } catch {
+    throw notAPlugin(label, 'its package.json is no JSON')
+  }
+}
+
+/** The core reads manifests from files. */
+async function manifestIn(text: string, work: string): Promise<Manifest> {
+  const folder = await mkdtemp(join(work, 'manifest-'))
+  try {
+    const file = join(folder, 'package.json')
+    await writeFile(file, text)
+    return (await readManifest(file)).manifest
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

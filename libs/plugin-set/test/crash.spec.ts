@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { createInterface, type Interface } from 'node:readline'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { spawn } from 'node:child_process'
+import { changeLock, planChange, verifySet } from '@svc/plugin-set'
+import { expect } from 'chai'
+import { CODE, failing, openPlace, type Place, plugin } from './support/place.ts'
+
+const PROGRAM = fileURLToPath(new URL('support/installing.ts', import.meta.url))
+
+async function line(lines: Interface, wanted: string): Promise<void> {
+  for await (const word of lines) if (word === wanted) return
+  throw new Error(`it ended before ${wanted}`)
+}
+
+describe('an install that is killed', function () {
+  this.timeout(60_000)
+  let place: Place
+  let next: string
+  before(async () => {
+    place = await openPlace()
+    next = await place.tarball(plugin('svc-plugin-one', '2.0.0', { peerDependencies: { '@svc/core': '*' } }), CODE)
+    await place.change({ install: [{ spec: await place.tarball(plugin('svc-plugin-one'), CODE) }] })
+  })
+  after(() => place[Symbol.asyncDispose]())
+
+  /** Kills a process that installs, at a step; while it runs nobody else may change anything. */
+  async function killAt(step: string) {
+    const child = spawn(process.execPath, ['--conditions=svc-source', PROGRAM, place.home, next], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const gone = once(child, 'exit')
+    try {
+      await line(createInterface(child.stdout), step)
+      const error = await failing(changeLock(place.home, lock => lock))
+      expect(error.details).to.deep.include({ pid: child.pid, what: `install ${next}` })
+    } finally {
+      child.kill('SIGKILL')
+      await gone
+    }
+  }
+  const versionNow = async () => {
+    const lock = await place.lock()
+    expect(await verifySet(place.home, lock)).to.deep.equal([])
+    return lock.plugins[0]!.version
+  }
+
+  for (const step of ['inspect', 'resolve', 'copy', 'install', 'hash'])
+    it(`leaves the old set whole and in force: at ${step}`, async () => {
+      await killAt(step)
+      expect(await versionNow()).to.equal('1.0.0')
+    })
+
+  it('has the new set whole and in force once it is committed; and the next change takes away all that was left', async () => {
+    await killAt('committed')
+    expect(await versionNow()).to.equal('2.0.0')
+    const lock = await changeLock(place.home, one => one)
+    await using change = await planChange(place.home, { uninstall: ['svc-plugin-one'] })
+    expect(change.removed[0]!.version).to.equal('2.0.0')
+    expect(readdirSync(join(place.home, 'plugins', 'sets'))).to.have.members([lock.set, lock.former])
+    expect(readdirSync(join(place.home, 'plugins', 'staging'))).to.have.length(1)
+  })
+})
