@@ -127,6 +127,7 @@ export const leaseCases: readonly StoreCase[] = [
       const former = await take(rig, rig.store, 'l', 'a')
       await write(rig.store, former, rig, 1)
       await rig.store.release(former, rig.use)
+      await fails(write(rig.store, former, rig, 2), 'STORE_FENCED')
       const lease = await take(rig, other, 'l', 'b')
       await fails(write(rig.store, former, rig, 2), 'STORE_FENCED', { lease: 'l', fence: former.fence })
       await fails(write(other, former, rig, 2), 'STORE_FENCED')

@@ -88,6 +88,18 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
+    'goes on where a stream was before a batch that was refused',
+    async ({ store, use, batch }) => {
+      await batch(append('s', [1]))
+      await fails(batch(append('s', [2]), { op: 'put', collection: 'plain', key: 'k', value: 1, ifVersion: 5 }), 'STORE_CONFLICT')
+      assert.deepEqual(await batch(append('s', [3])), [2])
+      assert.deepEqual(plain(await store.read('lines', 's', { limit: 9 }, use)), [
+        { seq: 1, value: 1 },
+        { seq: 2, value: 3 },
+      ])
+    },
+  ],
+  [
     'answers the length when nothing is appended',
     async ({ batch }) => {
       assert.deepEqual(await batch(append('s', [])), [0])

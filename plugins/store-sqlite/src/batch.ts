@@ -19,6 +19,8 @@ export interface Batches {
   run(ops: readonly WireOp[]): number[]
   /** Whether a watched collection was changed since this was last asked. */
   takeWatched(): boolean
+  /** What was kept in mind of the file may not be so any more. */
+  forget(): void
 }
 
 /** Prepares the statements of one connection. */
@@ -42,6 +44,7 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
       return [...results, ...entries.takeStreams()]
     },
     takeWatched: () => records.takeWatched(),
+    forget: () => entries.forget(),
   }
 }
 

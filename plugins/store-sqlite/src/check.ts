@@ -1,11 +1,22 @@
 import { messageOf, type Use } from '@svc/core'
-import type { Check, CheckReport, Store } from '@svc/core/contracts'
+import type { Check, CheckReport } from '@svc/core/contracts'
 import { noAnswer } from './errors.ts'
+import type { SqliteStore } from './store.ts'
+
+type Probed = Pick<SqliteStore, 'probe' | 'countsAnewSince'>
 
 const LIMIT_MS = 5000
+/** Then the longest window that anybody counts in has begun since. */
+const DAY_MS = 86_400_000
+
+/** What is lost where the counts had to be begun anew; nothing a day later. */
+export const countsReason = (since: number | undefined): string | undefined =>
+  since === undefined || Date.now() - since >= DAY_MS
+    ? undefined
+    : `the file of counts was damaged: limits have been counted anew since ${new Date(since).toISOString()}`
 
 /** Probes the store, but not for ever. Throws STORE_UNAVAILABLE. */
-async function probeSoon(store: Pick<Store, 'probe'>, use: Use): Promise<{ kind: string; durable: boolean }> {
+async function probeSoon(store: Probed, use: Use): Promise<{ kind: string; durable: boolean }> {
   const limit = AbortSignal.timeout(LIMIT_MS)
   try {
     return { ...(await store.probe({ ...use, signal: AbortSignal.any([use.signal, limit]) })) }
@@ -15,7 +26,7 @@ async function probeSoon(store: Pick<Store, 'probe'>, use: Use): Promise<{ kind:
 }
 
 /** Says in `/health` whether the store takes and gives; those who ask at once share one probe. */
-export function createCheck(store: Pick<Store, 'probe'>): Check {
+export function createCheck(store: Probed): Check {
   let flight: Promise<CheckReport> | undefined
   return {
     probe(use) {
@@ -26,9 +37,11 @@ export function createCheck(store: Pick<Store, 'probe'>): Check {
   }
 }
 
-async function report(store: Pick<Store, 'probe'>, use: Use): Promise<CheckReport> {
+async function report(store: Probed, use: Use): Promise<CheckReport> {
   try {
-    return { status: 'healthy', detail: await probeSoon(store, use) }
+    const detail = await probeSoon(store, use)
+    const reason = countsReason(store.countsAnewSince())
+    return reason === undefined ? { status: 'healthy', detail } : { status: 'degraded', reason, detail }
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }

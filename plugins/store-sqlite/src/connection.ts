@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Batches, type BatchContext, createBatches } from './batch.ts'
-import { type Counts, createCounts } from './counts.ts'
 import { openForWriting } from './file.ts'
 import { createHoldings, type Holdings } from './holdings.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
@@ -12,7 +11,6 @@ export interface Connection {
   readonly identity: Identity | undefined
   readonly batches: Batches
   readonly holdings: Holdings
-  readonly counts: Counts
   readonly s: Record<
     'begin' | 'commit' | 'save' | 'keep' | 'version' | 'catalog' | 'probe' | 'synced' | 'trim' | 'forget',
     StatementSync
@@ -35,10 +33,10 @@ export interface Connections {
   close(): void
 }
 
-export type ConnectionOptions = Pick<WriterData, 'path' | 'mostCounts' | 'mayMake'>
+export type ConnectionOptions = Pick<WriterData, 'path' | 'mayMake'>
 
 /** Makes the keeper of the connection to a file. */
-export function createConnections({ path, mostCounts, mayMake }: ConnectionOptions, context: BatchContext): Connections {
+export function createConnections({ path, mayMake }: ConnectionOptions, context: BatchContext): Connections {
   let current: Connection | undefined
   let former: Identity | undefined
   let generation = 0
@@ -66,7 +64,7 @@ export function createConnections({ path, mostCounts, mayMake }: ConnectionOptio
       if (current?.identity && isThere(current.identity, path)) return current
       abandon()
       if (former) setAside(path, former)
-      const fresh = open(path, mostCounts, context, { mayMake: mayMake && generation === 0 })
+      const fresh = open(path, context, { mayMake: mayMake && generation === 0 })
       former = fresh.identity
       generation++
       return (current = fresh)
@@ -76,7 +74,7 @@ export function createConnections({ path, mostCounts, mayMake }: ConnectionOptio
   }
 }
 
-function open(path: string, mostCounts: number, context: BatchContext, options: { mayMake: boolean }): Connection {
+function open(path: string, context: BatchContext, options: { mayMake: boolean }): Connection {
   const db = openForWriting(path, options)
   const s = {
     begin: db.prepare('BEGIN IMMEDIATE'),
@@ -97,7 +95,6 @@ function open(path: string, mostCounts: number, context: BatchContext, options: 
     identity: identityOf(path),
     batches: createBatches(db, context),
     holdings: createHoldings(db),
-    counts: createCounts(db, mostCounts),
     s,
     isFull: true,
   }

@@ -1,14 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
 import { endOf, hit, type KeptWindow } from '@svc/space/count'
-import type { Answer } from './wire.ts'
+import { parsed } from './trouble.ts'
 
-/** The counted hits in the file, as the writer changes them inside a transaction. */
+/** The counted hits in a file, as they are changed inside a transaction. */
 export interface Counts {
-  /** Answers 1 or 0 for counted, then hits and end of each window; `windows` as they travel: milliseconds and limit, one after the other. */
-  count(key: string, windows: readonly number[]): Answer
-  /** Writes what was counted since the transaction began. */
-  flush(): void
+  count(key: string, windows: readonly CountWindow[]): Counted
+  /** Writes what was counted since the transaction began; answers how many rows that were. */
+  flush(): number
   /** The transaction was taken back: forgets what was counted in it. */
   drop(): void
 }
@@ -37,7 +36,7 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
   const load = (key: string): Row => {
     const found = s.find.get(key)
     if (!found) return { kept: [], changed: false }
-    const kept = JSON.parse(String(found.windows)) as KeptWindow[]
+    const kept = parsed(found.windows) as unknown as KeptWindow[]
     return { id: Number(found.id), ends: Number(found.ends), kept, changed: false }
   }
   const rowOf = (key: string) => {
@@ -65,39 +64,20 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
   return {
     count(key, windows) {
       const row = rowOf(key)
-      const { counted, kept } = hit(row.kept, windowsOf(windows), Date.now())
+      const { counted, kept } = hit(row.kept, windows, Date.now())
       row.changed ||= kept !== row.kept
       row.kept = kept
-      return answerOf(counted)
+      return counted
     },
     flush() {
-      let more = 0
-      for (const [key, row] of rows) if (row.changed) more += write(key, row)
+      const changed = [...rows].filter(([, row]) => row.changed)
+      const more = changed.reduce((sum, [key, row]) => sum + write(key, row), 0)
       rows.clear()
       if (more > 0) makeRoom(more)
+      return changed.length
     },
     drop: () => rows.clear(),
   }
-}
-
-function windowsOf(flat: readonly number[]): CountWindow[] {
-  const windows: CountWindow[] = []
-  for (let at = 0; at < flat.length; at += 2) windows.push({ ms: flat[at]!, limit: flat[at + 1]! })
-  return windows
-}
-
-const answerOf = ({ counted, windows }: Counted): Answer => [
-  counted ? 1 : 0,
-  ...windows.flatMap(({ count, endsAt }) => [count, endsAt]),
-]
-
-/** Windows as they travel. */
-export const flatOf = (windows: readonly CountWindow[]): number[] => windows.flatMap(({ ms, limit }) => [ms, limit])
-
-/** An answer as the contract says it. */
-export function countedOf([counted, ...flat]: Answer): Counted {
-  const states = windowsOf(flat).map(({ ms: count, limit: endsAt }) => ({ count, endsAt }))
-  return { counted: counted === 1, windows: states }
 }
 
 const statements = (db: DatabaseSync) => ({

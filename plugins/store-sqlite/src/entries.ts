@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { Known } from './known.ts'
 import { expect } from './trouble.ts'
-import { UNASKED } from './wire.ts'
 
 /** The streams of all logs, as the writer changes them inside a transaction. */
 export interface Entries {
@@ -9,46 +9,55 @@ export interface Entries {
   drop(log: number, id: string): number
   /** The numbers of the streams that were appended to since this was last asked. */
   takeStreams(): number[]
+  /** What is known of streams may not be so any more: another process has written, or something was undone. */
+  forget(): void
+}
+
+/** A stream, and how long it is. */
+interface Stream {
+  readonly id: number
+  length: number
 }
 
 /** Prepares the statements of one connection. */
 export function createEntries(db: DatabaseSync): Entries {
   const s = statements(db)
+  // Looking for a stream took as long as writing to it: whoever appends to one does so again.
+  const known = new Known<Stream>()
   let streams: number[] = []
 
-  const begin = (log: number, id: string, count: number) => {
-    const { changes, lastInsertRowid } = s.begin.run(log, id, count)
-    return changes === 0 ? undefined : { stream: Number(lastInsertRowid), end: count }
+  const find = (log: number, id: string) => {
+    const key = keyOf(log, id)
+    const there = known.get(key)
+    const row = there ? undefined : s.find.get(log, id)
+    return row ? known.keep(key, { id: Number(row.id), length: Number(row.length) }) : there
   }
-  const lengthen = (log: number, id: string, count: number, ifLength: number) => {
-    const row = ifLength === UNASKED ? s.lengthen.get(count, log, id) : s.lengthenIf.get(count, log, id, ifLength)
-    return row && { stream: Number(row.id), end: Number(row.length) }
+  const begin = (log: number, id: string) => {
+    const { changes, lastInsertRowid } = s.begin.run(log, id)
+    return changes === 0 ? undefined : known.keep(keyOf(log, id), { id: Number(lastInsertRowid), length: 0 })
   }
-  const lengthOf = (log: number, id: string) => Number(s.find.get(log, id)?.length ?? 0)
-
+  /** A stream that is not known is made at once where it may have to be: most are appended to for the first time then. */
+  const streamFor = (log: number, id: string, ifLength: number) =>
+    (ifLength > 0 || known.has(keyOf(log, id)) ? undefined : begin(log, id)) ?? find(log, id)
+  const write = (stream: Stream, texts: readonly string[]) => {
+    for (const text of texts) s.append.run(stream.id, ++stream.length, text)
+    s.lengthen.run(stream.length, stream.id)
+    streams.push(stream.id)
+    return stream.length
+  }
   return {
     append(at, log, id, ifLength, texts) {
-      const count = texts.length
-      const room =
-        count === 0
-          ? undefined
-          : ((ifLength > 0 ? undefined : begin(log, id, count)) ??
-            (ifLength === 0 ? undefined : lengthen(log, id, count, ifLength)))
-      if (!room) {
-        const length = lengthOf(log, id)
-        expect(at, ifLength, length)
-        return length
-      }
-      const { stream, end } = room
-      for (let i = 0; i < count; i++) s.append.run(stream, end - count + i + 1, texts[i]!)
-      streams.push(stream)
-      return end
+      const stream = texts.length === 0 ? find(log, id) : streamFor(log, id, ifLength)
+      const length = stream?.length ?? 0
+      expect(at, ifLength, length)
+      return stream && texts.length > 0 ? write(stream, texts) : length
     },
     drop(log, id) {
-      const stream = s.find.get(log, id)?.id
-      if (stream === undefined) return 0
-      s.dropEntries.run(stream)
-      s.dropStream.run(stream)
+      const stream = find(log, id)
+      if (!stream) return 0
+      known.delete(keyOf(log, id))
+      s.dropEntries.run(stream.id)
+      s.dropStream.run(stream.id)
       return 0
     },
     takeStreams() {
@@ -56,14 +65,16 @@ export function createEntries(db: DatabaseSync): Entries {
       streams = []
       return were
     },
+    forget: () => known.clear(),
   }
 }
 
+const keyOf = (log: number, id: string) => `${log}/${id}`
+
 const statements = (db: DatabaseSync) => ({
   find: db.prepare('SELECT id, length FROM streams WHERE log = ? AND name = ?'),
-  begin: db.prepare('INSERT INTO streams(log, name, length) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'),
-  lengthen: db.prepare('UPDATE streams SET length = length + ? WHERE log = ? AND name = ? RETURNING id, length'),
-  lengthenIf: db.prepare('UPDATE streams SET length = length + ? WHERE log = ? AND name = ? AND length = ? RETURNING id, length'),
+  begin: db.prepare('INSERT INTO streams(log, name, length) VALUES (?, ?, 0) ON CONFLICT DO NOTHING'),
+  lengthen: db.prepare('UPDATE streams SET length = ? WHERE id = ?'),
   append: db.prepare('INSERT INTO entries(id, value) VALUES ((? << 32) | ?, ?)'),
   dropEntries: db.prepare('DELETE FROM entries WHERE id > (?1 << 32) AND id < ((?1 + 1) << 32)'),
   dropStream: db.prepare('DELETE FROM streams WHERE id = ?'),

@@ -3,10 +3,20 @@ import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { cannotOpen, gone, Refusal } from './trouble.ts'
 
-/** The version of the tables below; a file with a higher one is refused. */
-const FORMAT = 1
-/** Marks the file as svc's ("svc1"), so that no other program's database is taken for ours. */
-const APPLICATION = 0x73766331
+/** What a file of svc's is marked with, so that no other program's database is taken for ours, and the version of its tables: a higher one is refused. */
+export interface Kind {
+  readonly what: string
+  readonly application: number
+  readonly format: number
+}
+
+/** "svc1" */
+const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 1 }
+
+/** Marks a file as one of this kind. */
+export function marksOf({ application, format }: Kind): string {
+  return `PRAGMA application_id = ${application}; PRAGMA user_version = ${format};`
+}
 
 // A log entry's id is its stream's number and its seq in one integer: the entries of a stream lie together, and long ones stay in their leaf.
 const TABLES = `
@@ -23,15 +33,7 @@ CREATE TABLE leases(name TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER N
 CREATE TABLE feed(seq INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, key TEXT NOT NULL, gone INTEGER NOT NULL, at INTEGER NOT NULL, UNIQUE(collection, key)) STRICT;
 CREATE INDEX feed_gone ON feed(at) WHERE gone = 1;
 INSERT INTO counters VALUES ('catalog', 0), ('fence', 0), ('fence_limit', 0), ('forgotten', 0), ('probe', 0);
-PRAGMA application_id = ${APPLICATION};
-PRAGMA user_version = ${FORMAT};
-`
-
-// What came later; a program that does not know of it leaves it alone, so the format stays.
-const COUNTS = `
-CREATE TABLE IF NOT EXISTS counts(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ends INTEGER NOT NULL, windows TEXT NOT NULL) STRICT;
-CREATE INDEX IF NOT EXISTS counts_ends ON counts(ends);
-INSERT OR IGNORE INTO counters VALUES ('counts', 0);
+${marksOf(STORE)}
 `
 
 /** Opens the file for writing; makes it, with its folder, when there is none and `mayMake` allows it. */
@@ -61,7 +63,7 @@ export function openForReading(path: string, timeout = 0): DatabaseSync | undefi
 }
 
 /** Opens the file and readies it; closes it where that fails. */
-function opened(path: string, options: DatabaseSyncOptions, ready: (db: DatabaseSync) => void): DatabaseSync {
+export function opened(path: string, options: DatabaseSyncOptions, ready: (db: DatabaseSync) => void): DatabaseSync {
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(path, options)
@@ -84,8 +86,8 @@ function checkRights(path: string): void {
   accessSync(dirname(path), constants.W_OK | constants.X_OK)
 }
 
-// Only its owner may read it: it holds conversations. SQLite gives its side files the same mode.
-function make(path: string): void {
+/** Makes an empty file, with its folder. Only its owner may read it: it holds conversations, or who asked. SQLite gives its side files the same mode. */
+export function make(path: string): void {
   const folder = dirname(path)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   closeSync(openSync(path, 'a', 0o600))
@@ -107,11 +109,15 @@ function prepare(db: DatabaseSync): void {
   db.exec(
     'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000'
   )
-  if (formatOf(db) !== 0 && db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'counts'").get()) return
+  makeTables(db, STORE, TABLES)
+}
+
+/** Makes the tables of a file that has none yet; throws where it is another program's, or of a newer format. */
+export function makeTables(db: DatabaseSync, kind: Kind, tables: string): void {
+  if (formatOf(db, kind) !== 0) return
   db.exec('BEGIN IMMEDIATE')
   try {
-    if (formatOf(db) === 0) db.exec(TABLES)
-    db.exec(COUNTS)
+    if (formatOf(db, kind) === 0) db.exec(tables)
     db.exec('COMMIT')
   } catch (error) {
     db.exec('ROLLBACK')
@@ -119,14 +125,14 @@ function prepare(db: DatabaseSync): void {
   }
 }
 
-function formatOf(db: DatabaseSync): number {
+function formatOf(db: DatabaseSync, { what, application: ours, format: known }: Kind = STORE): number {
   const format = pragma(db, 'user_version')
   const application = pragma(db, 'application_id')
   const tables = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
-  if (format > FORMAT && application === APPLICATION) throw new Refusal('STORE_NEWER', 'the store file', format, FORMAT)
-  if (application === APPLICATION && format > 0) return format
+  if (format > known && application === ours) throw new Refusal('STORE_NEWER', what, format, known)
+  if (application === ours && format > 0) return format
   if (format === 0 && application === 0 && tables?.n === 0) return 0
-  throw new Refusal('STORE_UNAVAILABLE', 'the store file is a database of another program', 'set store.path to another file')
+  throw new Refusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'set store.path to another file')
 }
 
 function pragma(db: DatabaseSync, name: string): number {

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { Known } from './known.ts'
 import { Refusal } from './trouble.ts'
 import type { Answer } from './wire.ts'
 
@@ -11,13 +12,14 @@ export interface Holdings {
   check(lease: string, fence: number): void
   /** Whether the transaction must be synced although only leases changed. */
   takeMustSync(): boolean
+  /** What is known of leases may not be so any more: another process has written, or something was undone. */
+  forget(): void
 }
 
 /** Fences are allotted in blocks of so many. */
 const BLOCK = 1000
 /** A lease that ran out is forgotten after this long; until then its holder may still write, if nobody else came. */
 const KEEP_MS = 24 * 60 * 60_000
-
 /**
  * Prepares the statements of one connection. A lease is not synced, so a power cut may lose it together with the fence that was
  * counted. But no fence at or above `fence_limit` is ever given out, that limit is synced before, and each connection begins at the
@@ -25,27 +27,14 @@ const KEEP_MS = 24 * 60 * 60_000
  */
 export function createHoldings(db: DatabaseSync): Holdings {
   const s = statements(db)
-  let floor: number | undefined
+  // whoever writes under a lease does so again and again; 0: nobody has it
+  const known = new Known<number>()
   let mustSync = false
-
-  const counter = (name: string) => Number(s.counter.get(name)!.value)
-  const nextFence = () => {
-    const limit = counter('fence_limit')
-    floor ??= begin(limit)
-    const fence = Math.max(counter('fence') + 1, floor)
-    s.setCounter.run(fence, 'fence')
-    if (fence >= counter('fence_limit')) raise(fence + BLOCK)
-    return fence
-  }
-  const begin = (limit: number) => {
-    s.forget.run(Date.now() - KEEP_MS)
-    raise(limit + BLOCK)
-    return limit + 1
-  }
-  const raise = (limit: number) => {
-    s.setCounter.run(limit, 'fence_limit')
+  const nextFence = createFences(s, () => {
     mustSync = true
-  }
+    known.clear()
+  })
+  const fenceOf = (lease: string) => known.get(lease) ?? known.keep(lease, Number(s.find.get(lease)?.fence ?? 0))
   return {
     acquire(lease, holder, ttlMs) {
       const now = Date.now()
@@ -53,6 +42,7 @@ export function createHoldings(db: DatabaseSync): Holdings {
       if (there && Number(there.expires) > now) return [0, Number(there.expires)]
       const fence = nextFence()
       s.hold.run(lease, holder, fence, now + ttlMs)
+      known.keep(lease, fence)
       return [fence, now + ttlMs]
     },
     renew(lease, fence, ttlMs) {
@@ -62,20 +52,46 @@ export function createHoldings(db: DatabaseSync): Holdings {
     },
     release(lease, fence) {
       s.release.run(lease, fence)
+      known.delete(lease)
       return []
     },
     releaseHolder(prefix) {
       s.releaseHolder.run(prefix, prefix)
+      known.clear()
       return []
     },
     check(lease, fence) {
-      if (s.find.get(lease)?.fence !== fence) throw new Refusal('STORE_FENCED', lease, fence)
+      if (fenceOf(lease) !== fence) throw new Refusal('STORE_FENCED', lease, fence)
     },
     takeMustSync() {
       const was = mustSync
       mustSync = false
       return was
     },
+    forget: () => known.clear(),
+  }
+}
+
+/** Numbers for leases, each above all before; `raised` hears when one of a new block is given, and leases that nobody needs were forgotten. */
+function createFences(s: ReturnType<typeof statements>, raised: () => void): () => number {
+  let floor: number | undefined
+  const counter = (name: string) => Number(s.counter.get(name)!.value)
+  const begin = (limit: number) => {
+    s.forget.run(Date.now() - KEEP_MS)
+    raise(limit + BLOCK)
+    return limit + 1
+  }
+  const raise = (limit: number) => {
+    s.setCounter.run(limit, 'fence_limit')
+    raised()
+  }
+  return () => {
+    const limit = counter('fence_limit')
+    floor ??= begin(limit)
+    const fence = Math.max(counter('fence') + 1, floor)
+    s.setCounter.run(fence, 'fence')
+    if (fence >= counter('fence_limit')) raise(fence + BLOCK)
+    return fence
   }
 }
 

@@ -1,6 +1,6 @@
-import { definePlugin } from '@svc/core'
+import { definePlugin, shownPath } from '@svc/core'
 import { Checks, Store } from '@svc/core/contracts'
-import { createCheck } from './check.ts'
+import { countsReason, createCheck } from './check.ts'
 import { config } from './config.ts'
 import { examine } from './examine.ts'
 import { fileOf } from './place.ts'
@@ -17,7 +17,11 @@ export default definePlugin({
     const busyMs = scope.config.busy_timeout_ms
     // What is wrong with the file at the start is an error of the start; later it is one of each request until it is mended.
     await tryOut(path, busyMs, scope.signal)
-    const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false }))
+    const countsAnew = (since: number) => {
+      const reason = countsReason(since)
+      if (reason) scope.log.warn({ file: shownPath(`${path}.counts`) }, reason)
+    }
+    const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false, countsAnew }))
     scope.add(Checks, 'database', { ...createCheck(store), examine: use => examine(path, use) })
     return store
   },

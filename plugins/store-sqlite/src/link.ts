@@ -19,6 +19,8 @@ import {
 export interface Link {
   /** Hands a job over; what is handed over in one turn of the loop travels together. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
+  /** Has the log of a file of counts brought into it, on the writer's thread: that waits for the disk. */
+  settle(file: string): void
   /** Has the writer, and every later one, know this space. */
   remember(space: Space): void
   /** Answers everybody, calls `then`, closes the file and ends the thread. */
@@ -41,10 +43,10 @@ const WRITER = new URL(`./writer${import.meta.url.slice(import.meta.url.lastInde
 
 /** Starts the writer's thread, with the first write or a little later; starts it again when it has died. */
 export function createLink(options: LinkOptions): Link {
-  const { path, busyMs, mostCounts } = options
+  const { path, busyMs } = options
   const spaces = new Map<string, Space>()
-  const pending = createPending()
-  let outbox: Numbered[] = []
+  const pending = createPending(() => worker?.unref())
+  const outbox: Numbered[] = []
   let worker: Worker | undefined
   let seen = 0
   let { mayMake } = options
@@ -59,25 +61,21 @@ export function createLink(options: LinkOptions): Link {
     if (watched) options.watched()
     eachDone(done, (id, answer) => pending.settle(id, s => s.resolve(answer)))
     for (const [id, why] of refused) pending.settle(id, s => s.reject(options.failed(refusedError(why, path))))
-    rest()
   }
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
-    worker = undefined
-    seen = 0
+    ;[worker, seen] = [undefined, 0]
     pending.failAll(writerGone(cause))
   }
-  const start = () => startWriter({ path, busyMs, mostCounts, mayMake, spaces: [...spaces.values()] }, receive, lost)
+  const running = () => (worker ??= startWriter({ path, busyMs, mayMake, spaces: [...spaces.values()] }, receive, lost))
   const flush = () => {
     // Whoever has given up by now asks for nothing.
-    const words = wordsOf(outbox.filter(([id]) => pending.has(id)))
-    outbox = []
+    const words = wordsOf(outbox.splice(0).filter(([id]) => pending.has(id)))
     if (words.length === 0) return
-    worker ??= start()
-    worker.ref()
-    worker.postMessage(words satisfies ToWriter)
+    running().ref()
+    running().postMessage(words satisfies ToWriter)
   }
-  const warm = setTimeout(() => rest((worker ??= start())), WARM_MS).unref()
+  const warm = setTimeout(() => rest(running()), WARM_MS).unref()
   const send: Link['send'] = async (job, signal) => {
     signal?.throwIfAborted()
     if (closing) throw storeClosed()
@@ -88,6 +86,10 @@ export function createLink(options: LinkOptions): Link {
   }
   return {
     send,
+    settle(file) {
+      if (!closing) running().postMessage({ settle: file } satisfies ToWriter)
+      rest()
+    },
     remember(space) {
       spaces.set(space.name, space)
       // Should it fail to take note, the next write fails for the same reason.
@@ -99,7 +101,6 @@ export function createLink(options: LinkOptions): Link {
       await pending.allSettled()
       then()
       await endOf(worker)
-      worker = undefined
     },
   }
 }

@@ -17,11 +17,12 @@ export interface Pending {
 
 interface Waiting {
   readonly settle: Settle
-  readonly undo: (() => void) | undefined
+  /** All that may give up with the same signal. */
+  readonly beside: Set<number> | undefined
 }
 
-/** Makes an empty table. */
-export function createPending(): Pending {
+/** Makes an empty table; `emptied` hears whenever nobody waits any more. */
+export function createPending(emptied: () => void): Pending {
   const waiting = new Map<number, Waiting>()
   let last = 0
   let idle: (() => void) | undefined
@@ -30,9 +31,24 @@ export function createPending(): Pending {
     const one = waiting.get(id)
     if (!one) return
     waiting.delete(id)
-    one.undo?.()
+    one.beside?.delete(id)
     finish(one.settle)
-    if (waiting.size === 0) idle?.()
+    if (waiting.size > 0) return
+    emptied()
+    idle?.()
+  }
+  // One listener a signal: adding another looks through all that are there, and a plugin writes with one signal all its life.
+  const bySignal = new WeakMap<AbortSignal, Set<number>>()
+  const besideOf = (signal: AbortSignal): Set<number> => {
+    const there = bySignal.get(signal)
+    if (there) return there
+    const ids = new Set<number>()
+    bySignal.set(signal, ids)
+    const abort = () => {
+      for (const id of ids) settle(id, s => s.reject(signal.reason))
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    return ids
   }
   return {
     get size() {
@@ -42,9 +58,7 @@ export function createPending(): Pending {
     add(signal) {
       const id = ++last
       const promises = Promise.withResolvers<Answer>()
-      const abort = () => settle(id, s => s.reject(signal?.reason))
-      signal?.addEventListener('abort', abort, { once: true })
-      waiting.set(id, { settle: promises, undo: signal && (() => signal.removeEventListener('abort', abort)) })
+      waiting.set(id, { settle: promises, beside: signal && besideOf(signal).add(id) })
       return { id, promise: promises.promise }
     },
     settle,

@@ -22,12 +22,12 @@ export interface Session {
 const TRIM_MS = 60 * 60_000
 
 /** Opens the file when it is first needed, and again after trouble. */
-export function createSession({ path, spaces, mostCounts, mayMake }: WriterData): Session {
+export function createSession({ path, spaces, mayMake }: WriterData): Session {
   const context: BatchContext = {
     catalog: { spaces: new Map(), collections: new Map(), logs: new Map() },
     spaces: new Map(spaces.map(space => [space.name, space])),
   }
-  const connections = createConnections({ path, mostCounts, mayMake }, context)
+  const connections = createConnections({ path, mayMake }, context)
   let trimmed = 0
 
   const transact = (jobs: readonly Job[], full: boolean, saves = false): Answered[] => {
@@ -37,7 +37,6 @@ export function createSession({ path, spaces, mostCounts, mayMake }: WriterData)
       refresh(c, context)
       if (full && Date.now() - trimmed > TRIM_MS) trim(c, (trimmed = Date.now()))
       const answers = jobs.map(job => answer(c, context, job, saves))
-      c.counts.flush()
       if (full || !c.holdings.takeMustSync()) {
         c.s.commit.run()
         c.holdings.takeMustSync()
@@ -73,7 +72,7 @@ export function createSession({ path, spaces, mostCounts, mayMake }: WriterData)
   }
 }
 
-/** Only data wait for the disk: a lease may be lost with the power, for its holder is gone then, too; so may the last hits of a count. */
+/** Only data wait for the disk: a lease may be lost with the power, for its holder is gone then, too. */
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function unavailable(error: unknown, path: string): Refused {
@@ -94,18 +93,23 @@ function rollBack(c: Connection): void {
   // What was read of the catalog may have been the transaction's own.
   c.seen = c.seenCatalog = undefined
   c.batches.takeWatched()
-  c.counts.drop()
   if (c.db.isTransaction) c.db.exec('ROLLBACK')
 }
 
-/** Reads the catalog again when another process has changed it. */
+/** Trusts nothing that was kept in mind when another process has written, and reads the catalog again when that has changed. */
 function refresh(c: Connection, context: BatchContext): void {
   const version = firstOf(c.s.version)
   if (version === c.seen) return
+  forget(c)
   const catalog = firstOf(c.s.catalog)
   if (catalog !== c.seenCatalog) context.catalog = loadCatalog(c.db)
   c.seen = version
   c.seenCatalog = catalog
+}
+
+function forget(c: Connection): void {
+  c.batches.forget()
+  c.holdings.forget()
 }
 
 function reload(c: Connection, context: BatchContext): void {
@@ -136,10 +140,15 @@ function answer(c: Connection, context: BatchContext, job: Job, saves: boolean):
     return done
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    if (savepoint) c.db.exec('ROLLBACK TO job; RELEASE job')
+    if (savepoint) undo(c)
     else if (!leavesNothing(error.refused)) throw new Halfway()
     return error.refused
   }
+}
+
+function undo(c: Connection): void {
+  c.db.exec('ROLLBACK TO job; RELEASE job')
+  forget(c)
 }
 
 function act(c: Connection, context: BatchContext, job: Job): Answer {
@@ -155,8 +164,6 @@ function act(c: Connection, context: BatchContext, job: Job): Answer {
       return c.holdings.release(job[1], job[2])
     case 'releaseHolder':
       return c.holdings.releaseHolder(job[1])
-    case 'count':
-      return c.counts.count(job[1], job[2])
     case 'open':
       return open(c, context, JSON.parse(job[1]) as Space)
     case 'probe':

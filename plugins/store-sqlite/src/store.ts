@@ -2,7 +2,8 @@ import { codeOf, type Use } from '@svc/core'
 import type { Space, Store } from '@svc/core/contracts'
 import { checkCount, createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/space'
 import { isDeclared } from './catalog.ts'
-import { countedOf, flatOf, MOST_COUNTS } from './counts.ts'
+import { createCounter } from './counter.ts'
+import { MOST_COUNTS } from './counts.ts'
 import { createData } from './data.ts'
 import { createCondition } from './condition.ts'
 import { createLeases } from './leases.ts'
@@ -20,15 +21,21 @@ export interface SqliteOptions {
   readonly mostCounts?: number
   /** Whether the file may be made at the first call; it is never made anew later. Default true. */
   readonly mayMake?: boolean
+  /** The counts that are used now were begun anew after damage, Unix milliseconds. */
+  readonly countsAnew?: (since: number) => void
 }
 
 /** A store in a file; disposing of it answers all writes and closes the file. */
-export type SqliteStore = Store & AsyncDisposable
+export interface SqliteStore extends Store, AsyncDisposable {
+  /** When the counts were begun anew after damage, as the last probe found it; Unix milliseconds. */
+  countsAnewSince(): number | undefined
+}
 
 /** Opens a durable store: `await using store = createSqliteStore({ path: '/var/lib/svc/svc.db' })`. Trouble with the file comes with the first call. */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const catalog = createCatalog()
-  const { tails, condition, reader, watches, link } = createParts(options)
+  const { tails, condition, reader, watches, link, counter } = createParts(options)
+  let anewSince: number | undefined
   let closed = false
   const enter = ({ signal }: Use) => {
     signal.throwIfAborted()
@@ -37,6 +44,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const leases = createLeases(link, reader, enter)
 
   return {
+    countsAnewSince: () => anewSince,
     ...createData({ catalog, reader, link, tails, enter }),
     ...leases.contract,
     async open(space, use) {
@@ -49,7 +57,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     async count(key, windows, use) {
       enter(use)
       checkCount(key, windows)
-      return countedOf(await link.send(['count', key, flatOf(windows)], use.signal))
+      return counter.count(key, windows, use.signal)
     },
     watch(collection, use) {
       catalog.collection(collection)
@@ -59,6 +67,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     async probe(use) {
       enter(use)
       const durable = await probe(link, reader, use.signal)
+      anewSince = await counter.probe(use.signal)
       await condition.check()
       return { kind: 'sqlite', durable }
     },
@@ -67,12 +76,13 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
       closed = true
       leases.close()
       watches.close()
+      await counter.close()
       await link.close(() => reader.reset())
     },
   }
 }
 
-function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake = true }: SqliteOptions) {
+function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake = true, countsAnew }: SqliteOptions) {
   const tails = createTails()
   const condition = createCondition(path)
   const failed = <T>(error: T) => condition.note(error)
@@ -81,7 +91,6 @@ function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake 
   const link = createLink({
     path,
     busyMs,
-    mostCounts,
     mayMake,
     reopened: () => reader.reset(),
     watched: () => watches.stir(),
@@ -91,7 +100,15 @@ function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake 
       return failed(error)
     },
   })
-  return { tails, condition, reader, watches, link }
+  const counter = createCounter({
+    path,
+    busyMs,
+    most: mostCounts,
+    failed,
+    settle: file => link.settle(file),
+    anew: since => countsAnew?.(since),
+  })
+  return { tails, condition, reader, watches, link, counter }
 }
 
 /** SQLite's `synchronous = FULL`: the commit waits for the disk. */

@@ -74,6 +74,7 @@ const OTHER = ['{file} failed in a way that is not known', 'the log has the deta
 
 /** What is wrong with a file for as long as nobody mends it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
 export function lastingOf(error: unknown): string {
+  if (error instanceof Refusal) return String(error.refused.args[3] ?? '')
   const code = primaryCode(error)
   if (code === 11 || code === 26) return 'damaged'
   return code === 13 || systemCode(error) === 'ENOSPC' || systemCode(error) === 'EDQUOT' ? 'full' : ''

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { moveCounts } from './counts-file.ts'
 import { readError } from './errors.ts'
 import { openForWriting } from './file.ts'
 import { isBusy } from './trouble.ts'
@@ -13,6 +14,7 @@ export async function tryOut(path: string, busyMs: number, signal: AbortSignal):
     try {
       using db = openForWriting(path, { mayMake: true })
       db.exec("BEGIN IMMEDIATE; UPDATE counters SET value = value + 1 WHERE name = 'probe'; COMMIT")
+      moveCounts(db, path)
       return
     } catch (error) {
       if (!isBusy(error) || Date.now() >= until) throw readError(error, path, 'start')

@@ -20,13 +20,11 @@ export type Job =
   | readonly ['renew', lease: string, fence: number, ttlMs: number]
   | readonly ['release', lease: string, fence: number]
   | readonly ['releaseHolder', prefix: string]
-  /** A hit under a key; milliseconds and limit of each window, one after the other. */
-  | readonly ['count', key: string, windows: readonly number[]]
   /** The space as JSON. */
   | readonly ['open', space: string]
   | readonly ['probe']
 
-/** What a job answers: results and streams of a batch, a lease's fence and end, a version, how a count stands. */
+/** What a job answers: results and streams of a batch, a lease's fence and end, a version. */
 export type Answer = readonly number[]
 
 /** Why a job was not done, as plain data. */
@@ -39,8 +37,8 @@ export type Answered = Answer | Refused
 /** A job with its number. */
 export type Numbered = readonly [id: number, job: Job]
 
-/** Packed jobs, in the order of asking. */
-export type ToWriter = readonly Word[] | 'close'
+/** Packed jobs, in the order of asking; or a file of counts whose log is to be brought into it. */
+export type ToWriter = readonly Word[] | 'close' | { readonly settle: string }
 export type Word = string | number
 
 /** The answers to the jobs of one commit. */
@@ -57,8 +55,6 @@ export interface FromWriter {
 export interface WriterData {
   readonly path: string
   readonly busyMs: number
-  /** So many keys are counted at the most. */
-  readonly mostCounts: number
   /** Whether the file may be made when it is missing: it has not been there yet. */
   readonly mayMake: boolean
   /** Spaces that this process has opened before this writer started. */
@@ -67,7 +63,7 @@ export interface WriterData {
 
 const isRefused = (answer: Answered): answer is Refused => 'code' in answer
 
-/** How many words each kind takes; a batch, an append and a count say at their end how many follow. */
+/** How many words each kind takes; a batch and an append say at their end how many follow. */
 const LENGTHS = {
   acquire: 4,
   renew: 4,
@@ -84,10 +80,6 @@ const LENGTHS = {
 /** Adds a job to a packed list. */
 export function pack(words: Word[], id: number, job: Job): void {
   words.push(id)
-  if (job[0] === 'count') {
-    words.push(job[0], job[1], job[2].length, ...job[2])
-    return
-  }
   if (job[0] !== 'batch') {
     words.push(...job)
     return
@@ -113,11 +105,6 @@ export function unpack(words: readonly Word[]): Numbered[] {
   while (at < words.length) {
     const id = words[at++] as number
     const kind = words[at] as Job[0]
-    if (kind === 'count') {
-      const [, key, length] = some(3) as [string, string, number]
-      jobs.push([id, [kind, key, some(length) as number[]]])
-      continue
-    }
     if (kind !== 'batch') {
       jobs.push([id, some(LENGTHS[kind]) as unknown as Job])
       continue
@@ -143,8 +130,10 @@ export function packAnswers(group: readonly Numbered[], answers: readonly Answer
 /** Calls back for each job that was done. */
 export function eachDone(done: Float64Array, settle: (id: number, answer: Answer) => void): void {
   for (let at = 0; at < done.length; ) {
-    const [id, count] = [done[at]!, done[at + 1]!]
-    settle(id, Array.from(done.subarray(at + 2, at + 2 + count)))
-    at += 2 + count
+    const id = done[at++]!
+    const end = at + 1 + done[at++]!
+    const answer: number[] = []
+    while (at < end) answer.push(done[at++]!)
+    settle(id, answer)
   }
 }

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { settle } from './counts-file.ts'
 import { createSession, type GroupDone } from './session.ts'
 import { isBusy, wordsFor } from './trouble.ts'
 import {
@@ -37,6 +38,7 @@ port.on('message', (message: ToWriter) => {
 
 function take(message: ToWriter): void {
   if (message === 'close') closing = true
+  else if ('settle' in message) settle(message.settle)
   else for (const job of unpack(message)) queue.push(job)
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Checks, Store } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
@@ -50,5 +50,20 @@ describe('the plugin store-sqlite', () => {
     expect(report.reason).to.be.a('string').and.not.include(folder.path)
     renameSync(`${path}.away`, path)
     expect((await check.probe(use)).status).to.equal('healthy')
+  })
+
+  it('starts with a file of counts that is damaged, counts anew, and says so in the health and in the log', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
+    writeFileSync(`${path}.counts`, 'what a power cut left, '.repeat(500))
+    const lines: string[] = []
+    const log = { level: 'warn', destination: { write: (line: string) => void lines.push(line) } } as const
+    await using host = await testHost([PLUGIN], { config: { store: { path } }, log })
+    const { counted } = await host.service(Store).count('k', [{ ms: 60_000, limit: 1 }], use)
+    expect(counted).to.equal(true)
+    const report = await host.slot(Checks).get('database')!.probe(use)
+    expect([report.status, lines.length]).to.deep.equal(['degraded', 1])
+    expect(report.reason).to.match(/^the file of counts was damaged/)
+    expect(lines[0]).to.include('the file of counts was damaged')
   })
 })

@@ -1,0 +1,201 @@
+import { existsSync } from 'node:fs'
+import type { StatementSync } from 'node:sqlite'
+import type { Counted, CountWindow } from '@svc/core/contracts'
+import { createCounts, type Counts } from './counts.ts'
+import { beginAnew, type CountsFile, countsFile, hasCounts, openCounts, PROBE } from './counts-file.ts'
+import { readError, tooManyWrites } from './errors.ts'
+import { type Identity, identityOf, isThere } from './identity.ts'
+import { isBusy, isDamage } from './trouble.ts'
+
+/** Counts hits on the calling thread: those of one turn of the loop share a transaction. */
+export interface Counter {
+  count(key: string, windows: readonly CountWindow[], signal: AbortSignal): Promise<Counted>
+  /** Writes something, if anything was ever counted. Answers when the counts were begun anew after damage, Unix milliseconds. */
+  probe(signal: AbortSignal): Promise<number | undefined>
+  /** Answers everybody and closes the file. */
+  close(): Promise<void>
+}
+/** What a counter is made of. */
+export interface CounterOptions {
+  /** The store beside which the counts lie. */
+  readonly path: string
+  readonly busyMs: number
+  /** So many keys are counted at the most. */
+  readonly most: number
+  /** Hears what a hit failed with, and gives it back. */
+  readonly failed: <T>(error: T) => T
+  /** Brings the log of this file into it, elsewhere: that waits for the disk. */
+  readonly settle: (file: string) => void
+  /** A file was opened that had been begun in the place of a damaged one. */
+  readonly anew: (since: number) => void
+}
+
+interface Open extends CountsFile {
+  readonly counts: Counts
+  readonly identity: Identity | undefined
+  readonly s: Record<'begin' | 'commit' | 'probe', StatementSync>
+}
+type Act<T> = (open: Open) => T
+interface Waiting {
+  readonly act: Act<unknown>
+  readonly signal: AbortSignal
+  readonly until: number
+  readonly settle: PromiseWithResolvers<unknown>
+}
+
+const MAX_WAITING = 50_000
+/** So many hits share a transaction at the most, some milliseconds of the loop. */
+const GROUP = 1000
+const RETRY_MS = 1
+
+/** Makes a counter; opens nothing yet. */
+export function createCounter(options: CounterOptions): Counter {
+  const { path, busyMs, failed } = options
+  const keeper = createKeeper(options)
+  let waiting: Waiting[] = []
+  let closing = false
+  let idle: (() => void) | undefined
+
+  const attempt = (group: readonly Waiting[]): readonly Waiting[] => {
+    try {
+      const answers = keeper.transact(group.map(({ act }) => act))
+      group.forEach(({ settle }, at) => settle.resolve(answers[at]))
+      return []
+    } catch (error) {
+      const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && Date.now() < until
+      const told = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
+      for (const one of group) if (!goesOn(one)) one.settle.reject(told)
+      return group.filter(goesOn)
+    }
+  }
+  // Without the busy handler of SQLite, which would hold up the loop and starves one of two writers: who finds the file busy tries again by itself.
+  const flush = () => {
+    const asked = waiting.filter(stillAsks)
+    const again = asked.length > 0 ? attempt(asked.slice(0, GROUP)) : []
+    waiting = [...again, ...asked.slice(GROUP)]
+    if (again.length > 0) setTimeout(flush, RETRY_MS)
+    else if (waiting.length > 0) setImmediate(flush)
+    else idle?.()
+  }
+  const ask = <T>(act: Act<T>, signal: AbortSignal): Promise<T> => {
+    if (waiting.length >= MAX_WAITING) throw tooManyWrites()
+    const settle = Promise.withResolvers<unknown>()
+    if (waiting.push({ act, signal, until: Date.now() + busyMs, settle }) === 1) setImmediate(flush)
+    return settle.promise as Promise<T>
+  }
+  return {
+    count: async (key, windows, signal) => ask(({ counts }) => counts.count(key, windows), signal),
+    async probe(signal) {
+      if (!hasCounts(path)) return undefined
+      return ask(({ s, anewSince }) => (s.probe.run(), anewSince), signal)
+    },
+    async close() {
+      closing = true
+      if (waiting.length > 0) await new Promise<void>(resolve => (idle = resolve))
+      keeper.close()
+    },
+  }
+}
+
+/** Whoever has given up by now asks for nothing. */
+function stillAsks({ signal, settle }: Waiting): boolean {
+  if (signal.aborted) settle.reject(signal.reason)
+  return !signal.aborted
+}
+
+/** Keeps the open file: until it is in trouble, or is no more the one that all count in. */
+interface Keeper {
+  /** Does all in one transaction, or nothing. Throws what SQLite says. */
+  transact(acts: readonly Act<unknown>[]): unknown[]
+  file(): string
+  close(): void
+}
+
+/** Another process has begun a new file, or somebody has taken this one away: noticed within so many milliseconds. */
+const LOOK_MS = 50
+/** So many rows are written until the log is brought into the file: 4 MiB of it, when each is written by itself. */
+const SETTLE_ROWS = 1000
+
+function createKeeper({ path, most, settle, anew }: CounterOptions): Keeper {
+  let open: Open | undefined
+  let looked = 0
+  let rows = 0
+
+  const close = () => {
+    const { db } = open ?? {}
+    open = undefined
+    db?.close()
+  }
+  const giveUp = () => {
+    try {
+      close()
+    } catch {
+      // A broken file may not even close; it is given up all the same.
+    }
+  }
+  const get = (): Open => {
+    if (open && performance.now() - looked > LOOK_MS && !isOurs(open, path)) giveUp()
+    if (!open || performance.now() - looked > LOOK_MS) looked = performance.now()
+    if (open) return open
+    open = prepared(openCounts(path), most)
+    if (open.anewSince !== undefined) anew(open.anewSince)
+    return open
+  }
+  const once = (acts: readonly Act<unknown>[]): unknown[] => {
+    const one = get()
+    try {
+      const done = transaction(one, acts)
+      rows += done.rows
+      if (rows >= SETTLE_ROWS) {
+        rows = 0
+        settle(one.file)
+      }
+      return done.answers
+    } catch (error) {
+      if (!isBusy(error)) giveUp()
+      if (isDamage(error)) beginAnew(path, one.number)
+      throw error
+    }
+  }
+  return {
+    transact(acts) {
+      try {
+        return once(acts)
+      } catch (error) {
+        if (!isDamage(error)) throw error
+        return once(acts)
+      }
+    },
+    file: () => open?.file ?? countsFile(path),
+    close,
+  }
+}
+
+const isOurs = ({ identity, file, number }: Open, path: string) =>
+  identity !== undefined && isThere(identity, file) && !existsSync(countsFile(path, number + 1))
+
+function prepared(file: CountsFile, most: number): Open {
+  const { db } = file
+  const s = {
+    begin: db.prepare('BEGIN IMMEDIATE'),
+    commit: db.prepare('COMMIT'),
+    probe: db.prepare(PROBE),
+  }
+  return { ...file, counts: createCounts(db, most), identity: identityOf(file.file), s }
+}
+
+/** Answers how many rows were written, too. */
+function transaction(open: Open, acts: readonly Act<unknown>[]): { readonly answers: unknown[]; readonly rows: number } {
+  const { db, s, counts } = open
+  s.begin.run()
+  try {
+    const answers = acts.map(act => act(open))
+    const rows = counts.flush()
+    s.commit.run()
+    return { answers, rows }
+  } catch (error) {
+    counts.drop()
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
