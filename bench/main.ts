@@ -22,6 +22,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   hooks: async () => (await import('./src/hooks.ts')).hooks,
   'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
   memory: async () => (await import('./src/memory.ts')).memory,
+  plugins: async () => (await import('./src/plugins.ts')).plugins,
 }
 
 const say = (text: string) => process.stderr.write(`${text}\n`)

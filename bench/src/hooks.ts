@@ -6,7 +6,17 @@ import type { Options } from './options.ts'
 import type { Figure } from './report.ts'
 import { interleave } from './rounds.ts'
 
-const SUBJECTS = ['ours 0', 'tapable 0', 'ours 1', 'tapable 1', 'ours 10', 'plain 10', 'tapable 10', 'ours 100', 'tapable 100'] as const
+const SUBJECTS = [
+  'ours 0',
+  'tapable 0',
+  'ours 1',
+  'tapable 1',
+  'ours 10',
+  'plain 10',
+  'tapable 10',
+  'ours 100',
+  'tapable 100',
+] as const
 type Name = (typeof SUBJECTS)[number]
 /** What a call of a hook with so many taps is repeated: a round takes a few tenths of a second. */
 const CALLS: Readonly<Record<string, number>> = { 0: 5_000_000, 1: 1_000_000, 10: 200_000, 100: 20_000 }
@@ -23,8 +33,17 @@ export async function* hooks({ svc, rounds }: Options): AsyncGenerator<Figure> {
     const costs = await interleave<Name>(Object.fromEntries(subjects), rounds)
     const rest = { bench: 'hooks', unit: 'ns CPU', better: 'less' } as const
     const counted = (what: string, count: 1 | 10 | 100) =>
-      ({ ...rest, ...compared(what, costs, `ours ${count}`, `tapable ${count}`), anchor: "tapable's own, which counts nothing" }) as const
-    yield { ...rest, ...compared('a hook that nobody taps', costs, 'ours 0', 'tapable 0'), anchor: "tapable's empty call", must: 0.2 }
+      ({
+        ...rest,
+        ...compared(what, costs, `ours ${count}`, `tapable ${count}`),
+        anchor: "tapable's own, which counts nothing",
+      }) as const
+    yield {
+      ...rest,
+      ...compared('a hook that nobody taps', costs, 'ours 0', 'tapable 0'),
+      anchor: "tapable's empty call",
+      must: 0.2,
+    }
     yield counted('a hook with one asynchronous tap, counted and limited', 1)
     yield { ...counted('ten asynchronous taps, counted and limited', 10), must: 2 }
     const plain = compared('ten asynchronous taps, limited, not counted', costs, 'plain 10', 'tapable 10')

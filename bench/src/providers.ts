@@ -81,7 +81,12 @@ async function* whole(
   const base = { bench: 'providers', unit: 'req/s', better: 'more' } as const
   yield { ...base, ...compared(what, rates, 'ours', 'koa'), anchor: 'koa + undici', must: 0.75, aim: 1 }
   yield { ...base, ...compared(what, rates, 'ours', 'portkey'), anchor: 'Portkey', must: 6 }
-  yield { ...base, ...compared('the same, a bare undici relay alone', rates, 'bare', 'portkey'), anchor: 'Portkey', note: 'the limit' }
+  yield {
+    ...base,
+    ...compared('the same, a bare undici relay alone', rates, 'bare', 'portkey'),
+    anchor: 'Portkey',
+    note: 'the limit',
+  }
   yield { ...base, ...compared(what, rates, 'ours', 'bare'), anchor: 'a bare undici relay' }
   yield {
     ...base,

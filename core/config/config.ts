@@ -1,7 +1,7 @@
 import { asSvcError, type SvcError } from '../src/svc-error.ts'
 import { configUnknownKey, configUnreadable } from './errors.ts'
 import type { Plugin } from '../src/plugin.ts'
-import type { Manifest } from '../src/manifest.ts'
+import type { Manifest } from '../loading/manifest.ts'
 
 /** A tree of configuration values, as files hold it. */
 export type ConfigTree = { [key: string]: unknown }
@@ -29,6 +29,12 @@ export interface PluginEntry {
   readonly enabled?: boolean
   /** Where `use` is resolved from: a file or folder URL. */
   readonly from?: string
+  /** Where its code runs: in the host's process (as a rule), or in one of its own. */
+  readonly isolation?: 'in-process' | 'process'
+  /** What it may have in a process of its own, where that is not what its manifest says. */
+  readonly permissions?: Manifest['permissions']
+  /** What its module is known to declare, so that a start need not run it to learn that. */
+  readonly declares?: unknown
 }
 export type PluginRef = string | URL | PluginEntry
 
@@ -98,6 +104,7 @@ function placeIn(layer: Layer, keys: readonly string[]): string {
 function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'problems'> {
   const merged = new Map<unknown, PluginEntry>()
   const problems: SvcError[] = []
+  const placed = new Map<unknown, Pick<PluginEntry, 'use'>>()
   for (const layer of layers)
     for (const [at, ref] of listIn(layer, problems).entries()) {
       const full = takeEntry(ref, placeIn(layer, ['plugins', String(at)]), problems)
@@ -105,8 +112,11 @@ function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'probl
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...full }
       // two plugins of the program's own that have no name are still two
       const name = entry.name === undefined && isTree(entry.use) ? entry.use : nameOf(entry)
+      // who says no more than a name means the plugin that a lighter list has placed under it
+      const known = entry.use === name ? placed.get(name) : undefined
+      if (entry.name !== undefined) placed.set(name, { use: entry.use })
       // who names a plugin wants it, whatever a lighter list said
-      merged.set(name, { ...merged.get(name), enabled: true, ...entry })
+      merged.set(name, { ...merged.get(name), enabled: true, ...entry, ...known })
     }
   return { plugins: [...merged.values()].filter(entry => entry.enabled !== false), problems }
 }
@@ -114,7 +124,7 @@ function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'probl
 function listIn(layer: Layer, problems: SvcError[]): readonly PluginRef[] {
   const list = layer.value.plugins ?? []
   if (Array.isArray(list)) return list as PluginRef[]
-  const what = 'plugins must be a list of package names, paths and { use, optional, enabled }'
+  const what = 'plugins must be a list of package names, paths and { use, optional, enabled, isolation }'
   problems.push(configUnreadable(what, placeIn(layer, ['plugins'])))
   return []
 }
@@ -129,7 +139,8 @@ function takeEntry(ref: PluginRef, where: string, problems: SvcError[]): PluginE
   }
 }
 
-const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from']
+const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'isolation', 'permissions', 'declares']
+const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']
 
 /** A reference in its full form. */
 export function entryOf(ref: PluginRef, where = 'plugins'): PluginEntry {
@@ -138,6 +149,8 @@ export function entryOf(ref: PluginRef, where = 'plugins'): PluginEntry {
     throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', where)
   const strange = Object.keys(ref).find(key => !ENTRY_KEYS.includes(key))
   if (strange !== undefined) throw configUnknownKey(`plugins.${strange}`, ENTRY_KEYS, where)
+  if (!ISOLATIONS.includes(ref.isolation))
+    throw configUnreadable('isolation of an entry of plugins must be "in-process" or "process"', where)
   return ref
 }
 

@@ -22,20 +22,25 @@ export interface FindOptions {
   env?: Readonly<Record<string, string | undefined>>
   flags?: ConfigTree
   defaults?: ConfigTree
+  /** What weighs just more than the defaults, and what is wrong with it. */
+  installed?: { readonly layer: Layer; readonly problems: readonly SvcError[] }
 }
 
 /**
- * Finds and merges configuration; growing weight: defaults, the home's file, the project's (nearest upward, or `file`), environment, flags.
+ * Finds and merges configuration; growing weight: defaults, what is installed, the home's file, the project's (nearest upward, or `file`), environment, flags.
  * What cannot be read stands in `problems`, with file and line: a host refuses to start with it.
  */
 export async function findConfig(options: FindOptions): Promise<Config> {
-  const { home, cwd, file, env = {}, flags = {}, defaults = {} } = options
+  const { home, cwd, file, env = {}, flags = {}, defaults = {}, installed } = options
   const reader = createReader(path => shownPath(path, cwd, home))
   const own = await reader.inFolder(home)
   const project = file ? await reader.read(resolve(cwd, file)) : await reader.upward(cwd, home)
   const files = [own, project?.file === own?.file ? undefined : project].filter(layer => layer !== undefined)
-  const layers = [{ name: 'defaults', value: defaults }, ...files, envLayer(env), { name: 'flags', value: flags }]
-  return mergeConfig(layers, reader.problems)
+  const base = [{ name: 'defaults', value: defaults }, ...(installed ? [installed.layer] : [])]
+  return mergeConfig(
+    [...base, ...files, envLayer(env), { name: 'flags', value: flags }],
+    [...(installed?.problems ?? []), ...reader.problems]
+  )
 }
 
 /** How a file is named to a person. */
@@ -124,7 +129,9 @@ const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).
 
 function layerOf(file: string, name: string, value: unknown, line?: Layer['line']): Layer {
   if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', name)
-  return { name, file, value, ...(line ? { line } : {}) }
+  // by it an editor finds the schema of the file
+  const { $schema: _schema, ...keys } = value
+  return { name, file, value: keys, ...(line ? { line } : {}) }
 }
 
 function whereInStack(error: unknown, file: string, name: string): string {

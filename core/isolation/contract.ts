@@ -1,3 +1,4 @@
+import type { RefusalKind } from '../contracts/isolation.ts'
 import type { JsonSchema } from '../config/schema.ts'
 import { type AnyHook, type AnyService, type AnySlot, defineService, type Use } from '../src/token.ts'
 
@@ -38,10 +39,12 @@ export interface Shell {
   /** A slot that the plugin requires has changed; the first call fills it. */
   change(key: string, change: ViewChange, use: Use): Promise<void>
   close(use: Use): Promise<void>
+  /** Answers at once, unless its loop is held up. */
+  beat(use: Use): Promise<void>
 }
 export const Shell = defineService<Shell>('shell', {
   api: 1,
-  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call' },
+  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call', beat: 'call' },
 })
 
 export type Level = 'debug' | 'info' | 'warn' | 'error'
@@ -53,10 +56,13 @@ export interface Outside {
   /** Takes back what was added or tapped. */
   remove(path: string, use: Use): Promise<void>
   log(level: Level, facts: object, message: string | undefined, use: Use): Promise<void>
+  /** It reached for what it does not declare. */
+  refused(kind: RefusalKind, what: string, use: Use): Promise<void>
 }
+export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process'] satisfies RefusalKind[]
 export const Outside = defineService<Outside>('outside', {
   api: 1,
-  methods: { add: 'call', tap: 'call', remove: 'call', log: 'call' },
+  methods: { add: 'call', tap: 'call', remove: 'call', log: 'call', refused: 'call' },
 })
 
 /** One tap, called from the other side. */

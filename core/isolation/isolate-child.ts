@@ -1,10 +1,12 @@
 import { Socket } from 'node:net'
 import process from 'node:process'
-import { importFailed } from '../src/errors.ts'
+import { withHostPackages } from '../config/host-packages.ts'
+import { importFailed } from '../loading/errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import { openChannel } from '../processes/channel.ts'
-import { Shell } from './contract.ts'
+import { Outside, Shell } from './contract.ts'
+import { openGuard } from './guard.ts'
 import { createShell } from './shell.ts'
 import { socketTransport } from '../processes/wire.ts'
 
@@ -12,11 +14,17 @@ import { socketTransport } from '../processes/wire.ts'
 const LAST_MS = 2000
 const [module = '', name = ''] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
-  const { default: plugin } = await import(module).catch(error => Promise.reject(importFailed(name, error)))
-  if (typeof plugin?.setup === 'function') return plugin
+  await guarded
+  const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
+    Promise.reject(importFailed(name, error))
+  )
+  if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
   throw importFailed(name, new TypeError('its default export is no plugin'))
 }
 const channel = openChannel(socketTransport(new Socket({ fd: 3 })), { name: 'svc', self: name })
+const outside = channel.reach('outside', Outside)
+// A host that only asks what the plugin declares takes none of these.
+const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))
 const shell = createShell(channel, name, load)
 channel.offer('shell', Shell, shell)
 

@@ -46,6 +46,7 @@ export function createShell(channel: Channel, name: string, load: () => Promise<
       if (token?.what === 'slot') mirrorOf(key, token).change(change)
     },
     close: async () => scope?.close(),
+    beat: async () => {},
   }
 }
 

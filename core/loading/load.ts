@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { createRequire, findPackageJSON, registerHooks } from 'node:module'
+import { createRequire, findPackageJSON, registerHooks, type ResolveFnOutput } from 'node:module'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from '../config/config.ts'
 import { withHostPackages } from '../config/host-packages.ts'
-import { importFailed, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
+import { importFailed, noIsolation, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
-import type { Plugin } from './plugin.ts'
+import type { Plugin } from '../src/plugin.ts'
 import { runtimePlugin } from './runtime.ts'
 
 /** A plugin that was found: its manifest is read, nothing of it has run. */
@@ -18,20 +18,31 @@ export interface Found {
   readonly manifest: Manifest
   /** False for the program's own code, which has no manifest to be held to. */
   readonly declared: boolean
+  /** Where its code was asked to run. */
+  readonly isolation?: string
   /** The package's folder, where it is one. */
   readonly folder?: string
   load(): Promise<Plugin>
 }
 
-/** Finds a plugin's manifest from the places `from` (file or folder URLs). Throws PLUGIN_UNKNOWN, MANIFEST_INVALID, MANIFEST_NEWER. */
-export async function findPlugin(entry: PluginEntry, from: readonly string[]): Promise<Found> {
+/** Makes the plugin that runs a package's module, by its URL, in a process of its own. */
+export type Isolate = (info: PackageInfo & { readonly module: string }, entry: PluginEntry) => Promise<Plugin>
+
+/**
+ * Finds a plugin's manifest from the places `from` (file or folder URLs). Throws PLUGIN_UNKNOWN, MANIFEST_INVALID, MANIFEST_NEWER, and NOT_ISOLABLE for code
+ * without a manifest that is to run in a process of its own.
+ */
+export async function findPlugin(entry: PluginEntry, from: readonly string[], isolate?: Isolate): Promise<Found> {
   const { use } = entry
-  if (typeof use === 'object' && !(use instanceof URL)) return inline(entry, use)
+  if (typeof use === 'object' && !(use instanceof URL)) {
+    if (entry.isolation === 'process') throw noIsolation(nameOf(entry), 'it is part of the program already')
+    return inline(entry, use)
+  }
   const places = [...(entry.from ? [asUrl(entry.from)] : []), ...from]
   const path = pathOf(use, places)
-  if (path === undefined) return findPackage(entry, String(use), places)
+  if (path === undefined) return findPackage(entry, String(use), places, isolate)
   if (!existsSync(path)) throw noSuchPath(nameOf(entry), path)
-  return statSync(path).isDirectory() ? fromFolder(entry, path) : fromFile(entry, path)
+  return statSync(path).isDirectory() ? fromFolder(entry, path, isolate) : fromFile(entry, path)
 }
 
 const OWN: Manifest = { api: API, kind: 'own' }
@@ -54,10 +65,15 @@ function pathOf(use: string | URL, places: readonly string[]): string | undefine
 const asUrl = (place: string) => (place.startsWith('file:') ? place : pathToFileURL(place).href)
 const folderName = (place: string) => basename(dirname(fileURLToPath(new URL('x', place)))) || '/'
 
-async function findPackage(entry: PluginEntry, name: string, places: readonly string[]): Promise<Found> {
+async function findPackage(
+  entry: PluginEntry,
+  name: string,
+  places: readonly string[],
+  isolate: Isolate | undefined
+): Promise<Found> {
   for (const place of places) {
     const file = packageJsonOf(name, place)
-    if (file) return found(entry, await readManifest(file), () => importFrom(name, place))
+    if (file) return found(entry, await readManifest(file), { name, place }, isolate)
   }
   throw unknownPlugin(name, places.map(folderName))
 }
@@ -70,19 +86,19 @@ function packageJsonOf(name: string, place: string): string | undefined {
   }
 }
 
-async function fromFolder(entry: PluginEntry, folder: string): Promise<Found> {
+async function fromFolder(entry: PluginEntry, folder: string, isolate: Isolate | undefined): Promise<Found> {
   const file = join(folder, 'package.json')
   if (!existsSync(file)) throw unknownPlugin(nameOf(entry), [basename(folder)])
   const info = await readManifest(file)
   // a package with "exports" may import itself by name: so they decide, with all conditions
-  const load = () =>
-    info.main ? import(pathToFileURL(join(folder, info.main)).href) : importFrom(info.name, pathToFileURL(file).href)
-  return found(entry, info, load)
+  const module = info.main ? pathToFileURL(join(folder, info.main)).href : undefined
+  return found(entry, info, { name: info.name, place: pathToFileURL(file).href, ...(module ? { module } : {}) }, isolate)
 }
 
 /** A single module next to the configuration: the operator's own code, held to no manifest. */
 function fromFile(entry: PluginEntry, file: string): Found {
   const name = entry.name ?? basename(file, extname(file))
+  if (entry.isolation === 'process') throw noIsolation(name, 'a single file has no manifest that says what it may have')
   return {
     ...inline({ ...entry, name }, undefined as never),
     folder: dirname(file),
@@ -90,15 +106,31 @@ function fromFile(entry: PluginEntry, file: string): Found {
   }
 }
 
-const found = (entry: PluginEntry, info: PackageInfo, load: () => Promise<unknown>): Found => ({
+/** A module as `import` finds it: by a name from a place, or at once. */
+interface Origin {
+  readonly name: string
+  readonly place: string
+  readonly module?: string
+}
+
+const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): Found => ({
   name: info.name,
   version: info.version,
   optional: entry.optional ?? false,
   manifest: info.manifest,
   declared: true,
+  ...(info.manifest.runtime === undefined && entry.isolation ? { isolation: entry.isolation } : {}),
   folder: info.folder,
-  load: () => (info.manifest.runtime === undefined ? exported(info.name, load) : runtimePlugin(info, info.manifest.runtime)),
+  load: () => loadAs(entry, info, origin, isolate),
 })
+
+async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): Promise<Plugin> {
+  const { name, place, module } = origin
+  if (info.manifest.runtime !== undefined) return runtimePlugin(info, info.manifest.runtime)
+  if (entry.isolation !== 'process') return exported(info.name, () => (module ? import(module) : importFrom(name, place)))
+  if (!isolate) throw noIsolation(info.name, 'this program starts no processes for plugins')
+  return isolate({ ...info, module: module ?? (await urlFrom(name, place)) }, entry)
+}
 
 const importPlugin = (name: string, url: string) => exported(name, () => import(url))
 
@@ -139,12 +171,33 @@ const SCHEME = 'svc-from:'
 /** Imports `name` as a module at `place` would: Node offers no parent for `import()`, a resolve hook does. */
 export async function importFrom(name: string, place: string): Promise<unknown> {
   const entry = entryOfPackage(name, place)
-  if (entry !== undefined) return import(entry)
+  return entry === undefined ? importAs('', name, place, one => one) : import(entry)
+}
+
+/** Where `import(name)` at `place` leads. Runs nothing of it. */
+async function urlFrom(name: string, place: string): Promise<string> {
+  const entry = entryOfPackage(name, place)
+  if (entry !== undefined) return entry
+  let url = ''
+  await importAs('url', name, place, one => {
+    url = one.url
+    return { url: `data:text/javascript,//${encodeURIComponent(one.url)}`, format: 'module', shortCircuit: true }
+  })
+  return url
+}
+
+/** An import of which `change` sees how its first name is resolved; `mark` tells two kinds of it apart. */
+async function importAs(
+  mark: string,
+  name: string,
+  place: string,
+  change: (one: ResolveFnOutput) => ResolveFnOutput
+): Promise<unknown> {
   // the place is part of the specifier, or the loader's cache would answer with another place's package
-  const asked = `${SCHEME}${encodeURIComponent(place)}#${name}`
+  const asked = `${SCHEME}${mark}${encodeURIComponent(place)}#${name}`
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
-      specifier === asked ? next(name, { ...context, parentURL: place }) : next(specifier, context),
+      specifier === asked ? change(next(name, { ...context, parentURL: place })) : next(specifier, context),
   })
   try {
     return await import(asked)

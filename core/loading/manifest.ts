@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { manifestInvalid, manifestNewer, messageOf } from './errors.ts'
+import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
+import { messageOf, type SvcError } from '../src/errors.ts'
 import { type Fault, schema } from '../config/schema.ts'
 
 /** The plugin api that this host speaks. */
 export const API = 1
+/** The oldest plugin api whose plugins it still runs (docs/plugins.md, "Versions"). */
+export const OLDEST_API = 1
 
 /** What a package says of itself in the `svc` part of its package.json, readable before any of its code runs. */
 export interface Manifest {
@@ -99,7 +102,14 @@ interface PackageJson {
   exports?: unknown
 }
 
-/** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER. */
+/** Why a plugin of this api cannot run here; what is no number the schema tells. */
+async function strangeApi(name: string, api: number, where: () => Promise<string>): Promise<SvcError | undefined> {
+  if (!Number.isInteger(api)) return undefined
+  if (api > API) return manifestNewer(name, api, API, await where())
+  return api < OLDEST_API ? manifestOlder(name, api, OLDEST_API, await where()) : undefined
+}
+
+/** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER, MANIFEST_OLDER. */
 export async function readManifest(file: string): Promise<PackageInfo> {
   // thirty small files at each start: by way of the thread pool they take ten times as long
   const text = readFileSync(file, 'utf8')
@@ -112,8 +122,8 @@ export async function readManifest(file: string): Promise<PackageInfo> {
       basename(file),
       'add "svc": { "api": 1, "kind": "tool" }'
     )
-  if (Number.isInteger(pkg.svc.api) && pkg.svc.api > API)
-    throw manifestNewer(name, pkg.svc.api, API, await placeOf(file, text, ['svc', 'api']))
+  const strange = await strangeApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
+  if (strange) throw strange
   const faults = manifestSchema.check(structuredClone(pkg.svc))
   if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
   const claim = strangeClaim(pkg.svc)

@@ -1,17 +1,18 @@
 import { pathToFileURL } from 'node:url'
 import { type Config, type ConfigTree, configOf, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
-import { asSvcError, checkFailed, manifestInvalid, pluginTwice, type SvcError } from './errors.ts'
+import { manifestInvalid, pluginTwice } from './errors.ts'
+import { asSvcError, checkFailed, type SvcError } from '../src/errors.ts'
 import { doubted } from '../config/errors.ts'
-import { type Found, findPlugin } from './load.ts'
-import type { LogOptions } from './log.ts'
-import { type Order, orderPlugins } from './order.ts'
-import { definePlugin, type Plugin } from './plugin.ts'
-import { Events } from './events.ts'
-import { failedReport, Host, type PluginReport } from './report.ts'
+import { type Found, findPlugin, type Isolate } from './load.ts'
+import type { LogOptions } from '../src/log.ts'
+import { type Order, orderPlugins } from '../src/order.ts'
+import { definePlugin, type Plugin } from '../src/plugin.ts'
+import { Events } from '../src/events.ts'
+import { failedReport, Host, type PluginReport } from '../src/report.ts'
 import { sectionsTaken } from './runtime.ts'
-import type { Crossing } from './scope.ts'
-import { within } from './within.ts'
+import type { Crossing } from '../src/scope.ts'
+import { within } from '../src/within.ts'
 import type { KernelConfig } from '../config/kernel.ts'
 import { cutSections, entriesOf, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
 
@@ -33,6 +34,8 @@ export interface HostOptions extends KnownNames {
   /** The version that `/health` tells. */
   readonly version?: string
   readonly crossing?: Crossing
+  /** Makes the plugin that runs a package in a process of its own, for entries with `isolation: 'process'`. */
+  readonly isolate?: Isolate
 }
 
 /** What was found out before anything was set up. */
@@ -158,7 +161,7 @@ async function loadAll(options: HostOptions, config: Config) {
     ? options.plugins.map(ref => entryOf(ref)).filter(entry => entry.enabled !== false)
     : config.plugins
   const from = options.from ?? [pathToFileURL(`${process.cwd()}/`).href]
-  const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from, config)))
+  const outcomes = await Promise.all(entries.map(entry => loadOne(entry, from, config, options.isolate)))
   const all = outcomes.flatMap(one => one.loaded ?? [])
   const loaded = all.filter((one, at) => all.findIndex(other => other.name === one.name) === at)
   const missing = outcomes.flatMap(one => one.problem?.plugin ?? [])
@@ -172,10 +175,10 @@ async function loadAll(options: HostOptions, config: Config) {
   }
 }
 
-async function loadOne(entry: PluginEntry, from: readonly string[], config: Config): Promise<Outcome> {
+async function loadOne(entry: PluginEntry, from: readonly string[], config: Config, isolate?: Isolate): Promise<Outcome> {
   let found: Found | undefined
   try {
-    found = await findPlugin(entry, from)
+    found = await findPlugin(entry, from, isolate)
     return { loaded: { name: found.name, found, plugin: await pluginOf(found, config) } }
   } catch (error) {
     const name = found?.name ?? shortName(entry)

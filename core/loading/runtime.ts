@@ -3,10 +3,10 @@ import { createRequire } from 'node:module'
 import { join, sep } from 'node:path'
 import { type JsonSchema, schema } from '../config/schema.ts'
 import { importFailed, runtimeModuleInvalid, sectionTaken } from './errors.ts'
-import type { SvcError } from './svc-error.ts'
+import type { SvcError } from '../src/svc-error.ts'
 import type { Manifest, PackageInfo } from './manifest.ts'
-import { definePlugin, type Plugin, type Scope } from './plugin.ts'
-import { type AnySlot, defineService, type ServiceToken, systemUse, type Use } from './token.ts'
+import { definePlugin, type Plugin, type Scope } from '../src/plugin.ts'
+import { type AnySlot, defineService, type ServiceToken, systemUse, type Use } from '../src/token.ts'
 
 /** A plugin's code that this process never runs itself, and what it may have. */
 export interface RuntimeModule {

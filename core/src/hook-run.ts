@@ -156,7 +156,7 @@ class Running implements Waiting {
 }
 
 /** What is looked at while it waits. */
-export interface Waiting {
+interface Waiting {
   until: number
   late(): void
 }

@@ -5,6 +5,7 @@ export {
   type Plugin,
   type PluginDefinition,
   type Scope,
+  type Standing,
   type TapOptions,
   type Tokens,
 } from './plugin.ts'
@@ -41,12 +42,12 @@ export { timestamp } from './timestamp.ts'
 export { createTogether, type Together } from './together.ts'
 export { within, type WithinOptions } from './within.ts'
 export type { Log, LogLevel } from './log.ts'
-export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from './runtime.ts'
+export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'
-export { type HostOptions, type Plan, planHost } from './plan.ts'
+export { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
 export { type ConfigFor, defineConfig } from '../config/define-config.ts'
 export {
   type Config,
@@ -61,10 +62,11 @@ export {
 } from '../config/config.ts'
 export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { type CommandManifest, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
-export { importFrom } from './load.ts'
+export { API, type CommandManifest, type Manifest, OLDEST_API, type PackageInfo, readManifest } from '../loading/manifest.ts'
+export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
+export type { CallFigures } from './counted.ts'
 export type { HookFigures } from './hooks.ts'
 export type { Crossing } from './scope.ts'
 export { KERNEL_SCHEMA } from '../config/kernel.ts'

@@ -91,6 +91,24 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly optional: ServiceTokens
   readonly provides?: AnyService
   setup(scope: Scope<C>, given: Record<string, unknown>): unknown
+  /** Of a plugin in a process of its own: how that stands, for each instance. */
+  standing?(instance?: string): Standing | undefined
+}
+
+/** How the process of an isolated plugin stands. */
+export interface Standing {
+  readonly state: 'running' | 'restarting' | 'quarantined'
+  /** By what it is held: the process sandbox, Node's permission model alone, or nothing. */
+  readonly hold: 'sandbox' | 'permissions' | 'nothing'
+  /** Of the process that was started; what runs in a sandbox is a child of it. */
+  readonly pid?: number
+  /** How often it was brought up again. */
+  readonly restarts: number
+  /** What it reached for and did not get, by kind: `env`, `network`, `read`, `write`, `process`. */
+  readonly refusals: Readonly<Record<string, number>>
+  /** Processor time of all its processes, in milliseconds. */
+  readonly cpuMs: number
+  readonly memoryBytes: number
 }
 
 /**

@@ -2,7 +2,7 @@ import { closeFailed, scopeClosed, type SvcError, undeclaredContribution } from 
 import type { Counts } from './counted.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
-import { declares, type Manifest } from './manifest.ts'
+import { declares, type Manifest } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'

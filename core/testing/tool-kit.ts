@@ -43,12 +43,13 @@ const SHORTEST_DESCRIPTION = 10
 /** What every tool must do: `for (const one of toolKit(open, samples)) it(one.title, one.run)`. Each case opens a tool of its own. */
 export function toolKit(open: () => ToolSubject | Promise<ToolSubject>, samples: ToolSamples): KitCase[] {
   const make = caseMaker(open)
-  return [...describing(make, samples), ...calling(make, samples), ...leaving(make, samples)]
+  return [...describeTool(make, samples), ...calling(make, samples), ...leaving(make, samples)]
 }
 
 type Make = ReturnType<typeof caseMaker<ToolSubject>>
 
-function describing(make: Make, { good }: ToolSamples): KitCase[] {
+/** The cases that call nothing. */
+export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
   return [
     make('has a name that every model takes, and says what it does', async ({ tool, name }) => {
       assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
@@ -143,8 +144,14 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
 
 function assertWords(words: string, args: Arguments, message: RegExp): void {
   assert.ok(words.trim() !== '', `${shown(args)} was not refused`)
-  assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)
+  assertReadable(words)
   assert.match(words, message)
+}
+
+/** Words that a model or a person is told. */
+export function assertReadable(words: string): void {
+  assert.ok(words.trim() !== '', 'it says nothing')
+  assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)
 }
 
 function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
@@ -168,7 +175,7 @@ function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
   ]
 }
 
-function checkResult(tool: Tool, result: ToolResult, call: string): void {
+export function checkResult(tool: Tool, result: ToolResult, call: string): void {
   assertPlain(result, 'result')
   assert.ok(Array.isArray(result.content), `${call}: the result has no content`)
   for (const part of result.content) assert.equal(typeof part.type, 'string', `${call}: a content part without type`)
@@ -181,7 +188,7 @@ function checkResult(tool: Tool, result: ToolResult, call: string): void {
 
 const textOf = (result: ToolResult): string => result.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
 
-function shown(args: Arguments): string {
+export function shown(args: Arguments): string {
   const text = JSON.stringify(args)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

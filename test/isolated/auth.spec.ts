@@ -1,6 +1,7 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
 import { authKit, type AuthSubject, isolated, testHost } from '@svc/core/testing'
+import { inSandbox, WHERE } from '../support/in-sandbox.ts'
 import { createTokens } from '../../plugins/auth-bearer/src/tokens.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../../plugins/auth-oidc/test/support/issuer.ts'
 
@@ -10,8 +11,13 @@ const use = systemUse(new AbortController().signal)
 const plugin = (name: string) => new URL(`../../plugins/${name}/`, import.meta.url)
 
 /** Runs the kit on one scheme of a host that stays up for all its cases. */
-function proved(what: string, start: () => Promise<RunningHost>, subjectOf: (host: RunningHost) => Promise<AuthSubject>) {
-  describe(`${what} in a process of its own, by the auth kit`, () => {
+function proved(
+  what: string,
+  where: string,
+  start: () => Promise<RunningHost>,
+  subjectOf: (host: RunningHost) => Promise<AuthSubject>
+) {
+  describe(`${what} ${where}, by the auth kit`, () => {
     let host: RunningHost
     let subject: AuthSubject
     before(async () => {
@@ -25,7 +31,8 @@ function proved(what: string, start: () => Promise<RunningHost>, subjectOf: (hos
 
 proved(
   'auth-api-key',
-  async () => testHost([await isolated(plugin('auth-api-key'), { SVC_API_KEY: KEY })], { strict: false }),
+  WHERE,
+  async () => testHost(await inSandbox('auth-api-key', { SVC_API_KEY: KEY }), { strict: false }),
   async host => ({
     scheme: host.slot(AuthSchemes).get('api_key')!,
     good: { header: 'x-api-key', value: KEY, id: 'api-key', scopes: ['*'] },
@@ -35,6 +42,7 @@ proved(
 
 proved(
   'auth-bearer',
+  'in a process of its own',
   async () => testHost([plugin('store-memory'), await isolated(plugin('auth-bearer'))], { strict: false }),
   async host => {
     const tokens = createTokens(host.service(Store))
@@ -60,7 +68,7 @@ describe('with a real issuer', () => {
     const config = { server: { auth: { oidc: { issuer: issuer.url, audience: AUDIENCE } } } }
     return testHost([await isolated(plugin('auth-oidc'))], { strict: false, config })
   }
-  proved('auth-oidc', start, async host => ({
+  proved('auth-oidc', 'in a process of its own', start, async host => ({
     scheme: host.slot(AuthSchemes).get('oidc')!,
     good: {
       header: 'authorization',

@@ -1,16 +1,39 @@
 import type { RunningHost } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { isolated, providerKit, testHost } from '@svc/core/testing'
+import { ask, held, noBubblewrap, openUpstream, providerKit, testHost } from '@svc/core/testing'
+import { expect } from 'chai'
+import { REQUESTS } from '../../plugins/provider-openai/test/support/requests.ts'
+import { speak } from '../../plugins/provider-openai/test/support/wire.ts'
 import { LOCAL_REQUESTS } from '../../plugins/provider-local/test/support/requests.ts'
+import { inSandbox, packageOf, POLICY, WHERE } from '../support/in-sandbox.ts'
 
-describe('provider-local in a process of its own, by the provider kit', () => {
+describe(`provider-local ${WHERE}, by the provider kit`, () => {
   let host: RunningHost
   before(async () => {
-    const plugin = await isolated(new URL('../../plugins/provider-local/', import.meta.url))
-    host = await testHost([plugin], { config: { providers: { local: {} } }, strict: false })
+    host = await testHost(await inSandbox('provider-local'), { config: { providers: { local: {} } }, strict: false })
   })
   after(() => host.close())
 
   const open = () => ({ provider: host.slot(Providers).get('local')! })
   for (const one of providerKit(open, LOCAL_REQUESTS)) if (one.skipped === undefined) it(one.title, one.run)
+})
+
+const why = noBubblewrap()
+const group = why === undefined ? describe : describe.skip
+
+group(`provider-openai in the sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+  it('answers through the proxy of the host, with the key that it declares', async () => {
+    await using upstream = await openUpstream(speak)
+    process.env.SVC_TEST_API_KEY = 'sk-canary-4711'
+    const permissions = { network: ['127.0.0.1'], env: ['*_API_KEY'] }
+    const config = { providers: { main: { type: 'openai', base_url: `${upstream.url}/v1`, api_key_env: 'SVC_TEST_API_KEY' } } }
+    await using host = await testHost([...POLICY, await held(packageOf('provider-openai'), POLICY, permissions)], {
+      strict: false,
+      config,
+    })
+    const events = await ask(host.slot(Providers).get('main')!, REQUESTS.plain)
+    expect(events.at(-1)).to.include({ type: 'finish' })
+    expect(upstream.received.at(-1)!.headers.authorization).to.equal('Bearer sk-canary-4711')
+    delete process.env.SVC_TEST_API_KEY
+  })
 })

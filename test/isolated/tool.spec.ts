@@ -1,11 +1,12 @@
 import type { RunningHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { isolated, testHost, toolKit } from '@svc/core/testing'
+import { testHost, toolKit } from '@svc/core/testing'
+import { inSandbox, WHERE } from '../support/in-sandbox.ts'
 
-describe('tools-time in a process of its own, by the tool kit', () => {
+describe(`tools-time ${WHERE}, by the tool kit`, () => {
   let host: RunningHost
   before(async () => {
-    host = await testHost([await isolated(new URL('../../plugins/tools-time/', import.meta.url))], { strict: false })
+    host = await testHost(await inSandbox('tools-time'), { strict: false })
   })
   after(() => host.close())
 

@@ -14,7 +14,8 @@ export default definePlugin({
       query: { type: 'object', properties: { name: { type: 'string', maxLength: 100, default: 'world' } } },
       async handle({ params: { language = '' }, query: { name = 'world' } }, use) {
         const greeting = greetings.get(language)
-        if (greeting === undefined) throw svcError('NOT_FOUND', `nobody here speaks ${language}; known: ${greetings.names().join(', ')}`)
+        if (greeting === undefined)
+          throw svcError('NOT_FOUND', `nobody here speaks ${language}; known: ${greetings.names().join(', ')}`)
         return { body: { language: greeting.language, text: await greeting.greet(String(name), use) } }
       },
     })

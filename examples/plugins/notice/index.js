@@ -15,7 +15,7 @@ const notice = text => ({
   summary: 'Tells the notice of the day',
   scope: 'read',
   responses: {
-    '200': {
+    200: {
       description: 'The notice',
       schema: { type: 'object', properties: { notice: { type: 'string' } }, required: ['notice'] },
     },

@@ -12,7 +12,11 @@ const config = schema({
 })
 
 /** @type {(request: import('@svc/core/contracts').ModelRequest) => string} */
-const lastText = ({ messages }) => messages.at(-1)?.parts.map(part => (part.type === 'text' ? part.text : '')).join('') ?? ''
+const lastText = ({ messages }) =>
+  messages
+    .at(-1)
+    ?.parts.map(part => (part.type === 'text' ? part.text : ''))
+    .join('') ?? ''
 
 /** Four characters a token: near enough for a parrot. @type {(text: string) => number} */
 const tokensOf = text => Math.ceil(text.length / 4)

@@ -16,9 +16,10 @@ const pick = {
   output: { type: 'array' },
   // the same task has the same answer: a crash in the middle costs nothing but doing it again
   repeatable: true,
-  async *run({ settings: { items, key } }) {
-    const list = /** @type {readonly Record<string, unknown>[]} */ (items)
-    yield { type: 'output', output: list.map(item => (Object.hasOwn(item, String(key)) ? item[String(key)] : null)) }
+  async *run({ settings }) {
+    // the engine has checked them against the schema above
+    const { items, key } = /** @type {{ items: readonly Record<string, unknown>[], key: string }} */ (settings)
+    yield { type: 'output', output: items.map(item => (Object.hasOwn(item, key) ? item[key] : null)) }
   },
 }
 

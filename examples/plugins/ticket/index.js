@@ -22,7 +22,8 @@ const createTicket = secret => ({
   async authenticate({ headers }) {
     const ticket = headers['x-ticket']
     if (ticket === undefined) return undefined
-    const [, who = '', until = '', hex = ''] = (ticket.length <= LONGEST && /^([\w-]+)\.(\d{1,12})\.([0-9a-f]{64})$/.exec(ticket)) || []
+    const [, who = '', until = '', hex = ''] =
+      (ticket.length <= LONGEST && /^([\w-]+)\.(\d{1,12})\.([0-9a-f]{64})$/.exec(ticket)) || []
     const given = Buffer.from(hex, 'hex')
     const wanted = signed(secret, `${who}.${until}`)
     if (secret === '' || given.length !== wanted.length || !timingSafeEqual(given, wanted)) throw refused()

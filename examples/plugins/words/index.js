@@ -14,7 +14,7 @@ export default definePlugin({
         required: ['text'],
         additionalProperties: false,
       },
-      call: async ({ text }) => ({ content: [{ type: 'text', text: String(countWords(String(text))) }] }),
+      call: async ({ text }) => ({ content: [{ type: 'text', text: `${countWords(/** @type {string} */ (text))}` }] }),
     })
   },
 })

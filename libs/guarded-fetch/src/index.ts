@@ -1,3 +1,4 @@
+export { type AddressGuard, createAddressGuard } from './addresses.ts'
 export { type BodyRead, readBody } from './body.ts'
 export { type FetchConfig, fetchKeys, fetchOptions } from './fetch-config.ts'
 export {
@@ -8,4 +9,4 @@ export {
   type GuardedResponse,
 } from './guarded-fetch.ts'
 export type { FetchLimits } from './limits.ts'
-export type { Resolve } from './resolve.ts'
+export { createGuardedResolve, type Resolve } from './resolve.ts'

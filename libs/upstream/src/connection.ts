@@ -1,3 +1,4 @@
+import process from 'node:process'
 import type { Dispatcher, Pool } from 'undici'
 
 export type Handler = Dispatcher.DispatchHandler
@@ -24,23 +25,37 @@ const POOL = 'undici/lib/dispatcher/pool.js'
 let loading: Promise<typeof Pool> | undefined
 const loadPool = () => (loading ??= import(POOL).then((loaded: { default: typeof Pool }) => loaded.default))
 
+interface Limits {
+  readonly connectMs: number
+  readonly connections: number
+}
+
+/** Where Node itself goes through the proxy of its environment, so does this: an isolated plugin has no other way out. */
+async function openPool(origin: string, { connections, connectMs }: Limits): Promise<Dispatcher> {
+  const options = { connections, connectTimeout: connectMs, allowH2: false }
+  if (process.env.NODE_USE_ENV_PROXY !== '1') return new (await loadPool())(origin, options)
+  const { EnvHttpProxyAgent } = await import('undici')
+  return new EnvHttpProxyAgent(options)
+}
+
 /** A pool of keep-alive connections to one origin. Loads undici with its first request. */
-export function connect(origin: string, options: { readonly connectMs: number; readonly connections: number }): Connection {
-  let pool: Pool | undefined
+export function connect(origin: string, limits: Limits): Connection {
+  let pool: Dispatcher | undefined
+  let opening: Promise<Dispatcher> | undefined
   let closed = false
   const send = ({ silenceMs, body, ...parts }: RequestParts, handler: Handler) =>
-    void pool?.dispatch({ ...parts, body: body ?? null, headersTimeout: silenceMs, bodyTimeout: silenceMs }, handler)
+    void pool?.dispatch({ ...parts, origin, body: body ?? null, headersTimeout: silenceMs, bodyTimeout: silenceMs }, handler)
   return {
     send(parts, handler, failed) {
       if (closed) return failed(Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' }))
       if (pool) return send(parts, handler)
-      loadPool()
-        .then(Loaded => {
-          pool ??= closed
-            ? undefined
-            : new Loaded(origin, { connections: options.connections, connectTimeout: options.connectMs, allowH2: false })
-          if (pool) send(parts, handler)
-          else failed(Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' }))
+      opening ??= openPool(origin, limits)
+      opening
+        .then(opened => {
+          pool = opened
+          if (!closed) return send(parts, handler)
+          void pool.destroy()
+          failed(Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' }))
         })
         .catch(failed)
     },

@@ -12,7 +12,17 @@ export const isWithin = (path: string, folder: string): boolean =>
 const KERNEL = ['/proc', '/sys', '/dev']
 const SYSTEM = [...KERNEL, '/usr', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
-/** A path that may be shown, with its links followed. Throws SANDBOX_PATH. */
+/** Code of installed plugins: all of the home that may be shown, and for reading only. */
+const SETS = ['plugins', 'sets']
+
+/** A path that may be shown for reading, with its links followed. Throws SANDBOX_PATH. */
+export async function readable(path: string, home: string): Promise<string> {
+  const real = await realpath(path).catch(() => path)
+  const sets = join(home, ...SETS)
+  return real !== sets && isWithin(real, sets) ? real : visible(path, home)
+}
+
+/** A path that may be shown, for writing too, with its links followed. Throws SANDBOX_PATH. */
 export async function visible(path: string, home: string): Promise<string> {
   if (!isAbsolute(path)) throw pathRefused(path, 'it is no absolute path', 'write it from the root of the machine')
   const real = await realOf(path)

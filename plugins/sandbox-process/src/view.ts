@@ -4,7 +4,7 @@ import type { View } from './bubblewrap.ts'
 import { leadsOut } from './errors.ts'
 import { homesOfPeople } from './homes.ts'
 import { asOptions, fence, hasPermissions } from './node-fence.ts'
-import { hiddenIn, isWithin, leastOf, type Shown, visible } from './paths.ts'
+import { hiddenIn, isWithin, leastOf, readable, type Shown, visible } from './paths.ts'
 import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from './program.ts'
 
 /** One process as the sandbox starts it. */
@@ -65,8 +65,8 @@ export async function showFor(request: ProcessRequest, home: string): Promise<Sh
 /** The folders that were asked for, with links followed. */
 async function pathsOf({ cwd, limits }: ProcessRequest, home: string): Promise<Shown & { readonly cwd?: string }> {
   const { allowedPaths, readPaths = [], filesystemReadonly } = limits
-  const real = (paths: readonly string[]) => Promise.all(paths.map(path => visible(path, home)))
-  const [write, read] = await Promise.all([real(allowedPaths), real(readPaths)])
+  const real = (paths: readonly string[], look = visible) => Promise.all(paths.map(path => look(path, home)))
+  const [write, read] = await Promise.all([real(allowedPaths), real(readPaths, filesystemReadonly ? readable : visible)])
   const work = cwd === undefined ? undefined : await visible(cwd, home)
   const pairs = [...allowedPaths, ...readPaths].map((path, at) => [resolve(path), [...write, ...read][at]!] as const)
   const places = work === undefined ? [] : [[resolve(cwd!), work] as const]

@@ -1,0 +1,55 @@
+// Calls a tool of one plugin in each mode of isolation, and a bare process over IPC, and says how long each call took.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { Host, startHost, systemUse } from '@svc/core'
+import * as contracts from '@svc/core/contracts'
+import { describeIsolated, isolate } from '@svc/core/isolation'
+
+const FOLDER = new URL('plugin-echo/', import.meta.url)
+const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
+const quiet = { from: [import.meta.url], log: { destination: { write() {} } } }
+const use = systemUse(new AbortController().signal)
+const ARGS = { text: 'x'.repeat(100) }
+const TOKENS = [Host, ...Object.values(contracts).filter(one => one?.what === 'slot' || one?.what === 'service')]
+
+/** In the sandbox, as `svc` itself runs it; `config`: without one, where this machine has none. */
+async function isolated({ name, module, folder, manifest }) {
+  const ref = { name, module, held: { folder, permissions: manifest.permissions ?? {} } }
+  const host = await startHost({ plugins: POLICY, ...quiet })
+  const declares = await describeIsolated(ref, host.service(contracts.Isolation))
+  await host.close()
+  return isolate(ref, { contracts: TOKENS }, declares)
+}
+
+async function toolOf(isolation) {
+  const plugins = isolation === 'process' ? POLICY : []
+  const host = await startHost({ plugins: [...plugins, { use: FOLDER, isolation }], isolate: isolated, ...quiet })
+  const tool = host.slot(contracts.Tools).get('echo')
+  return { call: () => tool.call(ARGS, use), end: () => host.close() }
+}
+
+async function bare() {
+  const child = fork(fileURLToPath(new URL('ipc-echo.js', import.meta.url)))
+  const call = async () => {
+    child.send(ARGS)
+    await once(child, 'message')
+  }
+  return { call, end: async () => child.disconnect() }
+}
+
+const subjects = { direct: await toolOf('in-process'), process: await toolOf('process'), bare: await bare() }
+
+process.on('message', async ({ who, calls }) => {
+  const times = []
+  for (let call = 0; call < calls; call++) {
+    const begun = performance.now()
+    await subjects[who].call()
+    times.push(performance.now() - begun)
+  }
+  process.send(times)
+})
+process.on('disconnect', async () => {
+  for (const { end } of Object.values(subjects)) await end()
+})
+process.send('ready')

@@ -1,0 +1,150 @@
+import { codeOf, messageOf } from '../src/errors.ts'
+import type { Scope, Standing } from '../src/plugin.ts'
+import { systemUse } from '../src/token.ts'
+import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, RefusalKind } from '../contracts/isolation.ts'
+import { createBackoff } from '../processes/backoff.ts'
+import { pluginGone } from '../processes/errors.ts'
+import { watchBeats } from './beats.ts'
+import { furnish, type Isolated, type Method } from './furnish.ts'
+import { type IsolatedProcess, startProcess } from './isolated-process.ts'
+import { CLOSE_MS, requestFor, START_MS } from './isolated-ref.ts'
+import { createLineBudget } from './line-budget.ts'
+
+type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
+const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
+const WORDS = {
+  restarting: 'the process of an isolated plugin has ended',
+  quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
+} as const
+
+/** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
+export class Life {
+  readonly #plugin: Isolated
+  readonly #scope: Scope
+  readonly #given: Record<string, unknown>
+  readonly #isolation: Isolation
+  readonly #request: IsolationRequest
+  readonly #backoff = createBackoff()
+  readonly #budget = createLineBudget(lines => this.#scope.log.warn({ lines }, 'it wrote too much: lines were left out'))
+  #deaths: number[] = []
+  #restarts = 0
+  #cpuBefore = 0
+  #state: Standing['state'] = 'running'
+  #hold: Standing['hold'] = 'nothing'
+  #figures = NONE
+  #timer: NodeJS.Timeout | undefined
+  #running: IsolatedProcess | undefined
+  #service: Record<string, Method> = {}
+
+  constructor(plugin: Isolated, scope: Scope, given: Record<string, unknown>, isolation: Isolation) {
+    this.#plugin = plugin
+    this.#scope = scope
+    this.#given = given
+    this.#isolation = isolation
+    const config = { section: plugin.section ?? '', value: scope.config }
+    const instance = scope.instance === undefined ? {} : { instance: scope.instance }
+    this.#request = { ...requestFor(plugin.ref, plugin.options), ...instance, config }
+  }
+
+  /** Sets the plugin up over there; answers with its service, which goes on under the same stub. */
+  async setUp(): Promise<unknown> {
+    // Before it begins: a setup that never ends is closed too.
+    this.#scope.defer(() => this.#close())
+    await this.#begin()
+    const methods = Object.keys(this.#service)
+    const stub = (name: string): Method => {
+      return (...args) => this.#service[name]!(...args)
+    }
+    return this.#plugin.provides && Object.fromEntries(methods.map(name => [name, stub(name)]))
+  }
+
+  standing(): Standing {
+    const { cpuMs, memoryBytes, refusals } = this.#figures
+    return {
+      state: this.#state,
+      hold: this.#hold,
+      ...(this.#running?.pid === undefined ? {} : { pid: this.#running.pid }),
+      restarts: this.#restarts,
+      refusals,
+      cpuMs: this.#cpuBefore + cpuMs,
+      memoryBytes,
+    }
+  }
+
+  async #begin(deadline?: number): Promise<void> {
+    const process = await this.#start()
+    const { channel, prepared, ended } = process
+    const beats = watchBeats(process, () => this.#look(process))
+    const refused = async (kind: RefusalKind, what: string) => {
+      await this.#isolation.refused(prepared.id, { kind, what }, systemUse(this.#scope.signal))
+      await this.#look(process)
+    }
+    try {
+      // What runs in one turn of its loop would begin before it has answered: what hangs from the start must be told from what starts slowly.
+      await beats.alive
+      const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
+      this.#service = await furnish(this.#plugin, this.#scope, this.#given, far)
+    } catch (error) {
+      beats.end()
+      await process.end()
+      throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
+    }
+    this.#state = 'running'
+    void ended.then(how => {
+      beats.end()
+      this.#died(how, prepared)
+    })
+  }
+
+  async #start(): Promise<IsolatedProcess> {
+    const { log, signal } = this.#scope
+    const process = await startProcess(this.#isolation, this.#request, systemUse(signal), {
+      closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
+      onFault: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
+      onOutput: (stream, name) =>
+        this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),
+    })
+    this.#running = process
+    this.#hold = process.prepared.hold
+    if (signal.aborted) await process.end()
+    return process
+  }
+
+  async #look(process: IsolatedProcess): Promise<void> {
+    const { prepared, pid, channel } = process
+    const figures = await this.#isolation.look(prepared.id, pid ?? 0, systemUse(channel.signal))
+    // What comes after its death is counted already.
+    if (this.#running === process) this.#figures = figures
+  }
+
+  #died(how: string, limits: Limits): void {
+    this.#running = undefined
+    this.#cpuBefore += this.#figures.cpuMs
+    this.#figures = { ...this.#figures, cpuMs: 0, memoryBytes: 0 }
+    if (this.#scope.signal.aborted) return
+    const now = Date.now()
+    this.#deaths = [...this.#deaths.filter(at => now - at < limits.windowMs), now]
+    const delayMs = this.#deaths.length > limits.restarts ? undefined : this.#backoff()
+    this.#state = delayMs === undefined ? 'quarantined' : 'restarting'
+    this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
+    this.#plugin.options.onGone?.(how, delayMs)
+    if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#again(limits), delayMs)
+  }
+
+  async #again(limits: Limits): Promise<void> {
+    const { startLimitMs = START_MS, onBack } = this.#plugin.options
+    this.#restarts++
+    try {
+      await this.#begin(Date.now() + startLimitMs)
+      onBack?.()
+    } catch (error) {
+      this.#died(messageOf(error), limits)
+    }
+  }
+
+  async #close(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#running?.end()
+    this.#budget[Symbol.dispose]()
+  }
+}

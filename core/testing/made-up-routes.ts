@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import type { JsonSchema } from '@svc/core'
+import type { Json, Route } from '@svc/core/contracts'
+import { abortable, assertPlain, caseMaker, compileSchema, frozen, skipped } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { fitting, soundEnd } from './made-up-calls.ts'
+import type { RouteSample } from './plugin-samples.ts'
+import type { Thing } from './plugin-things.ts'
+
+/** What is read of a stream that a made-up request opens. */
+const ITEMS = 20
+
+const MADE_UP = 'answers made-up requests, or fails in words'
+
+/** What can be asked of a route: its description, made-up requests where it only reads, and those of its author. */
+export function routeCases({ name, seen, options, permissions, open }: Thing<Route>): KitCase[] {
+  const make = caseMaker(open)
+  const samples = options.routes?.[name] ?? []
+  const isAlone = (permissions.network?.length ?? 0) === 0
+  return [
+    make('has a path, a summary, and either an answer or a stream', async ({ item }) => {
+      assert.match(item.path, /^\/[\w\-./:]*$/)
+      assert.ok(item.summary.trim() !== '', 'it has no summary')
+      assert.notEqual(item.handle === undefined, item.stream === undefined, 'a route has `handle` or `stream`, never both')
+      for (const json of [item.query, item.body]) if (json !== undefined) compileSchema(json, 'its schema')
+    }),
+    seen.method === 'GET' && isAlone
+      ? make(MADE_UP, async ({ item }) => {
+          for (const query of fitting(item.query ?? { type: 'object' }, options)) await ask(item, { query: textsOf(query) })
+        })
+      : skipped(MADE_UP, 'a request of its author'),
+    samples.length > 0
+      ? make('answers the requests that its author gives', async ({ item }) => {
+          for (const sample of samples) {
+            const answer = await ask(item, sample)
+            assert.notEqual(answer, undefined, `${JSON.stringify(sample)} failed`)
+            sample.expect?.(answer!)
+          }
+        })
+      : skipped('answers the requests that its author gives', 'samples of it in test/samples'),
+  ]
+}
+
+/** Words of a query come as text. */
+const textsOf = (query: Json) =>
+  Object.fromEntries(Object.entries(Object(query) as object).map(([key, value]) => [key, String(value)]))
+
+async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Promise<Json | string | undefined> {
+  const params = Object.fromEntries([...route.path.matchAll(/:(\w+)/g)].map(([, key]) => [key, 'sample']))
+  const request = frozen({ params, query: {}, headers: {}, body: undefined, ...given })
+  const what = `${route.method} ${route.path} ${JSON.stringify(given)}`
+  if (route.stream) return (await soundEnd(read(route.stream(request, abortable().use)), what)).value
+  const { value } = await soundEnd(route.handle!(request, abortable().use), what)
+  if (value === undefined) return undefined
+  assertPlain(value, 'reply')
+  checkBody(route, value.status ?? 200, value.body)
+  return (value.body as Json | undefined) ?? value.text ?? ''
+}
+
+function checkBody({ responses }: Route, status: number, body: unknown): void {
+  const schema: JsonSchema | undefined = responses?.[status]?.schema
+  if (schema === undefined || body === undefined) return
+  const check = compileSchema(schema, `responses.${status}`)
+  assert.ok(check(structuredClone(body)), `its answer breaks its own schema: ${JSON.stringify(check.errors)}`)
+}
+
+async function read(stream: AsyncIterable<string>): Promise<string> {
+  let text = ''
+  let count = 0
+  for await (const item of stream) {
+    text += item
+    if (++count === ITEMS) break
+  }
+  return text
+}

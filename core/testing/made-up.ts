@@ -1,0 +1,117 @@
+import type { JsonSchema } from '@svc/core'
+import type { Json } from '@svc/core/contracts'
+
+/** Numbers from 0 to 1, the same for the same seed. */
+export type Random = () => number
+
+/** Mulberry32: small, and good enough to find what an author has not thought of. */
+export function randomOf(seed: number): Random {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const pick = <T>(from: readonly T[], random: Random): T => from[Math.floor(random() * from.length)]!
+
+/** What strangers type: nothing, much, other scripts, half a pair, what means something elsewhere. */
+const TEXTS = [
+  'a few words',
+  '',
+  ' ',
+  '0',
+  'null',
+  '__proto__',
+  '../../../etc/passwd',
+  "'; drop table users; --",
+  '<b onload=x>&amp;</b>',
+  'Grüße, 世界, 👩‍👩‍👧, e\u0301',
+  'line one\r\nline two\ttab',
+  'a\u0000b\u001b[31mc',
+  '${{ input.x }} {{x}} $(id) %s',
+  'x'.repeat(10_000),
+]
+const NUMBERS = [0, 1, -1, 0.5, 2 ** 31, -(2 ** 31), Number.MAX_SAFE_INTEGER, 1e300, -0]
+const FORMATS: Readonly<Record<string, string>> = {
+  date: '2026-02-28',
+  time: '12:30:00Z',
+  'date-time': '2026-02-28T12:30:00Z',
+  email: 'ada@example.org',
+  uri: 'https://example.org/a?b=c',
+  uuid: '6f1e2d3c-4b5a-4978-8695-a4b3c2d1e0f9',
+  ipv4: '192.0.2.1',
+}
+
+interface Words {
+  readonly [word: string]: unknown
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly Json[]
+  readonly const?: Json
+  readonly default?: Json
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+}
+
+const DEEPEST = 6
+
+/** A value that may well fit a JSON Schema: whoever needs it to be so checks it. */
+export function madeUp(json: JsonSchema, random: Random, root: JsonSchema = json, depth = 0): Json {
+  if (typeof json === 'boolean') return pick([null, true, 1, 'text', []], random)
+  const words = json as Words
+  if (words.const !== undefined) return words.const
+  if (words.enum && words.enum.length > 0) return pick(words.enum, random)
+  if (typeof words.$ref === 'string') return depth > DEEPEST ? null : madeUp(refer(root, words.$ref), random, root, depth + 1)
+  const ways = (words.oneOf ?? words.anyOf) as readonly JsonSchema[] | undefined
+  if (ways) return madeUp(pick(ways, random), random, root, depth + 1)
+  return ofType(pick([words.type ?? (words.properties ? 'object' : 'string')].flat(), random), words, random, root, depth)
+}
+
+function ofType(type: string, words: Words, random: Random, root: JsonSchema, depth: number): Json {
+  if (type === 'object') return object(words, random, root, depth)
+  if (type === 'array') return list(words, random, root, depth)
+  if (type === 'string') return text(words, random)
+  if (type === 'integer' || type === 'number') return number(type, words, random)
+  return type === 'boolean' ? random() < 0.5 : null
+}
+
+function object({ properties = {}, required = [] }: Words, random: Random, root: JsonSchema, depth: number): Json {
+  const wanted = Object.entries(properties).filter(([key]) => required.includes(key) || (depth < DEEPEST && random() < 0.6))
+  return Object.fromEntries(wanted.map(([key, inner]) => [key, madeUp(inner, random, root, depth + 1)]))
+}
+
+function list(words: Words, random: Random, root: JsonSchema, depth: number): Json {
+  const least = Number(words.minItems ?? 0)
+  const most = Math.min(Number(words.maxItems ?? 5), least + 5)
+  const length = depth > DEEPEST ? least : least + Math.floor(random() * (most - least + 1))
+  return Array.from({ length }, () => madeUp(words.items ?? {}, random, root, depth + 1))
+}
+
+function text(words: Words, random: Random): Json {
+  const format = FORMATS[String(words.format)]
+  if (format !== undefined) return format
+  const most = Number(words.maxLength ?? Number.POSITIVE_INFINITY)
+  const some = pick(TEXTS, random).slice(0, most)
+  return some.padEnd(Math.min(Number(words.minLength ?? 0), 100_000), 'x')
+}
+
+function number(type: string, words: Words, random: Random): Json {
+  const least = Number(words.minimum ?? words.exclusiveMinimum ?? Number.NEGATIVE_INFINITY)
+  const most = Number(words.maximum ?? words.exclusiveMaximum ?? Number.POSITIVE_INFINITY)
+  const fitting = [...NUMBERS, least, most, least + 1, most - 1].filter(
+    one => Number.isFinite(one) && one >= least && one <= most && (type === 'number' || Number.isInteger(one))
+  )
+  return fitting.length > 0 ? pick(fitting, random) : least
+}
+
+const refer = (root: JsonSchema, ref: string): JsonSchema =>
+  ref
+    .split('/')
+    .slice(1)
+    .reduce<unknown>(
+      (at, key) => (at as Words | undefined)?.[key.replaceAll('~1', '/').replaceAll('~0', '~')],
+      root
+    ) as JsonSchema

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import { assertPlain, atOnce, compileSchema, outcome } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
+import type { PluginPackage } from './plugin-package.ts'
+import type { PluginKitOptions } from './plugin-samples.ts'
+
+/** Makes cases that each run the plugin in a host of their own. */
+const hosted =
+  (found: PluginPackage, options: PluginKitOptions) =>
+  (title: string, check: (run: PluginHost) => Promise<void>): KitCase => ({
+    title,
+    async run() {
+      const run = await openPlugin(found, options)
+      let failed = true
+      try {
+        await check(run)
+        failed = false
+      } finally {
+        // what the case found comes before what was left open
+        await (failed ? run.close().catch(() => undefined) : run.close())
+      }
+    },
+  })
+
+/** What holds for the package, the manifest and the life of every plugin. */
+export function manifestCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
+  const make = hosted(found, options)
+  const { info, plugin } = found
+  return [
+    make('starts with its configuration, alone and within time', async ({ host }) => {
+      assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
+    }),
+    make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
+    make('declares the variables that it reads and the hosts that it asks', async ({ undeclared }) =>
+      assert.deepEqual(undeclared(), [], undeclared().join('\n'))
+    ),
+    ...commandCases(found),
+    ...(plugin?.config ? configCases(found, plugin.config.json, options) : []),
+    {
+      title: 'can be started again after its end, and leaves nothing behind',
+      async run() {
+        for (let times = 0; times < 2; times++) await (await openPlugin(found, options)).close()
+      },
+    },
+    {
+      title: 'undoes what it has done where another plugin fails the start',
+      async run() {
+        const fails = {
+          name: 'test:fails',
+          use: definePlugin({ setup: () => Promise.reject(new Error('the kit fails the start')) }),
+        }
+        const { error } = await outcome(openPlugin(found, options, { more: [fails] }))
+        assert.match(messageOf(error), /the kit fails the start/)
+      },
+    },
+  ]
+}
+
+/** What is declared by pattern may be nothing at all. */
+function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
+  const mine = host.report().plugins.filter(one => one.name === info.name)
+  const absent = mine.flatMap(one => Object.entries(one.absent ?? {}))
+  const missing = absent.filter(([slot]) => !mine.some(one => !Object.hasOwn(one.absent ?? {}, slot)))
+  assert.deepEqual(
+    Object.fromEntries(missing),
+    {},
+    'its manifest declares what it does not add: take it out of "contributes", or give the kit a `config` with which it adds it'
+  )
+  const { instances } = info.manifest
+  assert.ok(
+    instances === undefined || (plugin?.instances === instances.section && plugin.type === instances.type),
+    'its manifest has other "instances" than its code'
+  )
+}
+
+function commandCases({ info, importModule }: PluginPackage): KitCase[] {
+  const commands = Object.entries(info.manifest.contributes?.commands ?? {}) as [string, { module: string }][]
+  return commands.map(([name, { module }]) => ({
+    title: `has a command "${name}" whose module is a function`,
+    async run() {
+      const { default: command } = await importModule(module)
+      assert.equal(typeof command, 'function', `${module} must export default async function ({ args, … }) { … }`)
+    },
+  }))
+}
+
+function configCases(found: PluginPackage, json: JsonSchema, options: PluginKitOptions): KitCase[] {
+  const { type, properties, additionalProperties } = Object(json) as {
+    type?: unknown
+    properties?: Record<string, { description?: unknown }>
+    additionalProperties?: unknown
+  }
+  return [
+    {
+      title: 'has a schema of its configuration, with a word on each key',
+      async run() {
+        assertPlain(json, 'config')
+        compileSchema(json, 'config')
+        for (const [key, property] of Object.entries(properties ?? {}))
+          assert.ok(typeof property.description === 'string' && property.description !== '', `the key ${key} has no description`)
+      },
+    },
+    ...(type === 'object' && additionalProperties === false ? [strangeKey(found, options)] : type === 'object' ? [open] : []),
+  ]
+}
+
+const open: KitCase = {
+  title: 'refuses a key of its configuration that it does not know',
+  run: async () => assert.fail('its schema takes any key: "additionalProperties": false'),
+}
+
+const strangeKey = (found: PluginPackage, options: PluginKitOptions): KitCase => ({
+  title: 'refuses a key of its configuration that it does not know',
+  async run() {
+    const { section, instances, type } = found.plugin!
+    const path = instances === undefined ? section!.split('.') : [...instances.split('.'), ENTRY]
+    const inner = { ...(instances === undefined ? {} : { type }), no_such_key: 1 }
+    const config = path.reduceRight<unknown>((at, key) => ({ [key]: at }), inner) as NonNullable<PluginKitOptions['config']>
+    const started = outcome(openPlugin(found, { ...options, config }))
+    const { value, error } = await atOnce(started, 'the end of the start')
+    await value?.close()
+    assert.match(messageOf(error), /no_such_key/)
+  },
+})

@@ -1,0 +1,40 @@
+import { isIP } from 'node:net'
+import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/guarded-fetch'
+
+const DNS_MS = 5000
+
+/** Where a plugin may connect to. */
+export interface Destinations {
+  /** Whether a host is declared, by its name alone. */
+  declares(host: string, port: number): boolean
+  /** The addresses to connect to. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+  resolve: Resolve
+}
+
+/**
+ * Hosts as a manifest declares them: `api.example.com`, `api.example.com:8443`, `*.example.com`, an address, `localhost`, and `*` for every public one. A name
+ * may lead to what is not public only where that very address is declared, or it is `localhost`.
+ */
+export function createDestinations(declared: readonly string[], resolve?: Resolve): Destinations {
+  const entries = declared.map(entryOf)
+  const addresses = entries.flatMap(({ host }) => (isIP(host) === 0 ? [] : [host]))
+  const local = entries.some(({ host }) => host === 'localhost') ? ['localhost'] : []
+  const guard = createAddressGuard([...addresses, ...local])
+  const look = createGuardedResolve(guard, DNS_MS, resolve)
+  return {
+    declares: (host, port) => entries.some(entry => (entry.port ?? port) === port && isFor(entry.host, host)),
+    resolve: host => (isIP(host) === 0 ? look(host) : createGuardedResolve(guard, DNS_MS, async () => [host])(host)),
+  }
+}
+
+/** `host:port`, `[::1]:80`, each without its port, too. Undefined for what is none. */
+export function entryOf(written: string): { readonly host: string; readonly port?: number } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d{1,5}))?$/.exec(written) ?? []
+  const host = bracketed ?? plain ?? written
+  return { host: host.toLowerCase().replace(/\.$/, ''), ...(port === undefined ? {} : { port: Number(port) }) }
+}
+
+function isFor(declared: string, host: string): boolean {
+  if (declared === '*') return true
+  return declared.startsWith('*.') ? host.endsWith(declared.slice(1)) && host.length >= declared.length : declared === host
+}

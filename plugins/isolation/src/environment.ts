@@ -1,0 +1,13 @@
+/** What a program needs to know of where it runs. */
+const ALWAYS = ['TZ', 'LANG', 'LANGUAGE', 'LC_ALL']
+/** What would change how Node itself starts, whatever a manifest says; a proxy of the host's network leads nowhere from within. */
+const NEVER = /^(NODE_|LD_|SVC_ISOLATED$)|^(HTTPS?|ALL|NO)_PROXY$/i
+
+/** The variables that a plugin gets: those that it declares and that are there. */
+export function variablesFor(declared: readonly string[], all: NodeJS.ProcessEnv): Record<string, string> {
+  const patterns = [...ALWAYS, ...declared].map(patternOf)
+  const given = Object.entries(all).filter(([name]) => !NEVER.test(name) && patterns.some(one => one.test(name)))
+  return Object.fromEntries(given) as Record<string, string>
+}
+
+const patternOf = (name: string) => new RegExp(`^${name.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)

@@ -1,0 +1,58 @@
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/**
+ * The folders that a package is made of: its own, each `node_modules` around it, and those of packages that these only link to (a workspace, a linked
+ * plugin, the host's core).
+ */
+export async function foldersOf(folders: readonly string[]): Promise<string[]> {
+  const found = new Set<string>()
+  const todo = [...folders]
+  for (let folder = todo.pop(); folder !== undefined; folder = todo.pop()) {
+    const real = await realpath(folder)
+    if (covered(real, found)) continue
+    found.add(real)
+    for (const one of await modulesAround(real)) found.add(one)
+    todo.push(...(await linkedFrom(real)))
+  }
+  const all = [...found]
+  return all.filter(one => !all.some(other => other !== one && one.startsWith(other + sep)))
+}
+
+const covered = (path: string, found: ReadonlySet<string>) => [...found].some(one => path === one || path.startsWith(one + sep))
+
+async function modulesAround(folder: string): Promise<string[]> {
+  const found: string[] = []
+  for (let at = folder; at !== dirname(at); at = dirname(at)) {
+    const modules = join(at, 'node_modules')
+    const is = await stat(modules).catch(() => undefined)
+    if (is?.isDirectory()) found.push(await realpath(modules))
+  }
+  return found
+}
+
+interface Package {
+  readonly dependencies?: object
+  readonly peerDependencies?: object
+  readonly optionalDependencies?: object
+}
+
+/** Where the dependencies of a package really lie, those that are installed. */
+async function linkedFrom(folder: string): Promise<string[]> {
+  const file = join(folder, 'package.json')
+  const text = await readFile(file, 'utf8').catch(() => '{}')
+  const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(text) as Package
+  const names = Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })
+  return names.flatMap(name => folderOf(name, pathToFileURL(file).href) ?? [])
+}
+
+function folderOf(name: string, from: string): string | undefined {
+  try {
+    const file = findPackageJSON(name, from)
+    return file && dirname(file)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,190 @@
+import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { codeOf, type Log, messageOf, type Use } from '@svc/core'
+import type { Isolation, IsolationRequest, PreparedProcess, ProcessSandbox } from '@svc/core/contracts'
+import { openEgress } from './egress.ts'
+import { variablesFor } from './environment.ts'
+import { pathMissing, unavailable } from './errors.ts'
+import { figuresOf } from './figures.ts'
+import { foldersOf } from './folders.ts'
+import { type Allowed, allowedOf } from './permissions.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
+import { type IsolationConfig, limitsFor } from './settings.ts'
+
+export interface PolicyOptions {
+  readonly config: IsolationConfig
+  readonly log: Log
+  readonly sandbox: ProcessSandbox | undefined
+}
+
+/** What one process has, until it is released. */
+interface Held {
+  readonly refusals: Refusals
+  /** Ends all of it; answers with the limits that the process ran into. */
+  release(use: Use): Promise<string[]>
+}
+
+/** Holds isolated plugins to what they may have, by the process sandbox. */
+export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposable {
+  const { log } = options
+  const held = new Map<string, Held>()
+  const counted = new Map<string, Refusals>()
+  const refusalsOf = (plugin: string) => {
+    const refusals = counted.get(plugin) ?? createRefusals(plugin, log)
+    counted.set(plugin, refusals)
+    return refusals
+  }
+  const release = async (id: string, use: Use) => {
+    const one = held.get(id)
+    held.delete(id)
+    return (await one?.release(use)) ?? []
+  }
+  return {
+    async prepare(request, use) {
+      const refusals = refusalsOf(request.plugin)
+      const made = await prepareOne(request, refusals, options, use)
+      held.set(made.prepared.id, { refusals, release: one => made.release(one) })
+      return made.prepared
+    },
+    release,
+    async refused(id, { kind, what }) {
+      held.get(id)?.refusals.count(kind, what)
+    },
+    async look(id, pid) {
+      return { ...(await figuresOf(pid)), refusals: held.get(id)?.refusals.all() ?? {} }
+    },
+    async [Symbol.asyncDispose]() {
+      const use = { signal: AbortSignal.timeout(10_000), principal: { id: 'system', scopes: ['*'] }, requestId: 'isolation' }
+      await Promise.all([...held.keys()].map(id => release(id, use)))
+    },
+  }
+}
+
+interface Made {
+  readonly prepared: PreparedProcess
+  release(use: Use): Promise<string[]>
+}
+
+async function prepareOne(request: IsolationRequest, refusals: Refusals, options: PolicyOptions, use: Use): Promise<Made> {
+  const { config, sandbox, log } = options
+  const { plugin } = request
+  const allowed = await existing(request)
+  const visible = await foldersOf([request.folder, ...request.hostFolders])
+  const why = sandbox
+    ? await missing(sandbox, use)
+    : { why: 'no plugin provides the process sandbox', mend: 'add @svc/plugin-sandbox-process to "plugins"' }
+  if (!why) return inSandbox(request, { allowed, visible, refusals, config, sandbox: sandbox! }, use)
+  if (config.without_sandbox === 'refuse') throw unavailable(plugin, why.why, why.mend)
+  log.warn(
+    { of: plugin, why: why.why },
+    `${plugin} runs with open network and unlimited memory: this machine has no sandbox for it, and the configuration says to go without`
+  )
+  return behindPermissions(request, allowed, visible, config)
+}
+
+/** Why this machine cannot hold a plugin, and what mends that. */
+async function missing(sandbox: ProcessSandbox, use: Use): Promise<{ readonly why: string; readonly mend: string } | undefined> {
+  const { ready, memory, pids, reason = 'it cannot hold what is asked', mend = 'install bubblewrap' } = await sandbox.probe(use)
+  return ready && memory && pids ? undefined : { why: reason, mend }
+}
+
+/** What it may read need not be there; what it may write must. */
+async function existing(request: IsolationRequest): Promise<Allowed> {
+  const allowed = allowedOf(request)
+  const isThere = (path: string) =>
+    stat(path).then(
+      () => true,
+      () => false
+    )
+  for (const path of allowed.write) if (!(await isThere(path))) throw pathMissing(request.plugin, path)
+  const there = await Promise.all(allowed.read.map(isThere))
+  return { ...allowed, read: allowed.read.filter((_, at) => there[at]) }
+}
+
+/** Node thinks of the whole machine's memory where nobody says otherwise, and cleans up too late. */
+const HEAP_SHARE = 0.6
+const heapFlag = (bytes: number) => `--max-old-space-size=${Math.floor((bytes * HEAP_SHARE) / 1_048_576)}`
+const PORT = 3128
+
+interface InSandbox {
+  readonly allowed: Allowed
+  readonly visible: readonly string[]
+  readonly refusals: Refusals
+  readonly config: IsolationConfig
+  readonly sandbox: ProcessSandbox
+}
+
+async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use): Promise<Made> {
+  const { allowed, visible, refusals, config, sandbox } = parts
+  const { memoryBytes, pids, ...watch } = limitsFor(config, request.plugin)
+  const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
+  const socket = join(folder, 'socket')
+  const onRefused = (host: string, why: string) => refusals.count('network', host, why === 'address' ? ADDRESS : undefined)
+  const egress = await openEgress(socket, { declared: allowed.network, onRefused })
+  const close = () => Promise.all([egress[Symbol.asyncDispose](), rm(folder, { recursive: true, force: true })])
+  try {
+    await chmod(folder, 0o700)
+    const limits = {
+      memoryBytes,
+      pids,
+      networkAccess: false,
+      filesystemReadonly: true,
+      allowedPaths: allowed.write,
+      readPaths: [...visible, ...allowed.read, folder],
+    }
+    const guard = { env: allowed.env, visible: [...visible, ...allowed.read, ...allowed.write], proxy: { socket, port: PORT } }
+    const env = { ...variablesFor(allowed.env, process.env), ...proxyVariables(), SVC_ISOLATED: JSON.stringify(guard) }
+    const args = [heapFlag(memoryBytes), ...request.args]
+    const {
+      id,
+      file,
+      args: line,
+      env: set,
+    } = await sandbox.wrap({ command: process.execPath, args, env, limits, node: true }, use)
+    return {
+      prepared: { id, file, args: line, env: set, hold: 'sandbox', ...watch },
+      async release(use) {
+        const [met] = await Promise.all([sandbox.release(id, use), close()])
+        return [
+          met.outOfMemory ? [`it took more memory than it may (${memoryBytes} bytes)`] : [],
+          met.outOfPids ? [`it started more than ${pids} processes`] : [],
+        ].flat()
+      },
+    }
+  } catch (error) {
+    await close()
+    throw codeOf(error) === 'SANDBOX_UNAVAILABLE' ? unavailable(request.plugin, messageOf(error), 'mend what it says') : error
+  }
+}
+
+const ADDRESS = 'which leads to an address that is not public; a manifest must name that very address'
+
+const proxyVariables = () => {
+  const proxy = `http://127.0.0.1:${PORT}`
+  return { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, https_proxy: proxy }
+}
+
+/** Node's permission model alone: it keeps from files and other programs, and from no network. */
+async function behindPermissions(
+  request: IsolationRequest,
+  allowed: Allowed,
+  visible: readonly string[],
+  config: IsolationConfig
+): Promise<Made> {
+  const { memoryBytes, pids: _, ...watch } = limitsFor(config, request.plugin)
+  const own = await mkdtemp(join(tmpdir(), 'svc-plugin-'))
+  const read = [...visible, ...allowed.read, ...allowed.write, own].map(path => `--allow-fs-read=${path}`)
+  const write = [...allowed.write, own].map(path => `--allow-fs-write=${path}`)
+  const guard = { env: allowed.env, visible: [...visible, ...allowed.read, ...allowed.write, own] }
+  const { PATH = '' } = process.env
+  const env = { PATH, HOME: own, TMPDIR: own, ...variablesFor(allowed.env, process.env), SVC_ISOLATED: JSON.stringify(guard) }
+  const args = [heapFlag(memoryBytes), '--permission', '--no-experimental-sqlite', ...read, ...write, ...request.args]
+  return {
+    prepared: { id: own, file: process.execPath, args, env, hold: 'permissions', ...watch },
+    async release() {
+      await rm(own, { recursive: true, force: true })
+      return []
+    },
+  }
+}

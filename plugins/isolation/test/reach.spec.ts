@@ -1,0 +1,126 @@
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { homedir, hostname } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { failed, type Hostile, openCanary, openHostile, withSandbox } from './support/hostile.ts'
+
+withSandbox('what an isolated plugin reaches for', () => {
+  let folder: string
+  let canary: Awaited<ReturnType<typeof openCanary>>
+  let one: Hostile
+  const at = (name: string) => join(folder, name)
+  before(async () => {
+    // apart from /tmp, of which it has its own
+    folder = await realpath(await mkdtemp('/var/tmp/svc-hostile-'))
+    for (const name of ['library', 'out', 'beside']) await mkdir(at(name))
+    await writeFile(at('library/book'), 'to be read')
+    await writeFile(at('beside/secret'), 'not to be read')
+    canary = await openCanary()
+    Object.assign(process.env, { SVC_TEST_GIVEN: 'given', SVC_TEST_KEPT: 'kept' })
+    one = await openHostile({
+      permissions: {
+        env: ['SVC_TEST_GIVEN', 'SVC_TEST_ABSENT'],
+        network: [`localhost:${canary.port}`, `${hostname()}`, '*.example.com', '169.254.169.253'],
+        read: [at('library'), at('not-there')],
+        write: ['<hostile.folder>'],
+      },
+      config: { hostile: { folder: at('out') } },
+    })
+  })
+  after(async () => {
+    await one?.[Symbol.asyncDispose]()
+    await canary[Symbol.asyncDispose]()
+    delete process.env.SVC_TEST_GIVEN
+    delete process.env.SVC_TEST_KEPT
+    await rm(folder, { recursive: true })
+  })
+
+  const count = (kind: string) => one.report().refusals?.[kind] ?? 0
+  /** Waits until so many are counted; more are a fault. */
+  const counted = async (kind: string, wanted: number) => {
+    while (count(kind) < wanted) await new Promise(resolve => setImmediate(resolve))
+    expect(count(kind)).to.equal(wanted)
+  }
+  const told = (text: string) => one.until(text)
+
+  it('runs in the sandbox, and says so', () => {
+    expect(one.report()).to.include({ state: 'running', isolation: 'process', hold: 'sandbox', restarts: 0 })
+  })
+
+  it('has the variables that it declares, and no other of the host', async () => {
+    expect(await one.attack('variable', 'SVC_TEST_GIVEN')).to.equal('given')
+    expect((await one.attack('variables')).split(' ')).to.not.include.members(['SVC_TEST_KEPT'])
+  })
+
+  it('is told of by name for a variable that it does not declare, with what to add', async () => {
+    const before = count('env')
+    expect(await one.attack('variable', 'SVC_TEST_KEPT')).to.equal('undefined')
+    await told('svc-plugin-hostile tried to read the variable SVC_TEST_KEPT, which its manifest does not declare')
+    expect(one.lines.find(line => line.includes('SVC_TEST_KEPT'))).to.include('\\"env\\": [\\"SVC_TEST_KEPT\\"]')
+    for (const usual of ['NODE_DEBUG', 'npm_config_x', 'FORCE_COLOR', 'SVC_TEST_ABSENT']) await one.attack('variable', usual)
+    await one.attack('variable', 'SVC_TEST_KEPT')
+    await one.attack('variable', 'SVC_TEST_OTHER')
+    await counted('env', before + 2)
+  })
+
+  it('reaches the host that it declares, by fetch and by node:http', async () => {
+    expect(await one.attack('fetch', `http://localhost:${canary.port}/`)).to.equal('the canary sings')
+    expect(await one.attack('get', `http://localhost:${canary.port}/`)).to.equal('the canary sings')
+    expect(canary.reached()).to.equal(2)
+  })
+
+  it('reaches no other host: not declared, an address of this machine, one of its cloud, a name that leads inside', async () => {
+    const before = canary.reached()
+    const tries = [
+      'undeclared.test',
+      `127.0.0.1:${canary.port}`,
+      `127.1:${canary.port}`,
+      `localhost:${canary.port + 1}`,
+      '169.254.169.254',
+      '[::1]',
+      hostname(),
+    ]
+    for (const host of tries) await failed(one.attack('fetch', `http://${host}/`))
+    for (const host of tries) expect(await one.attack('get', `http://${host}/`)).to.match(/is not declared|not public|no address/)
+    await told('svc-plugin-hostile tried to reach undeclared.test, which its manifest does not declare')
+    await told(`tried to reach 127.0.0.1:${canary.port}`)
+    await told('tried to reach 169.254.169.254,')
+    expect(canary.reached()).to.equal(before)
+  })
+
+  it('finds no network where it does not ask the proxy', async () => {
+    const before = canary.reached()
+    for (const where of [`127.0.0.1 ${canary.port}`, '169.254.169.254 80', 'example.com 443'])
+      expect(await failed(one.attack('connect', where))).to.match(/ECONNREFUSED|ENETUNREACH|ENOTFOUND|EAI_AGAIN/)
+    expect(canary.reached()).to.equal(before)
+  })
+
+  it('reads and writes what it declares', async () => {
+    expect(await one.attack('read', at('library/book'))).to.equal('to be read')
+    expect(await one.attack('write', at('out/mine'))).to.equal('written')
+    expect(await readFile(at('out/mine'), 'utf8')).to.equal('mine')
+    expect(await one.attack('write', '/tmp/mine')).to.equal('written')
+  })
+
+  it('reads nothing else, and is told of by name', async () => {
+    for (const path of [at('beside/secret'), '/etc/shadow', join(homedir(), '.ssh/id_rsa'), join(process.cwd(), '.git/HEAD')]) {
+      expect(await failed(one.attack('read', path)), path).to.match(/ERR_ACCESS_DENIED|ENOENT|EACCES/)
+      await told(`svc-plugin-hostile tried to read ${path}, which its manifest does not declare`)
+    }
+    await failed(one.attack('readLater', at('beside/later')))
+    await told(`tried to read ${at('beside/later')}`)
+  })
+
+  it('writes nowhere else, and is told of by name', async () => {
+    for (const path of [at('beside/mine'), at('library/mine'), '/etc/mine', '/usr/mine']) {
+      await failed(one.attack('write', path))
+      await told(`svc-plugin-hostile tried to write to ${path}, which its manifest does not declare`)
+    }
+    expect(await failed(readFile(at('beside/mine')))).to.match(/ENOENT/)
+  })
+
+  it('starts no other program, and is told of by name', async () => {
+    await failed(one.attack('start', '/bin/sh'))
+    await told('svc-plugin-hostile tried to start /bin/sh')
+  })
+})
