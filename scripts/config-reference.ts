@@ -30,7 +30,7 @@ that can be seen without starting a plugin, those of profiles.yaml and of the pl
 
 | Key | Type | Default | |
 |---|---|---|---|
-| \`plugins\` | list | the curated list | Package names, paths and \`{ use, optional, enabled }\`. Lists of several places merge by name; \`enabled: false\` takes one out. |
+| \`plugins\` | list | the curated list | Package names, paths and \`{ use, optional, enabled, isolation }\` (\`in-process\` or \`process\`). Lists of several places merge by name; \`enabled: false\` takes one out. |
 `
 
 const OUTRO = `

@@ -1,11 +1,29 @@
 import type { Command } from '@oclif/core'
+import { Build } from './commands/build.ts'
 import { Chat } from './commands/chat.ts'
 import { ConfigCheck } from './commands/config-check.ts'
+import { ConfigSchema } from './commands/config-schema.ts'
 import { ConfigShow } from './commands/config-show.ts'
 import { contributed } from './commands/contributed.ts'
 import { Doctor } from './commands/doctor.ts'
 import { McpServe } from './commands/mcp-serve.ts'
 import { Plugins } from './commands/plugins.ts'
+import { PluginsDev } from './commands/plugins-dev.ts'
+import { PluginsLint } from './commands/plugins-lint.ts'
+import { PluginsNew } from './commands/plugins-new.ts'
+import { PluginsPublish } from './commands/plugins-publish.ts'
+import { PluginsTest } from './commands/plugins-test.ts'
+import { PluginsDisable } from './commands/plugins-disable.ts'
+import { PluginsDoctor } from './commands/plugins-doctor.ts'
+import { PluginsEnable } from './commands/plugins-enable.ts'
+import { PluginsInfo } from './commands/plugins-info.ts'
+import { PluginsInstall } from './commands/plugins-install.ts'
+import { PluginsLink } from './commands/plugins-link.ts'
+import { PluginsList } from './commands/plugins-list.ts'
+import { PluginsPack } from './commands/plugins-pack.ts'
+import { PluginsSearch } from './commands/plugins-search.ts'
+import { PluginsUninstall } from './commands/plugins-uninstall.ts'
+import { PluginsUpdate } from './commands/plugins-update.ts'
 import { ProvidersList } from './commands/providers-list.ts'
 import { ProvidersTest } from './commands/providers-test.ts'
 import { Reload } from './commands/reload.ts'
@@ -19,12 +37,30 @@ import { contributedCommands } from './contributed.ts'
 import { isOwn } from './summaries.ts'
 
 const OWN = {
+  build: Build,
   chat: Chat,
   'config:check': ConfigCheck,
+  'config:schema': ConfigSchema,
   'config:show': ConfigShow,
   doctor: Doctor,
   'mcp:serve': McpServe,
   plugins: Plugins,
+  'plugins:dev': PluginsDev,
+  'plugins:lint': PluginsLint,
+  'plugins:new': PluginsNew,
+  'plugins:publish': PluginsPublish,
+  'plugins:test': PluginsTest,
+  'plugins:disable': PluginsDisable,
+  'plugins:doctor': PluginsDoctor,
+  'plugins:enable': PluginsEnable,
+  'plugins:info': PluginsInfo,
+  'plugins:install': PluginsInstall,
+  'plugins:link': PluginsLink,
+  'plugins:list': PluginsList,
+  'plugins:pack': PluginsPack,
+  'plugins:search': PluginsSearch,
+  'plugins:uninstall': PluginsUninstall,
+  'plugins:update': PluginsUpdate,
   'providers:list': ProvidersList,
   'providers:test': ProvidersTest,
   reload: Reload,

@@ -28,7 +28,9 @@ export interface Contributed {
  */
 export async function contributedCommands(config?: string, place: Place = here()): Promise<Contributed[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
-  const all = plugins.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
+  // the command of a plugin that runs behind a wall would be imported on this side of it
+  const inside = plugins.filter(entry => entry.isolation !== 'process')
+  const all = inside.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
   return all.filter((one, at) => !isOwn(one.id.split(':')) && all.findIndex(other => other.id === one.id) === at)
 }
 

@@ -1,9 +1,9 @@
-import { styleText } from 'node:util'
 import { type Plan, planHost, type SvcError } from '@svc/core'
 import { Http, Selection, Store } from '@svc/core/contracts'
 import { authenticationFindings } from './doctor/authentication.ts'
 import { certificateFindings, type Ssl } from './doctor/certificate.ts'
 import { fail, type Finding, ok, warn } from './doctor/finding.ts'
+import { findingsText } from './doctor/findings-text.ts'
 import { homeFindings, nodeFinding } from './doctor/machine.ts'
 import { partFindings } from './doctor/parts.ts'
 import { portFinding } from './doctor/port.ts'
@@ -14,14 +14,13 @@ import { abortOnInterrupt } from './interrupt.ts'
 import { problemsOf } from './report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings, here, sourceNames } from './settings.ts'
-import { wrapped } from './text.ts'
 
 /** `svc doctor`: looks at everything, prints what it found; resolves with the exit code, 1 when something fails. */
 export async function doctor(options: ServeOptions, json: boolean): Promise<number> {
   using interrupt = abortOnInterrupt()
   const findings = await examine(options, interrupt.signal)
   const good = findings.every(one => one.state !== 'fail')
-  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : textOf(findings)}\n`)
+  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
   return good ? 0 : 1
 }
 
@@ -112,27 +111,4 @@ function serverOf({ seats }: Plan): Server | undefined {
 async function surface(plan: Plan, home: string): Promise<Finding[]> {
   const server = serverOf(plan)
   return server ? [await portFinding(server.host, server.port, home), ...(await certificateFindings(server.ssl))] : []
-}
-
-const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
-
-function textOf(findings: readonly Finding[]): string {
-  const names = Math.max(...findings.map(one => one.name.length))
-  const indent = names + STATE + 4
-  const width = Math.max(40, (process.stdout.columns || 100) - indent)
-  const lines = findings.map(({ name, state, message, mend, where }) => {
-    const word = styleText(COLOURS[state], state.padEnd(STATE), { stream: process.stdout })
-    const said = [message, where, mend].flatMap(text => (text ? wrapped(text, width) : []))
-    return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
-  })
-  const count = (state: Finding['state']) => findings.filter(one => one.state === state).length
-  return `${lines.join('\n')}\n\n${summary(count('fail'), count('warn'))}`
-}
-
-const STATE = 'fail'.length
-
-function summary(fails: number, warns: number): string {
-  if (fails + warns === 0) return 'All is well.'
-  const faults = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
-  return `${faults}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
 }

@@ -23,7 +23,7 @@ export function documentedKeys({ loaded, seats }: Plan): Documented[] {
 
 const LIST = {
   key: 'plugins',
-  description: 'Package names, paths and { use, optional, enabled }: merged by name with the list that svc brings.',
+  description: 'Package names, paths and { use, optional, enabled, isolation }: merged by name with the list that svc brings.',
   unused: false,
 }
 

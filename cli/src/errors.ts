@@ -95,7 +95,7 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
-  const command = words.find(one => argv.join(' ').startsWith(one))
+  const [command] = words.filter(one => argv.join(' ').startsWith(one)).sort((a, b) => b.length - a.length)
   const near = command === undefined ? nearest(argv[0] ?? '', words) : undefined
   const help = `svc ${command === undefined ? '' : `${command} `}--help shows what there is`
   return svcError('COMMAND_LINE_INVALID', message, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
@@ -137,6 +137,7 @@ export const pipeMissing = (spoken: string): SvcError =>
 
 /** What only the command line itself can be blamed for. */
 const USAGE = [
+  'CONSENT_MISSING',
   'COMMAND_LINE_INVALID',
   'MESSAGE_MISSING',
   'TOOL_UNKNOWN',
@@ -151,4 +152,10 @@ export const isUsage = (code: string | undefined): boolean => code !== undefined
 export const slashUnknown = (command: string, near: string | undefined): SvcError =>
   svcError('COMMAND_UNKNOWN', `there is no /${command.slice(0, 40)}`, {
     mend: `${near === undefined ? '' : `did you mean "/${near}"? `}/help lists what there is; begin with // to say it to the model`,
+  })
+
+export const onlyInProcess = (plugin: string, why: string): SvcError =>
+  svcError('NOT_ISOLABLE', `cannot run in a process of its own: ${why}`, {
+    plugin,
+    mend: `if you trust its code: { use: "${plugin}", isolation: "in-process" } in "plugins"; svc plugins install asks for --trust`,
   })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { AnySlot, Config, HostOptions } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
+import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
 import { pluginPlaces } from './settings.ts'
 import { OWN_WORDS } from './summaries.ts'
@@ -20,6 +21,7 @@ export const hostOptions = (config: Config, home: string): HostOptions => ({
   slots: SLOTS,
   commands: OWN_WORDS,
   version: version(),
+  isolate: isolateWith(config, home),
 })
 
 /** The version of this package. */

@@ -7,7 +7,7 @@ const WIDTH = 80
 
 /**
  * Prints what oclif would, word for word, without loading it: that alone would take longer than all the rest. Answers false where it does not know how
- * oclif would lay it out (a narrow terminal, long summaries, a command that is a topic too).
+ * oclif would lay it out (a narrow terminal, long summaries, a plugin's command that is a topic too).
  */
 export async function printRootHelp(out: NodeJS.WriteStream, config?: string): Promise<boolean> {
   const others = await contributedCommands(config)
@@ -19,7 +19,7 @@ export async function printRootHelp(out: NodeJS.WriteStream, config?: string): P
   const isPlain =
     help.split('\n').every(line => line.length <= WIDTH) &&
     others.every(one => !/[<\n]/.test(one.id + one.summary)) &&
-    topics.every(([topic]) => commands.every(([id]) => id !== topic))
+    topics.every(([topic]) => topic in TOPICS || commands.every(([id]) => id !== topic))
   if (!isPlain || process.env.OCLIF_COLUMNS || (out.isTTY && out.columns < WIDTH)) return false
   out.write(help)
   return true

@@ -1,20 +1,23 @@
-import { get, type RunningHost } from '@svc/core'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, get, type RunningHost, StartFailed } from '@svc/core'
 import type { Command } from '@svc/core/contracts'
 import type { Contributed } from './contributed.ts'
 import { commandBroken } from './errors.ts'
 import { ensureHome } from '@svc/core/processes'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
-import { findSettings } from './settings.ts'
+import { findSettings, setHome } from './settings.ts'
 
 /** Imports and runs a plugin's command; resolves with its exit code. `file`: the configuration that the command line names. */
 export async function runContributed(found: Contributed, args: readonly string[], file?: string): Promise<number> {
+  const settings = () => findSettings(file === undefined ? {} : { config: file })
+  await refuseChanged(found.plugin, settings)
   const command = await commandOf(found)
   const home = ensureHome()
   await using stack = new AsyncDisposableStack()
   const { signal } = stack.use(abortOnInterrupt())
   let started: Promise<RunningHost> | undefined
-  const settings = () => findSettings(file === undefined ? {} : { config: file })
   const start = async () => stack.use(await startInnerHost(await settings(), home)).host
   const code = await command({
     args,
@@ -27,6 +30,17 @@ export async function runContributed(found: Contributed, args: readonly string[]
   })
   return code ?? 0
 }
+
+/** Code that was changed since it was installed must not run, and a command's is about to. */
+async function refuseChanged(plugin: string, settings: () => Promise<Config>): Promise<void> {
+  if (!existsSync(join(setHome(), 'svc-plugins.lock'))) return
+  const changed = (await settings()).problems.filter(
+    problem => CHANGED.has(problem.code) && (problem.plugin ?? plugin) === plugin
+  )
+  if (changed.length > 0) throw new StartFailed(changed)
+}
+
+const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
 
 async function commandOf({ id, plugin, module }: Contributed): Promise<Command> {
   const name = id.replaceAll(':', ' ')

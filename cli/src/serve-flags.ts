@@ -93,6 +93,8 @@ export const OF_PORTS = ['port', 'workers', 'ssl-cert', 'ssl-key', 'watch'] as c
 export type ServeOptions = { readonly [name in ServeFlagName | keyof typeof MCP_SERVE_FLAGS]?: string | number | boolean } & {
   /** `mcp`: nothing but the tool server. */
   readonly surface?: 'mcp'
+  /** A plugin's folder that is loaded besides, from its source: `svc plugins dev`. */
+  readonly linked?: string
 }
 
 type FlagTable = Readonly<Record<string, ServeFlag>>
@@ -101,7 +103,7 @@ const FLAGS: FlagTable = SERVE_FLAGS
 /** The layer of configuration that these options are. */
 export function flagsLayer(options: ServeOptions): ConfigTree {
   const trees = Object.entries(options).map(([name, value]) => treeOf(FLAGS[name]?.sets, value))
-  return trees.reduce(join, {})
+  return trees.reduce(join, options.linked === undefined ? {} : { plugins: [{ use: options.linked }] })
 }
 
 // The table's own literal says which value each function takes; what arrives here was read by that very table.

@@ -82,7 +82,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
     reloading,
     surface: options.surface,
   })
-  using _watching = options.watch === true ? await watchSources(reloading, report) : undefined
+  using _watching = options.watch === true ? await watchSources(options, reloading, report) : undefined
   announcer.ready(report, home)
   return await Promise.race([signals.ended, supervisor.gaveUp.then(problem => Promise.reject(problem))])
 }
@@ -97,7 +97,7 @@ function superviseWorkers(
   const supervisor = createSupervisor<WorkerReport>({
     exec: WORKER,
     args: [JSON.stringify(task)],
-    execArgv: process.execArgv,
+    execArgv: options.linked === undefined ? process.execArgv : [...process.execArgv, '--conditions=development'],
     settings: report => settingsOf(report, dead),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)
@@ -172,10 +172,19 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
   ...(surface === undefined ? {} : { surface }),
 })
 
+/** An editor that saves one file need not be waited for as long as a compiler. */
+const SOON_MS = 50
+
 /** Reloads when what the workers were made of changes. */
-async function watchSources(reloading: Reloading, report: WorkerReport): Promise<Disposable> {
+async function watchSources({ linked }: ServeOptions, reloading: Reloading, report: WorkerReport): Promise<Disposable> {
   const { createWatching } = await import('./watching.ts')
-  const watching = createWatching(files => reloading.reload(files.join(', ')))
+  const reload = async (files: readonly string[]) => {
+    const began = performance.now()
+    const { problems } = await reloading.reload(files.join(', '))
+    if (linked !== undefined && problems.length === 0)
+      (await import('./writing/reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
+  }
+  const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
   watching.look(report.watch)
   reloading.onReloaded(next => watching.look(next.watch))
   return watching

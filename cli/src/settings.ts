@@ -1,7 +1,9 @@
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Config, ConfigTree } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
+import type { Lock } from '@svc/plugin-set'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, type ServeOptions } from './serve-flags.ts'
 import { toolServerLayer } from './tool-server-layer.ts'
@@ -11,20 +13,35 @@ export interface Place {
   readonly home: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
+  /** What is taken for installed, in place of what is. */
+  readonly installed?: Lock
 }
 
 /** Where this process stands. */
 export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
 /** Finds the configuration that `svc serve` with these options runs with. Throws CONFIG_UNREADABLE. */
-export async function findSettings(options: ServeOptions = {}, { home, cwd, env }: Place = here()): Promise<Config> {
-  const file = typeof options.config === 'string' ? { file: options.config } : {}
-  const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...file, flags, defaults: DEFAULTS })
+export async function findSettings(options: ServeOptions = {}, place: Place = here()): Promise<Config> {
+  const { home, cwd, env } = place
+  const rest = { ...(typeof options.config === 'string' ? { file: options.config } : {}), ...(await installedIn(place)) }
+  const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const config = await find(flagsLayer(options))
   return options.surface === 'mcp' ? find(toolServerLayer(options, config)) : config
 }
 
-/** Where names of plugins are looked up that no file of configuration brings: what was installed into the home, then what came with svc. */
+/** Where the lock and the installed plugins lie: the svc home; of a curated build, the build (`SVC_PLUGINS`). */
+export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>
+  env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
+
+/** What a person installed; a start where nothing is pays for one look. */
+async function installedIn(place: Place) {
+  const home = setHome(place)
+  if (place.installed === undefined && !existsSync(join(home, 'svc-plugins.lock'))) return {}
+  const { readInstalled } = await import('./plugins/installed.ts')
+  return { installed: await readInstalled(home, place.installed) }
+}
+
+/** Where names of plugins are looked up that no file of configuration brings: what a person put into the home, then what came with svc. */
 export const pluginPlaces = (home: string): string[] => [pathToFileURL(join(home, 'plugins', '/')).href, import.meta.url]
 
 const used = (config: Config) => config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0)

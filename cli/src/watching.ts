@@ -13,8 +13,8 @@ const CODE = new Set(['.ts', '.mts', '.js', '.mjs', '.cjs'])
 /** No source of a plugin that runs. */
 const ASIDE = /^(node_modules|test|tests|\..*)$/
 
-/** Calls `changed` with the files of one round of changes, once there is calm and the last round has been dealt with. */
-export function createWatching(changed: (files: readonly string[]) => unknown): Watching {
+/** Calls `changed` with the files of one round of changes, once there is calm (for `calmMs`, 200 by default) and the last round has been dealt with. */
+export function createWatching(changed: (files: readonly string[]) => unknown, calmMs: number = CALM_MS): Watching {
   const seen = new Set<string>()
   const watchers = new Map<string, FSWatcher>()
   let calm: NodeJS.Timeout | undefined
@@ -35,7 +35,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown): 
   }
   const calmDown = () => {
     clearTimeout(calm)
-    calm = ended ? undefined : setTimeout(() => void tell(), CALM_MS)
+    calm = ended ? undefined : setTimeout(() => void tell(), calmMs)
   }
   const note = (file: string) => {
     seen.add(file)
@@ -63,12 +63,11 @@ export function createWatching(changed: (files: readonly string[]) => unknown): 
   }
 }
 
-const keyOf = ({ folder, deep, names }: Sight) => JSON.stringify([folder, deep, [...(names ?? [])].sort()])
+const keyOf = ({ folder, names }: Sight) => JSON.stringify([folder, names === undefined, [...(names ?? [])].sort()])
 
-/** A folder that is watched: wholly, or only for the files of these names in it. */
+/** A folder that is watched, but not those in it: for all files, or only for those of these names. */
 interface Sight {
   readonly folder: string
-  readonly deep: boolean
   readonly names?: ReadonlySet<string>
 }
 
@@ -79,16 +78,18 @@ function sightsOf(places: readonly string[]): Sight[] {
   const parents = [...new Set(files.map(file => dirname(file)))].filter(isFolder)
   const named = parents.map(folder => ({
     folder,
-    deep: false,
     names: new Set(files.filter(file => dirname(file) === folder).map(file => basename(file))),
   }))
   return [...named, ...folders.flatMap(partsOf)]
 }
 
-/** A package: its own files, and its folders but those that may be large and are not its sources. */
+/**
+ * A package: its own files, and its folders but those that may be large and are not its sources. Each is watched by itself: Node's recursive watch loses a file
+ * in whose place a new one was put, as many an editor saves.
+ */
 function partsOf(folder: string): Sight[] {
   const inner = readdirSync(folder, { withFileTypes: true }).filter(one => one.isDirectory() && !ASIDE.test(one.name))
-  return [{ folder, deep: false }, ...inner.map(one => ({ folder: join(folder, one.name), deep: true }))]
+  return [{ folder }, ...inner.flatMap(one => partsOf(join(folder, one.name)))]
 }
 
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
@@ -96,9 +97,9 @@ const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.is
 /** What a plugin writes for itself must not reload it. A folder that comes may be a build that was made anew. */
 const isSource = (path: string) => CODE.has(extname(path)) || basename(path) === 'package.json' || isFolder(path)
 
-function open({ folder, deep, names }: Sight, note: (file: string) => void, lost: () => void): FSWatcher | undefined {
+function open({ folder, names }: Sight, note: (file: string) => void, lost: () => void): FSWatcher | undefined {
   try {
-    const watcher = watch(folder, { recursive: deep, persistent: false }, (_event, name) => {
+    const watcher = watch(folder, { persistent: false }, (_event, name) => {
       if (!isFolder(folder)) lost()
       else if (name !== null && (names ? names.has(name) : isSource(join(folder, name)))) note(join(folder, name))
     })

@@ -7,7 +7,7 @@ import { withPortOwner } from './port-owner.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import type { Imports } from './imports.ts'
-import { findSettings, sourcesOf } from './settings.ts'
+import { findSettings, setHome, sourcesOf } from './settings.ts'
 import { workersPlugin } from './workers-plugin.ts'
 
 /** What the supervisor tells each worker. */
@@ -47,7 +47,7 @@ export async function work(text: string): Promise<void> {
   try {
     const imports = task.options.watch === true ? (await import('./imports.ts')).noteImports() : undefined
     const layers = (await link.legacy) as WorkerReport['layers']
-    const config = layers ? mergeConfig(layers) : await settingsFor(task)
+    const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
@@ -59,6 +59,12 @@ export async function work(text: string): Promise<void> {
     await log.end()
     process.exit(1)
   }
+}
+
+/** The configuration of a worker that has died. The files of its plugins are verified anew. */
+async function formerSettings(layers: readonly Layer[]): Promise<Config> {
+  const { changedSince } = await import('./plugins/installed.ts')
+  return mergeConfig(layers, await changedSince(setHome(), layers))
 }
 
 /** The configuration; where it says "any port", all workers take the one that the first of them finds. */

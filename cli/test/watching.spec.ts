@@ -1,5 +1,5 @@
 import { mkdtempSync } from 'node:fs'
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -70,6 +70,19 @@ describe('what is watched', () => {
     const seen = [['plugin', 'package.json'], ['plugin', 'src', 'a.ts'], ['svc.config.yaml']]
     for (const path of seen) await write(...path)
     expect(await round).to.deep.equal(seen.map(path => join(folder, ...path)))
+  })
+
+  it('is seen each time that a file is saved by putting a new one in its place', async () => {
+    const { next, tell } = createRounds()
+    await write('plugin', 'src', 'a.ts')
+    using watching = createWatching(tell)
+    watching.look([join(folder, 'plugin')])
+    for (let times = 0; times < 3; times++) {
+      const round = next()
+      await write('plugin', 'src', 'a.tmp')
+      await rename(join(folder, 'plugin', 'src', 'a.tmp'), join(folder, 'plugin', 'src', 'a.ts'))
+      expect(await round).to.deep.equal([join(folder, 'plugin', 'src', 'a.ts')])
+    }
   })
 
   it('and changes while a round is dealt with is told once, after it', async () => {

@@ -5,7 +5,7 @@ import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core
 import { type Finding, ok, warn } from './finding.ts'
 
 const NAME = 'sandbox'
-const LOST = 'what needs the process sandbox (run_command, sandboxed stdio servers) will be refused'
+const LOST = 'what needs the process sandbox (isolated plugins, run_command, sandboxed stdio servers) will be refused'
 const LIMIT_MS = 60_000
 
 /** What the process sandbox can hold on this machine: known by doing it. Never a failure, for the server runs without. */

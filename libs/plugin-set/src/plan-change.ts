@@ -13,6 +13,7 @@ import { runNpm } from './npm.ts'
 import { linkOrigin, originOf } from './spec.ts'
 import { createStagedChange } from './staged-change.ts'
 import { createStaging, sweep, type Staging } from './staging.ts'
+import { problemsOf } from './verify.ts'
 
 /**
  * Finds out what a change would do: fetches tarballs, looks into them without unpacking, resolves dependencies. Nothing of what is installed is touched, no code of a plugin runs.
@@ -31,7 +32,9 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   const staging = createStaging(home)
   undo.defer(() => staging.remove(false))
   const fetched = await fetchAll(wanted, staging, request, options)
-  const plan = planOf(home, before, fetched, removed, { staging, request, options })
+  // what was changed since is put together anew, from the very same tarballs too
+  const isWhole = (await problemsOf(home, before)).length === 0
+  const plan = planOf(home, before, fetched, removed, { staging, request, options, isWhole })
   const candidates = await candidatesOf(plan)
   undo.move()
   return createStagedChange({
@@ -39,7 +42,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
     before,
     candidates,
     removed,
-    isEmpty: removed.length === 0 && candidates.every(one => one.same && sameOrigin(one, before)),
+    isEmpty: isWhole && removed.length === 0 && candidates.every(one => one.same && sameOrigin(one, before)),
     staging,
     hold,
     make: () => buildSet(plan, candidates),
@@ -92,11 +95,11 @@ async function fetchAll(
   return [...found.values()]
 }
 
-type Around = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest }
+type Around = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
 
 function planOf(home: string, before: Lock, fetched: readonly Fetched[], removed: readonly LockedPlugin[], around: Around): Plan {
-  const { request, ...rest } = around
-  const isSame = (one: Fetched) => before.plugins.some(old => sameBytes(one, old))
+  const { request, isWhole, ...rest } = around
+  const isSame = (one: Fetched) => isWhole && before.plugins.some(old => sameBytes(one, old))
   const fresh = fetched.filter(one => one.tarball !== undefined && !isSame(one))
   const gone = new Set([...fresh, ...fetched.filter(one => one.tarball === undefined), ...removed].map(one => one.name))
   const dropped = before.plugins.filter(one => needsSet(one) && gone.has(one.name)).map(one => one.name)

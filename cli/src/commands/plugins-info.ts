@@ -1,0 +1,20 @@
+import { Args, Command, Flags } from '@oclif/core'
+import { SUMMARIES } from '../summaries.ts'
+
+export class PluginsInfo extends Command {
+  static override summary = SUMMARIES['plugins:info']
+  static override description =
+    'What the lock has of it, what its package says, whether its files are those that were installed, and how it stands in the server that runs. Runs nothing of it.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather',
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather --json',
+  ]
+  static override args = { name: Args.string({ description: 'Name of an installed plugin', required: true, ignoreStdin: true }) }
+  static override flags = { json: Flags.boolean({ summary: 'One JSON object' }) }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(PluginsInfo)
+    const { showInfo } = await import('../plugins/info.ts')
+    process.exitCode = await showInfo({ name: args.name, ...flags })
+  }
+}

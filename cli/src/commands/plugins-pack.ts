@@ -1,0 +1,20 @@
+import { Args, Command, Flags } from '@oclif/core'
+import { SUMMARIES } from '../summaries.ts'
+
+export class PluginsPack extends Command {
+  static override summary = SUMMARIES['plugins:pack']
+  static override description =
+    'Writes all that is installed into one file. `svc plugins install <file>` restores it on a machine without network, byte for byte. Two bundles of one set have equal bytes.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> plugins.tgz',
+    '<%= config.bin %> <%= command.id %> plugins.tgz --json',
+  ]
+  static override args = { file: Args.string({ description: 'File to write', required: true, ignoreStdin: true }) }
+  static override flags = { json: Flags.boolean({ summary: 'One JSON object' }) }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(PluginsPack)
+    const { packPlugins } = await import('../plugins/pack.ts')
+    process.exitCode = await packPlugins({ file: args.file, ...flags })
+  }
+}

@@ -1,0 +1,157 @@
+import { join } from 'node:path'
+import { messageOf, type SvcError } from '@svc/core'
+import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '@svc/plugin-set'
+import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
+import { factsOf, printError } from '../report-error.ts'
+import { here, setHome } from '../settings.ts'
+import { consent } from './ask.ts'
+import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
+import { describeAll } from './describe.ts'
+import { checkIsolation, isolationOf, type Wish } from './isolation.ts'
+import { openProgress, type ProgressLine } from './progress.ts'
+import { refusedText, takeBack, type TakenUp, takeUp } from './take-up.ts'
+
+/** What a person wants of a change. */
+export interface Asked extends Wish {
+  /** `install`, `update`. */
+  readonly verb: string
+  /** What has happened: `installed`. */
+  readonly done: string
+  readonly yes: boolean
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly config?: string | undefined
+  /** What is said where there is nothing to change. */
+  readonly nothing: string
+  /** A bundle says itself where its plugins run: it is looked into before anybody is asked. */
+  readonly isBundle?: boolean
+}
+
+/** Prepares a change, shows what comes, asks, puts it in force, and takes it back where nothing can serve with it. Resolves with the exit code. */
+export async function runChange(
+  plan: (home: string, options: SetOptions) => Promise<StagedChange>,
+  asked: Asked
+): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const { signal } = interrupt
+  using progress = openProgress()
+  try {
+    await using change = await plan(setHome(), { signal, onProgress: progress.tell })
+    progress.clear()
+    return await carryOut(change, asked, { signal, progress })
+  } catch (error) {
+    if (!signal.aborted) throw error
+    progress.clear()
+    process.stderr.write(`${messageOf(signal.reason)}: nothing was changed\n`)
+    return INTERRUPTED
+  }
+}
+
+interface Around {
+  readonly signal: AbortSignal
+  readonly progress: ProgressLine
+}
+
+async function carryOut(change: StagedChange, asked: Asked, around: Around): Promise<number> {
+  const { signal, progress } = around
+  const early = asked.isBundle === true ? await change.build() : undefined
+  const proposals = proposalsOf(change, asked, early)
+  progress.clear()
+  if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
+    return tell(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
+  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
+  if (proposals.length > 0) show(proposals, change, asked)
+  for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
+  if (asked.dryRun) return tell(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
+  if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
+    process.stderr.write('nothing was changed\n')
+    return 1
+  }
+  const built = early ?? (await change.build())
+  await change.commit(await lockedOf(built, proposals, asked, around))
+  const taken = await takenUp(change, asked, around)
+  progress.clear()
+  if (taken.problems.length > 0) return refused(asked, taken.problems)
+  return tell(asked, { text: `${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
+}
+
+/** What is in force from now on, or was before where nothing can serve with it. */
+async function takenUp(change: StagedChange, { config }: Asked, { signal, progress }: Around): Promise<TakenUp> {
+  const home = here().home
+  const tell = (step: 'reload' | 'plan') => progress.tell({ step })
+  const taken = await takeUp(home, { config, before: change.before, signal, tell })
+  if (taken.problems.length === 0 && !signal.aborted) return taken
+  await change.rollback()
+  if (taken.urls.length > 0) await takeBack(home)
+  signal.throwIfAborted()
+  return taken
+}
+
+function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
+  return change.candidates.map(candidate => {
+    const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
+    // whoever trusted a plugin on another machine has not done so on this one
+    const trusted = asked.trust || (built === undefined && before?.trusted === true)
+    return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
+  })
+}
+
+/** Whether a plugin that is installed already runs where it shall. */
+const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
+  before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
+
+/** The entries of the lock: what the person chose, and what the plugins declare, learnt behind the wall. */
+async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { config }: Asked, { signal, progress }: Around) {
+  const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
+  // what a link declares may be another thing at each start
+  const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
+  const folders = unknown.map(one => ({ locked: one, folder: join(built.folder, 'node_modules', one.name) }))
+  const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
+  return locked.map(one => described.find(({ name }) => name === one.name) ?? one)
+}
+
+function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
+  const { isolation, trusted } = proposals.find(one => one.candidate.name === name)!
+  return { isolation, trusted }
+}
+
+function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes }: Asked): void {
+  if (json && yes) return
+  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
+  const stream = json ? process.stderr : process.stdout
+  stream.write(`${[...proposals.map(proposalText), ...goes].join('\n\n')}\n\n`)
+}
+
+function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
+  const [first] = candidates
+  const what = candidates.length === 1 ? `${first!.name} ${first!.version}` : `these ${candidates.length} plugins`
+  return `${verb[0]!.toUpperCase()}${verb.slice(1)} ${what}?`
+}
+
+const namesOf = ({ candidates, removed }: StagedChange) =>
+  candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
+
+export const servedBy = ({ urls }: TakenUp): string =>
+  urls.length === 0
+    ? 'no server runs: the next svc serve takes it up'
+    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} taken it up`
+
+/** One line for a person, or one object for a program; the exit code of what went well. */
+export function tell(
+  { json }: { readonly json: boolean },
+  { text, facts }: { readonly text: string; readonly facts: object }
+): number {
+  process.stdout.write(`${json ? JSON.stringify({ ok: true, ...facts }, null, 2) : text}\n`)
+  return 0
+}
+
+/** Says why a change was taken back; the exit code of that. */
+export function refused({ json }: { readonly json: boolean }, problems: readonly SvcError[]): number {
+  if (json)
+    process.stdout.write(`${JSON.stringify({ ok: false, rolled_back: true, problems: problems.flatMap(factsOf) }, null, 2)}\n`)
+  else {
+    process.stderr.write('taken back, what was installed before is in force: nothing can serve with it\n\n')
+    printError(refusedText(problems))
+  }
+  return 1
+}

@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { codeOf, type SvcError } from '@svc/core'
+import { type Lock, readLock, setFolder, verifySet } from '@svc/plugin-set'
+import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
+import { findingsText } from '../doctor/findings-text.ts'
+import { sandboxFinding } from '../doctor/sandbox.ts'
+import { setHome } from '../settings.ts'
+
+/** `svc plugins doctor`: resolves with 1 when something fails. */
+export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
+  const home = setHome()
+  const findings = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
+  const good = findings.every(one => one.state !== 'fail')
+  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
+  return good ? 0 : 1
+}
+
+async function lockFindings(home: string): Promise<Finding[]> {
+  try {
+    const lock = await readLock(home)
+    const off = lock.plugins.filter(one => !one.enabled).length
+    const count = `${lock.plugins.length} installed${off > 0 ? `, ${off} of them disabled` : ''}`
+    return [ok('lock', count), ...(await fileFindings(home, lock)), ...(await packageFindings(home, lock))]
+  } catch (error) {
+    const { code, message, mend } = error as SvcError
+    if (code !== 'LOCK_INVALID') throw error
+    return [fail('lock', `${message} (${code})`, mend)]
+  }
+}
+
+async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
+  if (lock.plugins.length === 0) return []
+  const problems = await verifySet(home, lock)
+  if (problems.length === 0) return [ok('files', 'those that were installed')]
+  return problems.map(({ plugin, message, code, mend }) =>
+    fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, mend)
+  )
+}
+
+const run = promisify(execFile)
+const NPM_MS = 60_000
+const MEND = 'svc plugins update, or install it again in a version that fits'
+
+/** What npm says of the packages of the set: peers of another range, packages that are missing or belong to none. */
+async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
+  const cwd = setFolder(home, lock)
+  if (cwd === undefined) return []
+  const problems = await problemsIn(cwd)
+  if (problems === undefined) return []
+  return problems.length === 0
+    ? [ok('packages', 'all that they need is there, in a version that fits')]
+    : problems.map(text => warn('packages', text, MEND))
+}
+
+/** npm ends with 1 when it has something to say; undefined where it could not be asked. */
+async function problemsIn(cwd: string): Promise<string[] | undefined> {
+  const { stdout = '' } = (await run('npm', ['ls', '--all', '--json'], { cwd, timeout: NPM_MS, maxBuffer: 2 ** 26 }).catch(
+    Object
+  )) as {
+    stdout?: string
+  }
+  if (stdout === '') return undefined
+  const { problems = [] } = JSON.parse(stdout) as { problems?: string[] }
+  return problems.filter(text => !OF_SVC.test(text)).map(text => text.replaceAll(cwd, '…'))
+}
+
+/** What svc itself needs lies where svc does. */
+const OF_SVC = /required by (\S*:)?@svc\/core@/
+
+/** What interrupted changes have left; the former set is kept for workers that may still read it. */
+function leftovers(home: string): Finding {
+  const staged = namesIn(join(home, 'plugins', 'staging'))
+  const sets = namesIn(join(home, 'plugins', 'sets'))
+  if (staged.length === 0 && sets.length <= 2) return ok('leftovers', 'none')
+  return warn('leftovers', 'a change was interrupted, or is under way', 'the next change of plugins takes them away')
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function npmFinding(): Promise<Finding> {
+  try {
+    return ok('npm', (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim())
+  } catch {
+    return warn('npm', 'could not be started', 'install npm (it comes with Node.js): without it only bundles can be installed')
+  }
+}

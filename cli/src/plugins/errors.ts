@@ -1,0 +1,35 @@
+import { nearest, type SvcError, svcError } from '@svc/core'
+
+/** Nobody is there to be asked whether plugins may have what they ask for. */
+export const consentMissing = (verb: string): SvcError =>
+  svcError('CONSENT_MISSING', `nobody can be asked whether to ${verb}: this is no terminal`, {
+    mend: 'read what is asked for above, and say --yes to accept it',
+  })
+
+export const needsTrust = (plugin: string, why: string): SvcError =>
+  svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, where nothing holds it: ${why}`, {
+    plugin,
+    mend: 'read its code, and say --trust if you trust it as much as svc itself',
+  })
+
+export const isolationUnfit = (plugin: string, isolation: string, why: string): SvcError =>
+  svcError('PLUGIN_ISOLATION_UNFIT', `cannot run with --isolation ${isolation}: ${why}`, {
+    plugin,
+    mend: 'leave --isolation away: each plugin is given what fits it',
+  })
+
+export const notInstalled = (plugin: string, installed: readonly string[]): SvcError => {
+  const near = nearest(plugin, installed)
+  return svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
+    plugin,
+    mend:
+      near === undefined
+        ? 'svc plugins list shows what is; one of the configuration is switched off there: plugins: [{ use: …, enabled: false }]'
+        : `did you mean "${near}"?`,
+  })
+}
+
+export const severalWithBundle = (): SvcError =>
+  svcError('COMMAND_LINE_INVALID', 'a bundle takes the place of all that is installed: nothing else can be installed with it', {
+    mend: 'restore the bundle first, and install the others then',
+  })

@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { asSvcError, type Layer, type PluginEntry, type SvcError } from '@svc/core'
+import { type Lock, type LockedPlugin, readLock, setFolder, verifySet } from '@svc/plugin-set'
+
+/** What is installed, as configuration, and what is wrong with it. */
+export interface Installed {
+  readonly layer: Layer
+  readonly problems: readonly SvcError[]
+}
+
+const LOCK_LAYER = 'svc-plugins.lock'
+
+/** The installed plugins that are in force, verified; of `lock` where it is given. None where nothing was installed. */
+export async function readInstalled(home: string, lock?: Lock): Promise<Installed> {
+  try {
+    const inForce = lock ?? (await readLock(home))
+    return { layer: layerOf(home, inForce), problems: await verifySet(home, inForce) }
+  } catch (error) {
+    return { layer: { name: LOCK_LAYER, value: {} }, problems: [asSvcError(error, 'LOCK_INVALID')] }
+  }
+}
+
+function layerOf(home: string, lock: Lock): Layer {
+  const plugins = lock.plugins.filter(one => one.enabled).map(one => entryOf(one, folderOf(home, lock, one)))
+  return { name: LOCK_LAYER, value: plugins.length === 0 ? {} : { plugins } }
+}
+
+/** Where the files of an installed plugin lie. */
+export const folderOf = (home: string, lock: Lock, { name, origin }: LockedPlugin): string =>
+  origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
+
+/** By its folder, not by its name: a package of that name next to the configuration is another one. */
+export function entryOf({ name, isolation, permissions, declares }: LockedPlugin, folder: string): PluginEntry {
+  return {
+    name,
+    use: pathToFileURL(join(folder, '/')).href,
+    ...(isolation === 'quickjs' ? {} : { isolation }),
+    ...(isolation === 'process' ? { permissions } : {}),
+    ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
+  }
+}
+
+/** Whether the files of a worker's configuration are still those that were verified: a successor of a dead worker gets that configuration, not the lock. */
+export async function changedSince(home: string, layers: readonly Layer[]): Promise<readonly SvcError[]> {
+  const layer = layers.find(one => one.name === LOCK_LAYER)
+  if (layer === undefined || !existsSync(join(home, LOCK_LAYER))) return []
+  const now = await readInstalled(home)
+  // where another set is in force by now, its hashes say nothing of the former one's files
+  return JSON.stringify(now.layer.value) === JSON.stringify(layer.value) ? now.problems : []
+}

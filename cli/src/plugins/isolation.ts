@@ -1,0 +1,34 @@
+import type { Candidate, IsolationMode, LockedPlugin } from '@svc/plugin-set'
+import { whyInProcess } from '../isolate-with.ts'
+import { isolationUnfit, needsTrust } from './errors.ts'
+
+/** What a person says of how a plugin shall run. */
+export interface Wish {
+  readonly isolation?: IsolationMode | undefined
+  readonly trust: boolean
+}
+
+/** Where a plugin will run: as it is wished, as it did before, else behind a wall. */
+export function isolationOf({ manifest }: Candidate, { isolation }: Wish, before?: LockedPlugin): IsolationMode {
+  if (isolation !== undefined) return isolation
+  if (manifest.runtime === 'quickjs') return 'quickjs'
+  if (whyInProcess(manifest) !== undefined) return 'in-process'
+  return before === undefined || before.isolation === 'quickjs' ? 'process' : before.isolation
+}
+
+/** Throws PLUGIN_ISOLATION_UNFIT for what cannot run there, PLUGIN_NEEDS_TRUST for what would run where nothing holds it. */
+export function checkIsolation({ name, manifest }: Candidate, mode: IsolationMode, trusted: boolean): void {
+  const why = whyInProcess(manifest)
+  const isScript = manifest.runtime === 'quickjs'
+  if (isScript !== (mode === 'quickjs'))
+    throw isolationUnfit(name, mode, `its manifest has ${isScript ? '' : 'no '}"runtime": "quickjs"`)
+  if (mode === 'process' && why !== undefined) throw isolationUnfit(name, mode, `${why}, which works in the process of svc only`)
+  if (mode === 'in-process' && !trusted) throw needsTrust(name, why ?? '--isolation in-process was said')
+}
+
+/** In words, for a person. */
+export const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
+  process: 'in a process of its own, held to what it may',
+  'in-process': 'in the process of svc: nothing holds it to what it may',
+  quickjs: 'in the JavaScript sandbox, held to what it may',
+}

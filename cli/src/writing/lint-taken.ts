@@ -1,0 +1,42 @@
+import { findPackageJSON } from 'node:module'
+import { readManifest } from '@svc/core'
+import { DEFAULTS } from '../curated.ts'
+import { OWN_WORDS } from '../summaries.ts'
+import type { Finding, Linted } from './lint.ts'
+
+/** Names that svc or one of its own plugins has: the server of who installs it would not start. */
+export async function takenFindings({ info }: Linted): Promise<Finding[]> {
+  if (info === undefined) return []
+  const { commands = {}, ...slots } = info.manifest.contributes ?? {}
+  const taken = await curatedNames()
+  const names = Object.entries(slots).flatMap(([slot, list]) =>
+    (list as readonly string[]).flatMap(name => taken.get(`${slot} ${name}`)?.map(by => nameTaken(slot, name, by)) ?? [])
+  )
+  return [...names, ...Object.keys(commands).flatMap(commandFindings)]
+}
+
+const nameTaken = (slot: string, name: string, by: string): Finding => ({
+  level: 'error',
+  code: 'NAME_TAKEN',
+  message: `${slot} has a "${name}" already, of ${by}`,
+  mend: 'choose another name',
+  where: 'package.json',
+})
+
+function commandFindings(name: string): Finding[] {
+  const words = name.trim().split(/[\s:]+/)
+  const isOwn = OWN_WORDS.includes(words[0]!) || OWN_WORDS.includes(words.slice(0, 2).join(' '))
+  return isOwn ? [{ ...nameTaken('commands', words.join(' '), 'svc'), code: 'COMMAND_TAKEN' }] : []
+}
+
+/** What the curated plugins declare by name: `tools read_file` → who. */
+async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {
+  const names = new Map<string, string[]>()
+  for (const plugin of DEFAULTS.plugins as readonly string[]) {
+    const { manifest } = await readManifest(findPackageJSON(plugin, import.meta.url)!)
+    for (const [slot, list] of Object.entries(manifest.contributes ?? {}))
+      for (const name of Array.isArray(list) ? (list as readonly string[]) : [])
+        if (!name.includes('*')) names.set(`${slot} ${name}`, [...(names.get(`${slot} ${name}`) ?? []), plugin])
+  }
+  return names
+}

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { styleText } from 'node:util'
+import { asSvcError, messageOf, type PackageInfo, readManifest } from '@svc/core'
+import { folderOfPlugin } from './folder.ts'
+import { packageFindings } from './lint-package.ts'
+import { sourceFindings } from './lint-source.ts'
+import { takenFindings } from './lint-taken.ts'
+
+/** Something that would trip whoever installs the plugin (`error`), or that he should know (`warning`). */
+export interface Finding {
+  readonly level: 'error' | 'warning'
+  readonly code: string
+  readonly message: string
+  readonly mend: string
+  readonly where?: string
+}
+
+/** A package.json as far as it is looked at here; nothing in it has been checked. */
+export interface PackageJson {
+  readonly [key: string]: unknown
+  readonly name?: string
+  readonly scripts?: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+}
+
+/** What is looked at. */
+export interface Linted {
+  readonly folder: string
+  readonly json: PackageJson
+  /** Absent where the manifest has faults. */
+  readonly info?: PackageInfo
+}
+
+/** Looks at the package in a folder; nothing of it runs. Throws PLUGIN_UNKNOWN. */
+export async function lintPlugin(place: string): Promise<Finding[]> {
+  const folder = folderOfPlugin(place)
+  const file = join(folder, 'package.json')
+  const { info, faults } = await manifestOf(file)
+  const json = jsonOf(file)
+  const linted: Linted = { folder, json, ...(info ? { info } : {}) }
+  return [...faults, ...packageFindings(linted), ...(await takenFindings(linted)), ...sourceFindings(linted)]
+}
+
+async function manifestOf(file: string): Promise<{ info?: PackageInfo; faults: Finding[] }> {
+  try {
+    return { info: await readManifest(file), faults: [] }
+  } catch (error) {
+    const { code, where = 'package.json', mend = 'mend the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
+    return { faults: [{ level: 'error', code, message: messageOf(error), where, mend }] }
+  }
+}
+
+function jsonOf(file: string): PackageJson {
+  try {
+    return Object(JSON.parse(readFileSync(file, 'utf8'))) as PackageJson
+  } catch {
+    // the manifest's finding says so
+    return {}
+  }
+}
+
+export const hasErrors = (findings: readonly Finding[]): boolean => findings.some(({ level }) => level === 'error')
+
+/** Findings as a person reads them, the errors first. */
+export function findingsText(findings: readonly Finding[]): string {
+  const errors = findings.filter(({ level }) => level === 'error')
+  const lines = [...errors, ...findings.filter(({ level }) => level !== 'error')].map(lineOf)
+  return [...lines, `${errors.length} errors, ${findings.length - errors.length} warnings`].join('\n')
+}
+
+function lineOf({ level, code, message, mend, where }: Finding): string {
+  const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
+  return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${mend}`
+}

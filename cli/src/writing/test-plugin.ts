@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { styleText } from 'node:util'
+import { messageOf, readManifest, within } from '@svc/core'
+import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/core/testing'
+import { milliseconds } from '../text.ts'
+import { curatedFor } from './beside.ts'
+import { folderOfPlugin } from './folder.ts'
+
+/** What came of one case. */
+export interface CaseResult {
+  readonly title: string
+  readonly state: 'passed' | 'failed' | 'skipped'
+  readonly ms: number
+  readonly error?: string
+}
+
+/** What came of a plugin's kit. */
+export interface TestResult {
+  readonly plugin: string
+  readonly version: string
+  readonly seed: number
+  readonly cases: readonly CaseResult[]
+}
+
+interface Asked {
+  readonly folder: string
+  readonly seed: number
+  readonly home: string
+}
+
+/** No case may take longer. */
+const CASE_MS = 60_000
+
+/** Runs the kit on the plugin in a folder, with the samples of its `test` folder where there are some. Throws PLUGIN_UNKNOWN, MANIFEST_INVALID. */
+export async function testPlugin({ folder, seed, home }: Asked, tell: (result: CaseResult) => void): Promise<TestResult> {
+  const at = folderOfPlugin(folder)
+  const { name, version, manifest } = await readManifest(join(at, 'package.json'))
+  const samples = await samplesOf(at)
+  const found = samples.beside ? undefined : await openPackage(at).catch(() => undefined)
+  const beside = samples.beside ?? (await curatedFor(found?.plugin, manifest.runtime, home))
+  const results: CaseResult[] = []
+  for (const one of await pluginKit(at, { ...samples, beside, seed })) {
+    const result = await resultOf(one)
+    results.push(result)
+    tell(result)
+  }
+  return { plugin: name, version, seed, cases: results }
+}
+
+async function samplesOf(folder: string): Promise<PluginSamples> {
+  const file = ['ts', 'mts', 'js', 'mjs'].map(end => join(folder, 'test', `samples.${end}`)).find(existsSync)
+  if (file === undefined) return {}
+  const module = (await import(pathToFileURL(file).href)) as { default?: PluginSamples }
+  return module.default ?? {}
+}
+
+async function resultOf(one: KitCase): Promise<CaseResult> {
+  const { title, skipped } = one
+  if (skipped !== undefined) return { title, state: 'skipped', ms: 0 }
+  const began = performance.now()
+  const took = () => Math.round(performance.now() - began)
+  try {
+    await within(CASE_MS, () => one.run.call({}))
+    return { title, state: 'passed', ms: took() }
+  } catch (error) {
+    return { title, state: 'failed', ms: took(), error: messageOf(error) }
+  }
+}
+
+const SIGNS = { passed: ['green', 'ok  '], failed: ['red', 'FAIL'], skipped: ['gray', 'skip'] } as const
+
+/** A case as a person reads it. */
+export function caseText({ title, state, ms, error = '' }: CaseResult): string {
+  const [color, sign] = SIGNS[state]
+  const time = ms >= 1000 ? `   (${milliseconds(ms)})` : ''
+  const why =
+    error === ''
+      ? ''
+      : `\n${error
+          .split('\n')
+          .map(line => `       ${line}`)
+          .join('\n')}`
+  return `${styleText(color, sign, { stream: process.stdout })}   ${title}${time}${why}`
+}
+
+export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state }) => state === 'failed')
+
+export function summaryText({ plugin, version, seed, cases }: TestResult): string {
+  const count = (state: CaseResult['state']) => cases.filter(one => one.state === state).length
+  const skipped = count('skipped') === 0 ? '' : `, ${count('skipped')} skipped (samples in test/samples.ts show more)`
+  return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
+}

@@ -1,0 +1,12 @@
+import { rejects } from 'node:assert/strict'
+import { test } from 'node:test'
+import { pluginKit, testUse } from '@svc/core/testing'
+import { createSampleWord } from '../src/scheme.ts'
+import samples from './samples.ts'
+
+// the manifest, changed and endless credentials, abort, leftovers: what every plugin and every scheme must do
+for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+
+test('says before the server opens that it has no key', async () => {
+  await rejects(async () => createSampleWord('').prepare?.(testUse()), { code: 'SAMPLE_WORD_KEY_MISSING' })
+})

@@ -1,0 +1,25 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import { gather, pluginKit, testUse } from '@svc/core/testing'
+import { sampleWord } from '../src/node.ts'
+import samples from './samples.ts'
+
+// the manifest, waiting and going on elsewhere, abort, leftovers: what every plugin and every node must do
+for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+
+const TASK = {
+  run: { id: 'run', workflow: 'greet' },
+  step: 'hello',
+  node: 'hello',
+  attempt: 1,
+  idempotencyKey: 'run:hello',
+  settings: { text: 'Hello' },
+  bodies: [],
+  branches: [],
+  allowance: {},
+}
+
+test('joins the word to its text', async () => {
+  const steps = await gather(sampleWord.run({ ...TASK, woken: { by: 'answer', data: 'world' } }, testUse()))
+  deepEqual(steps, [{ type: 'output', output: 'Hello world' }])
+})

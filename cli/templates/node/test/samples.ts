@@ -1,0 +1,14 @@
+import type { PluginSamples } from '@svc/core/testing'
+
+/** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
+//js: /** @type {import('@svc/core/testing').PluginSamples} */
+const samples: PluginSamples = {
+  nodes: {
+    sample_word: {
+      good: [{ settings: { text: 'Hello' }, woken: () => ({ by: 'answer', data: 'world' }) }],
+      bad: [{ settings: {} }, { settings: { text: 7 } }],
+    },
+  },
+}
+
+export default samples

@@ -1,0 +1,18 @@
+import { equal, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import { Providers } from '@svc/core/contracts'
+import { gather, pluginKit, testHost, testUse } from '@svc/core/testing'
+import plugin from '../src/index.ts'
+import samples from './samples.ts'
+
+// the manifest, streams, failures, abort, leftovers: what every plugin and every provider must do
+for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+
+test('begins with its greeting', async () => {
+  const config = { providers: { mine: { type: 'sample-word', greeting: 'Well:' } } }
+  await using host = await testHost([{ name: 'sample-word', use: plugin }], { config })
+  const [provider, request] = [host.slot(Providers).get('mine'), samples.provider?.plain]
+  ok(provider && request)
+  const events = await gather(provider.chat(request, testUse()))
+  equal(events.map(event => (event.type === 'text' ? event.text : '')).join(''), 'Well: a few words')
+})

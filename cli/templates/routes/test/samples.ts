@@ -1,0 +1,15 @@
+import { deepEqual } from 'node:assert/strict'
+import type { PluginSamples } from '@svc/core/testing'
+
+/** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
+//js: /** @type {import('@svc/core/testing').PluginSamples} */
+const samples: PluginSamples = {
+  routes: {
+    sample_word: [
+      { expect: body => deepEqual(body, { hello: 'world' }) },
+      { query: { name: 'Ada' }, expect: body => deepEqual(body, { hello: 'Ada' }) },
+    ],
+  },
+}
+
+export default samples

@@ -1,0 +1,17 @@
+import { equal, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import { Tools } from '@svc/core/contracts'
+import { pluginKit, testHost, testUse } from '@svc/core/testing'
+import plugin from '../src/index.ts'
+import samples from './samples.ts'
+
+// the manifest, made-up calls, abort, leftovers: what every plugin and every tool must do
+for (const one of await pluginKit(new URL('..', import.meta.url), samples)) test(one.title, one.run)
+
+test('reverses a text', async () => {
+  await using host = await testHost([{ name: 'sample-word', use: plugin }])
+  const tool = host.slot(Tools).get('sample_word')
+  ok(tool)
+  const { content } = await tool.call({ text: 'abc' }, testUse())
+  equal(content[0]?.type === 'text' && content[0].text, 'cba')
+})

@@ -1,0 +1,65 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect } from 'chai'
+import type { Lock, LockedPlugin } from '@svc/plugin-set'
+import { contributedCommands } from '../src/contributed.ts'
+import { findSettings } from '../src/settings.ts'
+import { placesOf } from '../src/watch-places.ts'
+import { COMMAND, TIDES, tidesFolder } from '../../test/support/tides.ts'
+
+const LOCKED: LockedPlugin = {
+  name: TIDES,
+  version: '1.0.0',
+  origin: { kind: 'link', spec: '' },
+  integrity: '',
+  files: '',
+  isolation: 'process',
+  enabled: true,
+  permissions: { env: ['TIDES_KEY'] },
+  scripts: false,
+  trusted: false,
+}
+
+describe('what is installed, as configuration', () => {
+  let home: string
+  let folder: string
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'svc-layer-'))
+    folder = await tidesFolder(home, { version: '1.0.0', ...COMMAND })
+  })
+  afterEach(() => rm(home, { recursive: true, force: true }))
+
+  const placeWith = (change: Partial<LockedPlugin>) => {
+    const plugin = { ...LOCKED, origin: { kind: 'link', spec: folder }, ...change } satisfies LockedPlugin
+    const installed: Lock = { version: 1, set: '', plugins: [plugin], dependencies: { files: '', stamp: '' } }
+    return { home, cwd: home, env: {}, installed }
+  }
+  const entry = async (change: Partial<LockedPlugin> = {}) =>
+    (await findSettings({}, placeWith(change))).plugins.find(one => one.name === TIDES || one.use === TIDES)
+
+  it('weighs less than any file, and is what a name means', async () => {
+    const use = pathToFileURL(join(folder, '/')).href
+    expect(await entry()).to.deep.include({ use, isolation: 'process', permissions: { env: ['TIDES_KEY'] } })
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: [{ use: TIDES, isolation: 'in-process', optional: true }] })
+    )
+    expect(await entry()).to.deep.include({ use, isolation: 'in-process', optional: true })
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [{ use: TIDES, enabled: false }] }))
+    expect(await entry()).to.equal(undefined)
+  })
+
+  it('has nothing of what is disabled', async () => {
+    expect(await entry({ enabled: false })).to.equal(undefined)
+  })
+
+  it('is watched where it is a link, and gives its commands where it runs in the process of svc', async () => {
+    const place = placeWith({ isolation: 'in-process', trusted: true })
+    expect(placesOf(await findSettings({}, place), home, home)).to.include(folder)
+    expect((await contributedCommands(undefined, place)).map(one => one.id)).to.include('tides:now')
+    const walled = await contributedCommands(undefined, placeWith({}))
+    expect(walled.map(one => one.id)).to.not.include('tides:now')
+  })
+})

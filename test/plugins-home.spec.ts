@@ -1,0 +1,154 @@
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { runSvc } from './support/command.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
+import { COMMAND, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+
+/** Nobody listens there: npm has no network. */
+const NOWHERE = 'http://127.0.0.1:1'
+
+interface Place {
+  readonly folder: string
+  readonly home: string
+  svc(...args: string[]): ReturnType<typeof runSvc>
+  lock(): Promise<string>
+}
+
+async function inPlace(run: (place: Place) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
+  const home = join(folder, 'home')
+  await mkdir(home)
+  const env = {
+    npm_config_registry: NOWHERE,
+    npm_config_cache: join(folder, 'cache'),
+    npm_config_userconfig: join(folder, 'npmrc'),
+    HOME: folder,
+  }
+  const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env })
+  try {
+    await run({ folder, home, svc, lock: () => readFile(join(home, 'svc-plugins.lock'), 'utf8') })
+  } finally {
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+  }
+}
+
+/** The folder of the set in force. */
+async function setOf({ home }: Place): Promise<string> {
+  const sets = join(home, 'plugins', 'sets')
+  return join(sets, (await readdir(sets))[0]!)
+}
+
+describe('installed plugins without a server', () => {
+  const it = sideBySideIn(inPlace)
+
+  it('are refused at the start once a file of them has changed, with the mend; installed again they start', async place => {
+    const { svc, folder } = place
+    const from = await tidesFolder(folder, { version: '1.0.0' })
+    const { code, err } = await svc('plugins', 'install', from, '--yes')
+    expect(code, err).to.equal(0)
+    expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
+    const file = join(await setOf(place), 'node_modules', TIDES, 'index.js')
+    await writeFile(file, `${await readFile(file, 'utf8')}\n`)
+    const started = await svc('serve', '--port', '0')
+    expect(started.code).to.equal(1)
+    expect(started.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`).and.contain('index.js').and.contain(`svc plugins install ${TIDES}`)
+    expect((await svc('config', 'check')).err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
+    const doctor = await svc('plugins', 'doctor')
+    expect(doctor.code).to.equal(1)
+    expect(doctor.out).to.match(/^fail +files /m)
+    const again = await svc('plugins', 'install', from, '--yes')
+    expect(again.code, again.err).to.equal(0)
+    expect((await svc('plugins', 'doctor')).out).to.contain('All is well')
+  })
+
+  it('of commands want trust, bring their commands, and run none of a changed file', async place => {
+    const { svc, folder } = place
+    const from = await tidesFolder(folder, { version: '1.0.0', ...COMMAND })
+    const refused = await svc('plugins', 'install', from, '--yes')
+    expect(refused.code).to.equal(1)
+    expect(refused.err).to.contain(`PLUGIN_NEEDS_TRUST  ${TIDES}`).and.contain('--trust')
+    const { code, err } = await svc('plugins', 'install', from, '--yes', '--trust')
+    expect(code, err).to.equal(0)
+    expect(await svc('tides', 'now')).to.deep.equal({ code: 0, out: 'high\n', err: '' })
+    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'now.js'), "export default ({ print }) => print('stolen')\n")
+    const changed = await svc('tides', 'now')
+    expect(changed).to.deep.include({ code: 1, out: '' })
+    expect(changed.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
+    expect((await svc('plugins', 'uninstall', TIDES)).code).to.equal(0)
+    expect(await readdir(place.home)).to.not.include.members(['plugins', 'svc-plugins.lock'])
+  })
+
+  it('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
+    const { svc, folder, home } = place
+    const { file } = await tidesTarball(folder, { version: '1.0.0' })
+    expect((await svc('plugins', 'install', file, '--yes')).code).to.equal(0)
+    const bundle = join(folder, 'bundle.tgz')
+    const packed = await svc('plugins', 'pack', 'bundle.tgz', '--json')
+    expect(JSON.parse(packed.out)).to.deep.include({ ok: true, plugins: [`${TIDES} 1.0.0`] })
+    const half = join(folder, 'half.tgz')
+    await copyFile(bundle, half)
+    await truncate(half, 2_000)
+    const before = await place.lock()
+    const cut = await svc('plugins', 'install', half, '--yes')
+    expect(cut.code).to.equal(1)
+    expect(cut.err).to.contain('BUNDLE_INVALID')
+    expect(await place.lock()).to.equal(before)
+    const there = join(folder, 'there')
+    const restored = await runSvc(['plugins', 'install', bundle, '--yes'], {
+      home: there,
+      cwd: folder,
+      env: { PATH: '/nowhere' },
+    })
+    expect(restored.code, restored.err).to.equal(0)
+    const modules = (root: string) => setOf({ home: root } as Place).then(set => filesOf(join(set, 'node_modules', TIDES)))
+    expect(await modules(there)).to.deep.equal(await modules(home))
+    expect((await runSvc(['tools', 'call', 'tides'], { home: there, cwd: folder })).out).to.contain('the tides of 1.0.0')
+  })
+
+  it('stay as they were whatever cannot be installed, each told by its code', async place => {
+    const { svc, folder } = place
+    expect((await svc('plugins', 'install', await tidesFolder(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
+    const before = await place.lock()
+    const plain = join(folder, 'plain')
+    await mkdir(plain)
+    await writeFile(join(plain, 'package.json'), '{"name":"plain","version":"1.0.0"}')
+    const bad: readonly (readonly [code: string, ...args: string[]])[] = [
+      ['PLUGIN_NOT_A_PLUGIN', plain],
+      ['NPM_FAILED', 'svc-plugin-elsewhere'],
+      ['PLUGIN_ISOLATION_UNFIT', await tidesFolder(folder, { version: '2.0.0' }), '--isolation', 'quickjs'],
+      ['IMPORT_FAILED', await tidesFolder(folder, { version: '3.0.0', files: { 'index.js': 'throw new Error("no")' } })],
+    ]
+    for (const [code, ...args] of bad) {
+      const refused = await svc('plugins', 'install', ...args, '--yes')
+      expect([refused.code, refused.err], args.join(' ')).to.satisfy(
+        ([exit, err]: [number, string]) => exit === 1 && err.includes(code)
+      )
+      expect(refused.err).to.not.contain(folder)
+    }
+    expect(await place.lock()).to.equal(before)
+    expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
+  })
+
+  it('may be links: what is saved in the folder is what runs', async place => {
+    const { svc, folder } = place
+    const from = await tidesFolder(folder, { version: '1.0.0' })
+    const { code, err } = await svc('plugins', 'link', from, '--yes')
+    expect(code, err).to.equal(0)
+    const file = join(from, 'index.js')
+    await writeFile(file, (await readFile(file, 'utf8')).replace('the tides of 1.0.0', 'saved'))
+    expect((await svc('tools', 'call', 'tides')).out).to.contain('saved')
+    const again = await svc('plugins', 'link', from, '--json')
+    expect(JSON.parse(again.out)).to.deep.equal({ ok: true, plugins: [], removed: [] })
+  })
+})
+
+/** Path → content. */
+async function filesOf(folder: string): Promise<Record<string, string>> {
+  const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter(one => one.isFile())
+  const paths = files.map(one => join(one.parentPath, one.name)).sort()
+  return Object.fromEntries(
+    await Promise.all(paths.map(async path => [path.slice(folder.length), await readFile(path, 'base64')]))
+  )
+}

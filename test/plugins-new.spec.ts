@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { KINDS, newPlugin } from '../cli/src/writing/new-plugin.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const run = promisify(execFile)
+
+/** What the made packages are checked with: the tsconfig that each of them has, for all of them at once, on the sources of this repository. */
+const TSCONFIG = { customConditions: ['svc-source'], checkJs: true }
+
+describe('svc plugins new', function () {
+  this.timeout(120_000)
+  let folder: string
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-new-'))
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    for (const kind of KINDS)
+      for (const js of [false, true])
+        await newPlugin({ name: `@me/svc-plugin-two-words-${kind}`, kind, js, dir: join(folder, `${kind}-${js ? 'js' : 'ts'}`) })
+    const { compilerOptions } = JSON.parse(await readFile(join(folder, 'tool-ts/tsconfig.json'), 'utf8')) as {
+      compilerOptions: object
+    }
+    const whole = { compilerOptions: { ...compilerOptions, ...TSCONFIG }, include: ['*/src', '*/test'] }
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(whole))
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  it('makes packages of every kind whose types are right, in TypeScript and in JavaScript', async () => {
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout } = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false', '--listFilesOnly'], { cwd: folder })
+    for (const kind of KINDS) expect(stdout, kind).to.match(new RegExp(`/${kind}-js/test/samples\\.js`))
+    const out = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false'], { cwd: folder }).then(
+      one => one.stdout,
+      (error: { stdout: string }) => error.stdout
+    )
+    // what lies outside is our own source, which has its own check
+    expect(out.split('\n').filter(line => /^[^.\s].*: error TS|^error TS/.test(line))).to.deep.equal([])
+  })
+
+  it('makes packages whose own tests and kits pass at once', async () => {
+    const files = (await Promise.all((await readdir(folder)).map(async one => testsIn(join(folder, one))))).flat()
+    expect(files).to.have.length(KINDS.length * 2)
+    const args = ['--conditions=svc-source', '--test', '--test-isolation=none', '--test-reporter=tap', ...files]
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT'))
+    const { stdout } = await run(process.execPath, args, { cwd: folder, env, maxBuffer: 1 << 26 }).catch(
+      (error: { stdout: string }) => error
+    )
+    expect(stdout.split('\n').filter(line => line.startsWith('not ok'))).to.deep.equal([])
+    expect(stdout)
+      .to.match(/^# fail 0$/m)
+      .and.to.match(/^# pass [3-9]\d\d$/m)
+  })
+
+  it('makes JavaScript with nothing of TypeScript in it, and packages that carry what npm and svc ask for', async () => {
+    for (const kind of KINDS) {
+      const inside = await readdir(join(folder, `${kind}-js`), { recursive: true })
+      expect(inside.filter(path => path.endsWith('.ts'))).to.deep.equal([])
+      expect(inside).to.include.members(['README.md', 'LICENSE', '.gitignore', 'package.json'])
+      const texts = await Promise.all(
+        inside.filter(path => path.endsWith('.js')).map(path => readFile(join(folder, `${kind}-js`, path), 'utf8'))
+      )
+      expect(texts.join('\n')).to.not.match(/\/\/js:|^(import|export) (type|interface) |sample_word|SampleWord/m)
+    }
+  })
+})
+
+async function testsIn(folder: string): Promise<string[]> {
+  const names = await readdir(join(folder, 'test')).catch(() => [])
+  return names.filter(name => name.includes('.test.')).map(name => join(folder, 'test', name))
+}

@@ -1,0 +1,180 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { expect } from 'chai'
+import { type Answer, type Client, createClient } from './support/client.ts'
+import { runSvc } from './support/command.ts'
+import { type Registry, startRegistry } from './support/registry.ts'
+import { post, type Service, startService } from './support/service.ts'
+import { TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+
+/** The life of one plugin in one server: each test goes on where the last one has ended. */
+describe('a plugin that is installed while svc serves', function () {
+  this.timeout(120_000)
+  let folder: string
+  let home: string
+  let registry: Registry
+  let service: Service
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
+    home = join(folder, 'home')
+    registry = await startRegistry()
+    service = await startService({ home, cwd: folder, args: ['--workers', '2'] })
+    await service.seen(/"event":"worker_ready"/)
+  })
+  after(async () => {
+    await service[Symbol.asyncDispose]()
+    await registry[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const npm = () => ({
+    npm_config_registry: registry.url,
+    npm_config_cache: join(folder, 'cache'),
+    npm_config_userconfig: join(folder, 'npmrc'),
+    HOME: folder,
+  })
+  const plugins = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder, env: npm() })
+  const tides = async () => {
+    const { body } = await post(`${service.url}/api/v1/chat`, { message: '/tool tides {}' })
+    return String(body.response)
+  }
+  const publish = async (version: string, svc: object = {}) => {
+    const { file, pkg } = await tidesTarball(folder, { version, svc })
+    await registry.publish(file, pkg)
+  }
+
+  it('comes from the registry without a failed request, once it has been shown what it asks for', async () => {
+    await publish('1.0.0', { permissions: { env: ['TIDES_KEY'] } })
+    const load = startLoad(service.url)
+    const { code, out, err } = await plugins('install', TIDES, '--yes')
+    expect(await load.stop()).to.be.above(20)
+    expect(code, err).to.equal(0)
+    expect(load.failures).to.deep.equal([])
+    expect(out).to.contain('from      the registry, as svc-plugin-tides').and.contain('may       read the variable TIDES_KEY')
+    expect(out).to.contain('brings    no other packages').and.contain('runs      in a process of its own')
+    expect(out).to.contain(`installed ${TIDES} 1.0.0; ${service.url} has taken it up`)
+    expect(await tides()).to.contain('the tides of 1.0.0')
+  })
+
+  it('is updated only when there is something newer, and asked about again because it wants more', async () => {
+    const none = await plugins('update', '--json')
+    expect(none.code, none.err).to.equal(0)
+    expect(JSON.parse(none.out)).to.deep.equal({ ok: true, plugins: [], removed: [] })
+    await publish('1.1.0', { permissions: { env: ['TIDES_KEY', 'MOON_KEY'], network: ['moon.example'] } })
+    const asked = await plugins('update')
+    expect(asked.code).to.equal(2)
+    expect(asked.err).to.contain('CONSENT_MISSING').and.contain('--yes')
+    expect(asked.out).to.contain('for MORE: network moon.example').and.contain('for MORE: env MOON_KEY')
+    expect(await tides()).to.contain('the tides of 1.0.0')
+    const done = await plugins('update', TIDES, '--yes', '--json')
+    expect(done.code, done.err).to.equal(0)
+    const [only] = (JSON.parse(done.out) as { plugins: { permission_change: object; from_version: string }[] }).plugins
+    expect(only).to.deep.include({ from_version: '1.0.0', version: '1.1.0', isolation: 'process' })
+    expect(only?.permission_change).to.deep.equal({ added: ['env MOON_KEY', 'network moon.example'], removed: [] })
+    expect(await tides()).to.contain('the tides of 1.1.0')
+  })
+
+  it('goes back to an older version that is asked for by name', async () => {
+    const { code, err } = await plugins('install', `${TIDES}@1.0.0`, '--yes')
+    expect(code, err).to.equal(0)
+    expect(await tides()).to.contain('the tides of 1.0.0')
+  })
+
+  it('stays as it was where its successor cannot start, with the reason', async () => {
+    const lock = () => readFile(join(home, 'svc-plugins.lock'), 'utf8')
+    const before = await lock()
+    const broken = await tidesFolder(folder, { version: '2.0.0', setup: "throw new Error('no moon tonight')" })
+    const { code, out, err } = await plugins('install', broken, '--yes', '--json')
+    expect(code, err).to.equal(1)
+    const { ok, rolled_back: back, problems } = JSON.parse(out) as { ok: boolean; rolled_back: boolean; problems: object[] }
+    expect([ok, back]).to.deep.equal([false, true])
+    expect(problems[0]).to.deep.include({ code: 'SETUP_FAILED', plugin: TIDES, message: 'its setup failed: no moon tonight' })
+    expect(await tides()).to.contain('the tides of 1.0.0')
+    expect(await lock()).to.equal(before)
+  })
+
+  it('is switched off and on again', async () => {
+    const off = await plugins('disable', TIDES)
+    expect(off.code, off.err).to.equal(0)
+    expect(await tides()).to.not.contain('the tides of')
+    const list = await plugins('list', '--json')
+    const { disabled } = JSON.parse(list.out) as { disabled: object[] }
+    expect(disabled[0]).to.deep.include({ name: TIDES, version: '1.0.0', health: 'disabled' })
+    const on = await plugins('enable', TIDES)
+    expect(on.code, on.err).to.equal(0)
+    expect(await tides()).to.contain('the tides of 1.0.0')
+  })
+
+  it('is found in the list with its origin, where it runs and how it is, and in detail', async () => {
+    const { out } = await plugins('list', '--json')
+    const all = (JSON.parse(out) as { plugins: { name: string; origin: string }[] }).plugins
+    expect(all.find(one => one.name === TIDES)).to.deep.include({
+      origin: `registry ${TIDES}@1.0.0`,
+      isolation: 'process',
+      health: 'running',
+      restarts: 0,
+      permissions: { env: ['TIDES_KEY'] },
+    })
+    expect(all.find(one => one.name === '@svc/plugin-http')).to.deep.include({ origin: 'svc', isolation: 'in-process' })
+    const info = await plugins('info', TIDES)
+    expect(info.code, info.err).to.equal(0)
+    expect(info.out)
+      .to.contain('health    running')
+      .and.contain('files     those that were installed')
+      .and.contain('tools: tides')
+    expect((await plugins('search', 'tides', '--json')).out).to.contain(`"name": "${TIDES}"`)
+  })
+
+  it('leaves no trace when it is taken out, and no request fails', async () => {
+    const load = startLoad(service.url)
+    const { code, out, err } = await plugins('uninstall', TIDES)
+    expect(await load.stop()).to.be.above(20)
+    expect(code, err).to.equal(0)
+    expect(out).to.contain(`uninstalled ${TIDES}`)
+    expect(load.failures).to.deep.equal([])
+    expect(await tides()).to.not.contain('the tides of')
+    const left = await readdir(home, { recursive: true })
+    expect(left.filter(name => name.includes('plugins') || name.includes('tides'))).to.deep.equal([])
+  })
+})
+
+/** Steps of a load that leaves the processor to what is measured. */
+const PACE_MS = 15
+
+/** Turns and reads over a connection that is kept, and over new ones, until it is stopped: that tells how many there were. */
+function startLoad(url: string) {
+  const failures: string[] = []
+  let done = 0
+  let stopped = false
+  const again = async (keepAlive: boolean) => {
+    using client = disposable(createClient(url, { keepAlive }))
+    while (!stopped) {
+      const answers = [client.post('/api/v1/chat', { message: 'hello' }), client.get('/health/ready')]
+      for (const { status, reason } of await Promise.all(answers.map(outcomeOf))) {
+        done++
+        if (status !== 200) failures.push(`${status} ${reason}`)
+      }
+      await setTimeout(PACE_MS)
+    }
+  }
+  const running = [again(true), again(false)]
+  return {
+    failures,
+    async stop() {
+      stopped = true
+      await Promise.all(running)
+      return done
+    },
+  }
+}
+
+const disposable = (client: Client) => ({ ...client, [Symbol.dispose]: () => client.close() })
+
+const outcomeOf = (answer: Promise<Answer>): Promise<{ readonly status: number; readonly reason: string }> =>
+  answer.then(
+    ({ status, text }) => ({ status, reason: text }),
+    (error: unknown) => ({ status: 0, reason: String(error) })
+  )

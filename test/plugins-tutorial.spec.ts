@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const PLUGIN = 'svc-plugin-greet'
+
+/** What a command of the page is run as here: `svc` from this repository, and npm where it stands for Node or the compiler. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  'npm test': [process.execPath, '--conditions=svc-source', '--test'],
+  'npm run build': [
+    process.execPath,
+    join(ROOT, 'node_modules/typescript/bin/tsc'),
+    '-p',
+    'tsconfig.build.json',
+    '--customConditions',
+    'svc-source',
+  ],
+}
+
+describe('docs/plugins/tutorial.md', function () {
+  this.timeout(120_000)
+
+  it('leads from nothing to a package that can be published, command by command', async () => {
+    const text = await readFile(join(ROOT, 'docs/plugins/tutorial.md'), 'utf8')
+    const place = await mkdtemp(join(tmpdir(), 'svc-tutorial-'))
+    const outputs = new Map<string, string>()
+    try {
+      // npm install would ask a registry: what it brings lies in this repository
+      await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
+      await writeFile(join(place, 'greet.yaml'), block(text, 'yaml'))
+      const commands = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, lines = '']) => lines.trim().split('\n'))
+      for (const command of commands) {
+        if (command === 'npm install') continue
+        if (command === 'npm run build') await change(join(place, PLUGIN), block(text, 'ts'))
+        outputs.set(command, await run(command, place))
+      }
+    } finally {
+      await rm(place, { recursive: true, force: true })
+    }
+    expect([...outputs.keys()].length, 'commands').to.equal(8)
+    expect(outputs.get('svc tools call greet \'{"text": "Ada"}\' --config greet.yaml')).to.include('Hello, Ada!')
+    expect(outputs.get('svc config schema --config greet.yaml')).to.include('"most"')
+    expect(outputs.get(`svc plugins publish ${PLUGIN} --dry-run`)).to.include('dist/index.js')
+  })
+})
+
+const block = (text: string, language: string) => new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(text)![1]!
+
+/** Puts the new maker in the place of the one that was made, as the page says, and a sample that fits it. */
+async function change(folder: string, code: string): Promise<void> {
+  const file = join(folder, 'src/tool.ts')
+  const made = await readFile(file, 'utf8')
+  await writeFile(file, made.replace(/export const createGreet[^]*/, code))
+}
+
+async function run(command: string, place: string): Promise<string> {
+  const words = command.match(/'[^']*'|\S+/g)!.map(word => word.replaceAll("'", ''))
+  const svc = [process.execPath, '--conditions=svc-source', join(ROOT, 'cli/bin/svc.js'), ...words.slice(1)]
+  const [file = '', ...args] = PROGRAMS[command] ?? svc
+  const cwd = command.startsWith('npm ') ? join(place, PLUGIN) : place
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT'))
+  const { stdout } = await promisify(execFile)(file, args, {
+    cwd,
+    env: { ...env, SVC_HOME: join(place, 'home') },
+    maxBuffer: 1 << 26,
+  }).catch((error: { stdout: string; stderr: string }) =>
+    Promise.reject(new Error(`${command}\n${error.stdout}\n${error.stderr}`))
+  )
+  return stdout
+}

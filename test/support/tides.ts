@@ -1,0 +1,66 @@
+import { mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type PackageJson, tarballOf, writeFiles } from './registry.ts'
+
+export interface Tides {
+  readonly version: string
+  readonly name?: string
+  /** Of its manifest, beside what a tool has. */
+  readonly svc?: object
+  /** What its setup does before it adds the tool. */
+  readonly setup?: string
+  readonly files?: Readonly<Record<string, string>>
+}
+
+export const TIDES = 'svc-plugin-tides'
+
+/** The package of a plugin whose tool `tides` says which version it is. */
+function packageOf({ version, name = TIDES, svc = {} }: Tides): PackageJson {
+  return {
+    name,
+    version,
+    description: 'Tells the tides',
+    type: 'module',
+    main: 'index.js',
+    keywords: ['svc-plugin'],
+    peerDependencies: { '@svc/core': '^0.1.0' },
+    svc: { api: 1, kind: 'tool', contributes: { tools: ['tides'] }, ...svc },
+  }
+}
+
+const filesOf = ({ version, setup = '', files = {} }: Tides) => ({
+  'index.js': `import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+
+const parameters = { type: 'object', properties: {}, additionalProperties: false }
+const call = async () => ({ content: [{ type: 'text', text: 'the tides of ${version}' }] })
+export default definePlugin({
+  setup(scope) {
+    ${setup}
+    scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call })
+  },
+})
+`,
+  ...files,
+})
+
+/** Its tarball, and what a registry is told with it. */
+export async function tidesTarball(folder: string, tides: Tides): Promise<{ readonly file: string; readonly pkg: PackageJson }> {
+  const pkg = packageOf(tides)
+  return { file: await tarballOf(folder, pkg, filesOf(tides)), pkg }
+}
+
+/** Its folder. */
+export async function tidesFolder(folder: string, tides: Tides): Promise<string> {
+  const own = await mkdtemp(join(folder, 'tides-'))
+  await writeFiles(own, { 'package.json': JSON.stringify(packageOf(tides)), ...filesOf(tides) })
+  return own
+}
+
+export const COMMAND = {
+  svc: { kind: 'command', contributes: { commands: { 'tides now': { summary: 'Tell the tides', module: './now.js' } } } },
+  files: {
+    'now.js': "export default async ({ print }) => print('high')\n",
+    'index.js': "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n",
+  },
+}
