@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Manifest, Plugin } from '@svc/core'
+import * as contracts from '@svc/core/contracts'
 import { expect } from 'chai'
 import {
   blanked,
@@ -16,7 +19,7 @@ import {
 
 interface Package {
   readonly name: string
-  readonly svc?: { readonly api?: number; readonly kind?: string; readonly runtime?: string }
+  readonly svc?: Pick<Manifest, 'api' | 'kind' | 'runtime' | 'permissions'>
   readonly dependencies?: object
   readonly peerDependencies?: object
   readonly optionalDependencies?: object
@@ -75,6 +78,13 @@ const undeclared = (folder: string) => {
     ({ from }) => !isRelative(from) && !from.startsWith('node:') && packageIn(from) !== name && !known.has(packageIn(from))
   )
 }
+
+/** The hooks of other services that a source joins. */
+const hooksIn = (text: string) =>
+  [...text.matchAll(/\.tap\(\s*([A-Z]\w+)\.hooks\.(\w+)/g)].flatMap(([, token = '', hook = '']) =>
+    token === 'Host' ? [] : [`${(contracts as unknown as Record<string, { name: string }>)[token]!.name}.${hook}`]
+  )
+const sortedSet = (names: readonly string[]) => [...new Set(names)].sort()
 
 describe('the house', () => {
   it('has a kernel that knows no domain', () => {
@@ -137,6 +147,22 @@ describe('the house', () => {
       })
     })
 
+  it('has plugins whose manifests say which services and slots they use, and which hooks they join', async () => {
+    const wrong = await Promise.all(
+      PLUGINS.filter(folder => packageOf(folder).svc?.runtime === undefined).map(async folder => {
+        const { svc } = packageOf(folder)
+        const { default: plugin } = (await import(join(ROOT, folder, 'src/index.ts'))) as { default: Plugin }
+        const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)
+        const joins = source(folder).flatMap(file => hooksIn(textOf(file)))
+        const { services = [], hooks = [] } = svc?.permissions ?? {}
+        const said = { services: [...services], hooks: [...hooks] }
+        const found = { services: sortedSet(uses.filter(name => name !== 'host')), hooks: sortedSet(joins) }
+        return isDeepStrictEqual(said, found) ? [] : [{ folder, said, found }]
+      })
+    )
+    expect(wrong.flat()).to.deep.equal([])
+  })
+
   it('has packages that declare what they import', () => {
     expect([...LIBS, 'cli'].flatMap(undeclared)).to.deep.equal([])
   })
@@ -169,7 +195,7 @@ describe('the house', () => {
     ['core/config', 950],
     ['core/processes', 950],
     ['core/supervisor', 1000],
-    ['core/isolation', 1050],
+    ['core/isolation', 1085],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {
       const lines = filesBelow(folder, TS).map(linesOfCode)

@@ -34,8 +34,8 @@ export interface PreparedProcess {
   readonly windowMs: number
 }
 
-/** What kind of thing a plugin reached for: a variable, a host, a path to read or to write, another program. */
-export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process'
+/** What kind of thing a plugin reached for: a variable, a host, a path to read or to write, another program, a hook. */
+export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process' | 'hooks'
 
 /** How one process of an isolated plugin stands. */
 export interface IsolationFigures {

@@ -59,7 +59,7 @@ export interface Outside {
   /** It reached for what it does not declare. */
   refused(kind: RefusalKind, what: string, use: Use): Promise<void>
 }
-export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process'] satisfies RefusalKind[]
+export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process', 'hooks'] satisfies RefusalKind[]
 export const Outside = defineService<Outside>('outside', {
   api: 1,
   methods: { add: 'call', tap: 'call', remove: 'call', log: 'call', refused: 'call' },

@@ -12,7 +12,9 @@ import type { RefusalKind } from '../contracts/isolation.ts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type Description, hooksToken, type Level, Outside, REFUSALS, Shell, Tapped } from './contract.ts'
 import type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
+import { hookNotPermitted } from './errors.ts'
 import { createLentUses, type LentUses } from './lent-uses.ts'
+import { mayJoin } from './permitted.ts'
 import { LONGEST_LINE, type LineBudget, shortFacts } from './line-budget.ts'
 
 /** A plugin that runs elsewhere, as the host holds it. */
@@ -121,6 +123,10 @@ function outsideOf(
       keep(path, scope.add(token, name, { ...item, ...uses.lend(token, item) }))
     },
     async tap(hook, path, options) {
+      if (!mayJoin(hook.id, plugin)) {
+        await refused('hooks', hook.id)
+        throw hookNotPermitted(plugin.ref.name, hook.id)
+      }
       const far = uses.lend(Tapped, channel.reach(path, Tapped))
       keep(
         path,

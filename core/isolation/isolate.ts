@@ -4,9 +4,10 @@ import type { Plugin, Scope } from '../src/plugin.ts'
 import { schema } from '../config/schema.ts'
 import { type AnyService, type AnySlot, systemUse, type Use } from '../src/token.ts'
 import { Isolation } from '../contracts/isolation.ts'
-import { notIsolable } from '../processes/errors.ts'
+import { notIsolable } from './errors.ts'
 import { type Description, Shell } from './contract.ts'
 import type { Isolated } from './furnish.ts'
+import { holdToUses } from './permitted.ts'
 import { startProcess } from './isolated-process.ts'
 import { CLOSE_MS, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
 import { Life } from './life.ts'
@@ -24,6 +25,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = description as Description
+  if (ref.held) holdToUses(ref.name, { ...requires, ...optional }, ref.held.permissions)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))

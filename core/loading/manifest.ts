@@ -21,6 +21,10 @@ export interface Manifest {
     readonly env?: readonly string[]
     readonly read?: readonly string[]
     readonly write?: readonly string[]
+    /** Services and slots of others that it uses, by name; `*` at the end for more. */
+    readonly services?: readonly string[]
+    /** Hooks of others that it joins: `chat.turn`, `chat.*`. */
+    readonly hooks?: readonly string[]
   }
   /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */
   readonly instances?: { readonly section: string; readonly type: string }
@@ -81,7 +85,7 @@ const manifestSchema = schema<Manifest>({
         properties: { commands: { type: 'object', additionalProperties: command } },
         additionalProperties: texts,
       },
-      permissions: closed({ network: texts, env: texts, read: texts, write: texts }),
+      permissions: closed({ network: texts, env: texts, read: texts, write: texts, services: texts, hooks: texts }),
       instances: closed({ section: { type: 'string', minLength: 1 }, type: { type: 'string', minLength: 1 } }, [
         'section',
         'type',

@@ -79,13 +79,6 @@ export const useForged = (plugin: string, principal: string, requestId: string) 
     }
   )
 
-export const notIsolable = (plugin: string, slot: string) =>
-  svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
-    plugin,
-    details: { slot },
-    mend: 'run it in the process of the host',
-  })
-
 /** What of an error crosses; its stack stays on its own side, in the log. */
 export interface WireError {
   readonly code: string

@@ -36,6 +36,7 @@ export function manifestCases(found: PluginPackage, options: PluginKitOptions): 
     make('declares the variables that it reads and the hosts that it asks', async ({ undeclared }) =>
       assert.deepEqual(undeclared(), [], undeclared().join('\n'))
     ),
+    ...usesCases(found, make),
     ...commandCases(found),
     ...(plugin?.config ? configCases(found, plugin.config.json, options) : []),
     {
@@ -55,6 +56,32 @@ export function manifestCases(found: PluginPackage, options: PluginKitOptions): 
         assert.match(messageOf(error), /the kit fails the start/)
       },
     },
+  ]
+}
+
+/** A plugin that can run in a process of its own is held there to what it says. */
+function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof hosted>): KitCase[] {
+  if (plugin === undefined || info.manifest.kind === 'command' || info.manifest.kind === 'store') return []
+  const { services = [], hooks = [] } = info.manifest.permissions ?? {}
+  const missing = (names: readonly string[], words: readonly string[]) =>
+    names.filter(name => !words.some(word => (word.endsWith('*') ? name.startsWith(word.slice(0, -1)) : word === name)))
+  return [
+    make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
+      const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)
+      const joined = host.report().hooks.flatMap(one => (one.plugin === info.name ? one.hook : []))
+      const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
+      const undeclared = {
+        services: missing(
+          uses.filter(name => name !== 'host'),
+          services
+        ),
+        hooks: missing(
+          joined.filter(hook => !free.includes(hook)),
+          hooks
+        ),
+      }
+      assert.deepEqual(undeclared, { services: [], hooks: [] }, 'add what is missing to "permissions" of its manifest')
+    }),
   ]
 }
 

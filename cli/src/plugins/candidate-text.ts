@@ -49,6 +49,8 @@ const PERMISSION_WORDS: Readonly<Record<keyof Permissions, (name: string) => str
   env: variable => `read the variable ${variable}`,
   read: path => `read ${path}`,
   write: path => `write ${path}`,
+  services: service => `use ${service} of this service, with all that it holds`,
+  hooks: hook => `join ${hook}: see and change what goes through it`,
 }
 
 /** What a plugin may do, in words; what may nothing says so. */

@@ -32,7 +32,7 @@ export interface SetOptions {
 }
 
 export interface PermissionChange {
-  /** What it did not have: `network api.example.com`, `env KEY`, `read /path`, `write /path`. */
+  /** What it did not have: `network api.example.com`, `env KEY`, `read /path`, `write /path`, `services store`, `hooks chat.turn`. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
 }

@@ -17,6 +17,7 @@ const VERBS: Readonly<Record<RefusalKind, string>> = {
   read: 'read',
   write: 'write to',
   process: 'start',
+  hooks: 'join the hook',
 }
 
 export function createRefusals(plugin: string, log: Log): Refusals {

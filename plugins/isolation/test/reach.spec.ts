@@ -1,6 +1,10 @@
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
+import { Host, type Manifest, type StartFailed } from '@svc/core'
+import { Conversations, Store, Tools } from '@svc/core/contracts'
+import { isolate } from '@svc/core/isolation'
+import { failureOf } from '@svc/core/testing'
 import { expect } from 'chai'
 import { failed, type Hostile, openCanary, openHostile, withSandbox } from './support/hostile.ts'
 
@@ -45,6 +49,26 @@ withSandbox('what an isolated plugin reaches for', () => {
 
   it('runs in the sandbox, and says so', () => {
     expect(one.report()).to.include({ state: 'running', isolation: 'process', hold: 'sandbox', restarts: 0 })
+  })
+
+  it('uses no service and no slot that it was not permitted to use', async () => {
+    const module = new URL('support/hostile/index.ts', import.meta.url).href
+    const held = (permissions: Manifest['permissions']) => ({
+      name: 'svc-plugin-greedy',
+      module,
+      held: { folder, permissions: permissions ?? {} },
+    })
+    const declares = { requires: { store: Store, tools: Tools, host: Host }, optional: { conversations: Conversations } }
+    const error = await failureOf(isolate(held({ services: ['tools'] }), {}, declares))
+    expect(error).to.include({ code: 'NOT_PERMITTED', plugin: 'svc-plugin-greedy' })
+    expect(error).to.have.deep.property('details', { services: ['conversations', 'store'] })
+    await isolate(held({ services: ['tools', 'sto*', 'conversations'] }), {}, declares)
+  })
+
+  it('joins no hook that it was not permitted to join, and is told which', async () => {
+    const error = (await failureOf(openHostile({ permissions: { hooks: ['chat.*'] } }))) as StartFailed
+    expect(error.problems.map(one => [one.code, one.plugin])).to.deep.equal([['NOT_PERMITTED', 'svc-plugin-hostile']])
+    expect(error.problems[0]!.mend).to.include('"hooks": ["gong.struck"]')
   })
 
   it('has the variables that it declares, and no other of the host', async () => {

@@ -54,7 +54,8 @@ export async function openHostile({ permissions = {}, config = {}, policy = POLI
     setup: scope => ({ strike: async use => String(await scope.hooks.struck({}, use)) }),
   })
   const known = await (declares ??= declaredBy())
-  const use = await isolate({ ...REF, held: { folder: FOLDER, permissions } }, {}, known)
+  const held = { folder: FOLDER, permissions: { hooks: ['gong.struck'], ...permissions } }
+  const use = await isolate({ ...REF, held }, {}, known)
   const entry: PluginEntry = { use, name: REF.name, manifest: MANIFEST }
   const host = await startHost({
     plugins: [...policy, { use: gong, name: 'gong' }, entry],

@@ -1,0 +1,22 @@
+import { svcError } from '../src/svc-error.ts'
+
+export const notIsolable = (plugin: string, slot: string) =>
+  svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
+    plugin,
+    details: { slot },
+    mend: 'run it in the process of the host',
+  })
+
+export const usesNotPermitted = (plugin: string, names: readonly string[]) =>
+  svcError('NOT_PERMITTED', `asks for ${names.join(', ')}, which it is not permitted to use`, {
+    plugin,
+    details: { services: names },
+    mend: `if it should: "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again`,
+  })
+
+export const hookNotPermitted = (plugin: string, hook: string) =>
+  svcError('NOT_PERMITTED', `joins the hook ${hook}, which it is not permitted to do`, {
+    plugin,
+    details: { hook },
+    mend: `if it should: "svc": { "permissions": { "hooks": ["${hook}"] } } in its package.json, and install it again`,
+  })

@@ -1,0 +1,26 @@
+import type { Manifest } from '../loading/manifest.ts'
+import { usesNotPermitted } from './errors.ts'
+import type { Description } from './contract.ts'
+import type { Isolated } from './furnish.ts'
+
+type Permissions = NonNullable<Manifest['permissions']>
+
+/** Everybody may know of the host's life. */
+const FREE = 'host'
+
+/** Whoever uses a service, or what is in a slot, has its data and its power: both are the person's to give. Throws NOT_PERMITTED. */
+export function holdToUses(plugin: string, tokens: Description['requires'], { services = [] }: Permissions): void {
+  const names = Object.values(tokens).map(token => token.name)
+  const refused = [...new Set(names)].filter(name => name !== FREE && !isNamed(name, services))
+  if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
+}
+
+/** Who joins a hook sees, and may change, what goes through it. That of a slot which it may use tells no more than the slot does. */
+export function mayJoin(hook: string, { ref: { held }, requires, optional }: Isolated): boolean {
+  if (held === undefined) return true
+  const uses = Object.values({ ...requires, ...optional }).map(token => `${token.name}.changed`)
+  return hook.startsWith(`${FREE}.`) || uses.includes(hook) || isNamed(hook, held.permissions.hooks ?? [])
+}
+
+const isNamed = (name: string, words: readonly string[]) =>
+  words.some(word => (word.endsWith('*') ? name.startsWith(word.slice(0, -1)) : word === name))
