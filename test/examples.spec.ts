@@ -49,6 +49,7 @@ describe('the examples', () => {
       'hello-plugin',
       'local-model',
       'odd-provider',
+      'plugins',
       'sandboxed-tool',
       'workflows',
     ])

@@ -22,6 +22,7 @@ import { PluginsLink } from './commands/plugins-link.ts'
 import { PluginsList } from './commands/plugins-list.ts'
 import { PluginsPack } from './commands/plugins-pack.ts'
 import { PluginsSearch } from './commands/plugins-search.ts'
+import { PluginsTop } from './commands/plugins-top.ts'
 import { PluginsUninstall } from './commands/plugins-uninstall.ts'
 import { PluginsUpdate } from './commands/plugins-update.ts'
 import { ProvidersList } from './commands/providers-list.ts'
@@ -59,6 +60,7 @@ const OWN = {
   'plugins:list': PluginsList,
   'plugins:pack': PluginsPack,
   'plugins:search': PluginsSearch,
+  'plugins:top': PluginsTop,
   'plugins:uninstall': PluginsUninstall,
   'plugins:update': PluginsUpdate,
   'providers:list': ProvidersList,

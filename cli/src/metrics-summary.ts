@@ -110,6 +110,7 @@ function providersOf(of: Of): ProviderWorked[] {
   })
 }
 
+/** What plugins do on hooks alone: what they add is told by route and provider. */
 function pluginsOf(of: Of): Worked[] {
   const by = (name: string) => Map.groupBy(of(name), ({ labels }) => labels.plugin ?? '')
   const [calls, errors, seconds] = [by('svc_hook_calls_total'), by('svc_hook_errors_total'), by('svc_hook_seconds_total')]

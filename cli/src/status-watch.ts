@@ -16,7 +16,7 @@ export interface WatchOptions extends Asked {
 }
 
 /** One look at the server: how it is, or why that is not known. */
-type Look =
+export type Look =
   | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
   | { readonly at: number; readonly status?: undefined; readonly error: unknown }
 
@@ -26,12 +26,21 @@ interface View extends Disposable {
 
 /** Looks again and again until the signal aborts. What cannot be reached at the very first is thrown; later a server may go and come back. */
 export async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
-  let before: Look = { at: performance.now(), status: await readStatus(options) }
   using view = viewOf(options)
-  view.show(before, undefined)
+  await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
+}
+
+/** Looks, tells, and looks again until the signal aborts. What cannot be reached at the very first is thrown. */
+export async function lookAgain(
+  options: Asked & { readonly interval: number },
+  signal: AbortSignal,
+  show: (now: Look, before: Look | undefined) => void
+): Promise<void> {
+  let before: Look = { at: performance.now(), status: await readStatus(options) }
+  show(before, undefined)
   while (await passed(options.interval * 1000, signal)) {
     const now = await look(options)
-    view.show(now, recentOf(before, now))
+    show(now, before)
     before = now
   }
 }

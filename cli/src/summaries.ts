@@ -21,6 +21,7 @@ export const SUMMARIES = {
   'plugins:list': 'List the plugins: the tree, and where each came from',
   'plugins:pack': 'Write all installed plugins into one file',
   'plugins:search': 'Search the registry for plugins',
+  'plugins:top': 'Show what plugins take: calls, errors, time, memory, processor time',
   'plugins:uninstall': 'Take installed plugins out',
   'plugins:update': 'Update installed plugins',
   'mcp:serve': 'Run the tool server (MCP) alone, on a port or over standard input and output',

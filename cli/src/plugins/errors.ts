@@ -33,3 +33,8 @@ export const severalWithBundle = (): SvcError =>
   svcError('COMMAND_LINE_INVALID', 'a bundle takes the place of all that is installed: nothing else can be installed with it', {
     mend: 'restore the bundle first, and install the others then',
   })
+
+export const figuresUntold = (why?: { readonly code: string; readonly message: string }): SvcError =>
+  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+    mend: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+  })

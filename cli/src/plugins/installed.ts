@@ -36,7 +36,7 @@ export function entryOf({ name, isolation, permissions, declares }: LockedPlugin
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
-    ...(isolation === 'quickjs' ? {} : { isolation }),
+    ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
     ...(isolation === 'process' ? { permissions } : {}),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
   }

@@ -1,3 +1,4 @@
+import type { Manifest } from '@svc/core'
 import type { Candidate, IsolationMode, LockedPlugin } from '@svc/plugin-set'
 import { whyInProcess } from '../isolate-with.ts'
 import { isolationUnfit, needsTrust } from './errors.ts'
@@ -11,17 +12,22 @@ export interface Wish {
 /** Where a plugin will run: as it is wished, as it did before, else behind a wall. */
 export function isolationOf({ manifest }: Candidate, { isolation }: Wish, before?: LockedPlugin): IsolationMode {
   if (isolation !== undefined) return isolation
-  if (manifest.runtime === 'quickjs') return 'quickjs'
+  const read = readAs(manifest)
+  if (read !== undefined) return read
   if (whyInProcess(manifest) !== undefined) return 'in-process'
-  return before === undefined || before.isolation === 'quickjs' ? 'process' : before.isolation
+  const known = before?.isolation ?? 'process'
+  return known === 'in-process' ? known : 'process'
 }
+
+/** How a plugin is taken whose code is never imported. */
+const readAs = ({ runtime }: Manifest) => (runtime === undefined ? undefined : runtime === 'quickjs' ? 'quickjs' : 'data')
 
 /** Throws PLUGIN_ISOLATION_UNFIT for what cannot run there, PLUGIN_NEEDS_TRUST for what would run where nothing holds it. */
 export function checkIsolation({ name, manifest }: Candidate, mode: IsolationMode, trusted: boolean): void {
   const why = whyInProcess(manifest)
-  const isScript = manifest.runtime === 'quickjs'
-  if (isScript !== (mode === 'quickjs'))
-    throw isolationUnfit(name, mode, `its manifest has ${isScript ? '' : 'no '}"runtime": "quickjs"`)
+  const read = readAs(manifest)
+  if (read !== undefined && mode !== read) throw isolationUnfit(name, mode, `its manifest has "runtime": "${manifest.runtime}"`)
+  if (read === undefined && mode === 'quickjs') throw isolationUnfit(name, mode, 'its manifest has no "runtime": "quickjs"')
   if (mode === 'process' && why !== undefined) throw isolationUnfit(name, mode, `${why}, which works in the process of svc only`)
   if (mode === 'in-process' && !trusted) throw needsTrust(name, why ?? '--isolation in-process was said')
 }
@@ -31,4 +37,5 @@ export const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
   process: 'in a process of its own, held to what it may',
   'in-process': 'in the process of svc: nothing holds it to what it may',
   quickjs: 'in the JavaScript sandbox, held to what it may',
+  data: 'nowhere: it is data, which the plugin of its runtime reads',
 }

@@ -8,7 +8,7 @@ export default definePlugin({
     scope.add(Greetings, 'en', { language: 'English', greet: async name => `Hello ${name}` })
     scope.add(Routes, 'greetings', {
       method: 'GET',
-      path: '/greetings/{language}',
+      path: '/greetings/:language',
       summary: 'Greets in a language that some plugin knows',
       scope: 'read',
       query: { type: 'object', properties: { name: { type: 'string', maxLength: 100, default: 'world' } } },

@@ -62,6 +62,6 @@ export function draftOf(
 
 /** Code for the JavaScript sandbox runs nowhere else, and no other code there. */
 function isolationOf(runtime: string | undefined, before: IsolationMode | undefined): IsolationMode {
-  if (runtime === 'quickjs') return 'quickjs'
-  return before === undefined || before === 'quickjs' ? 'process' : before
+  if (runtime !== undefined) return runtime === 'quickjs' ? 'quickjs' : 'data'
+  return before === undefined || before === 'quickjs' || before === 'data' ? 'process' : before
 }

@@ -80,7 +80,7 @@ export interface BuiltSet {
   readonly folder: string
   /**
    * One for each candidate, ready to be given to `commit`: what was chosen before stays (isolation, enabled, trusted); a new one is enabled, not trusted, and runs in `process`,
-   * or in `quickjs` where its manifest says so. `permissions` are the candidate's: to hand it back is to accept them.
+   * or as its manifest's `runtime` says: in `quickjs`, or `data`. `permissions` are the candidate's: to hand it back is to accept them.
    */
   readonly plugins: readonly LockedPlugin[]
 }

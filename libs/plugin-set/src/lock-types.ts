@@ -1,7 +1,7 @@
 import type { Manifest } from '@svc/core'
 
-/** Where a plugin's code runs: behind a wall of its own, in the host, or in the JavaScript sandbox. */
-export type IsolationMode = 'process' | 'in-process' | 'quickjs'
+/** Where a plugin's code runs: behind a wall of its own, in the host, in the JavaScript sandbox; or it has none that runs, and the plugin of its runtime reads it (a vertical). */
+export type IsolationMode = 'process' | 'in-process' | 'quickjs' | 'data'
 
 export type Permissions = NonNullable<Manifest['permissions']>
 

@@ -29,7 +29,7 @@ const plugin = {
   origin: closed({ kind: { enum: ['registry', 'folder', 'tarball', 'link'] }, spec: text }),
   integrity: { type: 'string', pattern: '^(sha512-[A-Za-z0-9+/]{86}==)?$' },
   files: hash,
-  isolation: { enum: ['process', 'in-process', 'quickjs'] },
+  isolation: { enum: ['process', 'in-process', 'quickjs', 'data'] },
   enabled: flag,
   permissions: closed(permissions, Object.keys(permissions)),
   scripts: flag,

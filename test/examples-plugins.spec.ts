@@ -1,0 +1,118 @@
+import { createHmac } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { noBubblewrap } from '@svc/core/testing'
+import { expect } from 'chai'
+import { type Client, createClient } from './support/client.ts'
+import { runSvc } from './support/command.ts'
+import { type Service, startService } from './support/service.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../examples/plugins/', import.meta.url))
+const SECRET = 'a secret that only this test knows'
+const KEY = 'the-key-of-this-test-and-no-other'
+const WORKFLOW = `name: names
+inputs: { type: object, properties: { people: { type: array, items: { type: object } } }, required: [people] }
+nodes:
+  names: { type: pick, items: "\${{ input.people }}", key: name }
+result: \${{ nodes.names }}
+`
+const CONFIG = {
+  server: { auth: { enabled: true } },
+  providers: { local: {}, polly: { type: 'parrot' } },
+  notice: { text: 'tea at five' },
+}
+const why = noBubblewrap()
+const group = why === undefined ? describe : describe.skip
+
+/** Installed as a person would, all in one go; what has no need of the host's process runs in one of its own. */
+group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+  this.timeout(120_000)
+  let folder: string
+  let home: string
+  let service: Service
+  let client: Client
+  const env = { SVC_API_KEY: KEY, TICKET_SECRET: SECRET }
+  const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env })
+  const ask = (path: string, headers: Record<string, string> = { 'x-api-key': KEY }) =>
+    client.send({ method: 'GET', path, headers })
+  const post = (path: string, body: unknown) => client.send({ method: 'POST', path, headers: { 'x-api-key': KEY }, body })
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-examples-'))
+    home = join(folder, 'home')
+    await mkdir(join(folder, 'workflows'))
+    await writeFile(join(folder, 'workflows', 'names.yaml'), WORKFLOW)
+    await writeFile(join(folder, 'svc.config.json'), JSON.stringify(CONFIG))
+    const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(
+      one => one.isDirectory() && one.name !== 'curated-build'
+    )
+    const { code, out, err } = await svc('plugins', 'install', ...names.map(one => join(EXAMPLES, one.name)), '--yes', '--trust')
+    expect(code, `${out}\n${err}`).to.equal(0)
+    service = await startService({ home, cwd: folder, env })
+    client = createClient(service.url)
+  })
+  after(async () => {
+    client?.close()
+    await service?.[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('dice: a model calls the tool', async () => {
+    const { text } = await post('/api/v1/chat', { message: '/tool roll_dice {"dice": 2, "sides": 2}' })
+    expect(text).to.match(/[12] \+ [12] = [234]/)
+  })
+
+  it('parrot: answers a chat as a provider', async () => {
+    const { text } = await post('/api/v1/chat', { message: 'hello', provider: 'polly' })
+    expect(text).to.contain('hello hello')
+  })
+
+  it('pick: is a step of a workflow', async () => {
+    const input = { people: [{ name: 'Ada' }, { name: 'Alan' }, { age: 3 }] }
+    const { body } = await post('/api/v1/workflows/run', { workflow: 'names', input })
+    expect(body, JSON.stringify(body)).to.deep.include({ success: true, result: { value: ['Ada', 'Alan', null] } })
+  })
+
+  it('ticket: lets in who has one that is valid, and nobody else', async () => {
+    const ticket = (until: number, secret = SECRET) => {
+      const said = `ada.${Math.floor(until / 1000)}`
+      return { 'x-ticket': `${said}.${createHmac('sha256', secret).update(said).digest('hex')}` }
+    }
+    const [soon, past] = [Date.now() + 60_000, Date.now() - 60_000]
+    expect((await ask('/notice', ticket(soon))).body).to.deep.equal({ notice: 'tea at five' })
+    for (const bad of [ticket(past), ticket(soon, 'another secret, just as long'), { 'x-ticket': 'ada' }, {}])
+      expect((await ask('/notice', bad as Record<string, string>)).status).to.equal(401)
+  })
+
+  it('greetings: a slot of its own, which another plugin fills', async () => {
+    expect((await ask('/greetings/en?name=Ada')).body).to.deep.equal({ language: 'English', text: 'Hello Ada' })
+    expect((await ask('/greetings/fr?name=Ada')).body).to.deep.equal({ language: 'Français', text: 'Bonjour Ada' })
+    expect((await ask('/greetings/xx')).status).to.equal(404)
+  })
+
+  it('garden: a field of work without code', async () => {
+    const { text } = await ask('/api/v1/workflows')
+    expect(text).to.contain('plan_garden')
+  })
+
+  it('words: a command of svc', async () => {
+    const { code, out, err } = await svc('words', 'one two', 'three')
+    expect([code, out, err]).to.deep.equal([0, '3\n', ''])
+  })
+
+  it('and svc plugins top tells what each has taken, by process where it has its own', async () => {
+    const { code, out, err } = await svc('plugins', 'top', '--json')
+    expect(code, err).to.equal(0)
+    const { plugins } = JSON.parse(out) as { plugins: Record<string, unknown>[] }
+    const of = (name: string) => plugins.find(one => one.plugin === `svc-plugin-example-${name}`)
+    expect(of('dice')).to.include({ calls: 1, errors: 0, isolation: 'process', restarts: 0, quarantined: false })
+    expect(of('dice')?.memory_bytes).to.be.above(1_000_000)
+    expect(of('ticket')?.errors).to.be.at.least(3)
+    expect(of('words')?.isolation).to.equal(undefined)
+    const table = await svc('plugins', 'top', '--sort', 'errors')
+    expect(table.out.split('\n')[0]).to.match(/^PLUGIN +CALLS +ERRORS +TIME +MEMORY +CPU +RESTARTS +REFUSED$/)
+    expect(table.out.split('\n')[1]).to.match(/^svc-plugin-example-ticket +\d+ +\d+ +[\d.]+ m?s +[\d.]+ MiB/)
+  })
+})
