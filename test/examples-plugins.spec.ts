@@ -116,3 +116,33 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
     expect(table.out.split('\n')[1]).to.match(/^svc-plugin-example-ticket +\d+ +\d+ +[\d.]+ m?s +[\d.]+ MiB/)
   })
 })
+
+describe('a store that svc plugins new has made', function () {
+  this.timeout(120_000)
+  it('is installed where it is trusted, and is the store of the server', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-own-store-'))
+    const home = join(folder, 'home')
+    const svc = async (...args: string[]) => {
+      const { code, out, err } = await runSvc(args, { home, cwd: folder })
+      expect(code, `${out}\n${err}`).to.equal(0)
+      return out
+    }
+    try {
+      await svc('plugins', 'new', 'svc-plugin-own', '--kind', 'store', '--js')
+      const plugins = [{ use: '@svc/plugin-store-sqlite', enabled: false }]
+      await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ plugins }))
+      await svc('plugins', 'install', './svc-plugin-own', '--yes', '--trust')
+      await using service = await startService({ home, cwd: folder })
+      const client = createClient(service.url)
+      const { body } = await client.post('/api/v1/chat', { message: 'keep this' })
+      const { conversation_id: id } = body as { conversation_id: string }
+      expect((await client.get(`/api/v1/conversations/${id}`)).text).to.contain('keep this')
+      client.close()
+      expect(await svc('plugins', 'info', 'svc-plugin-own'))
+        .to.contain('svc-plugin-own')
+        .and.contain('store')
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})

@@ -1,11 +1,11 @@
 import { registerHooks } from 'node:module'
 import { codeOf } from '../src/svc-error.ts'
 
-const HOST_PACKAGE = /^@svc\/(core|cli)(\/|$)/
+const HOST_PACKAGE = /^@svc\/(core|cli|space)(\/|$)/
 
 /**
- * Runs an import during which `@svc/core` is this very copy of it wherever none is installed: a plugin or a configuration in a folder of its own needs nothing
- * installed beside it.
+ * Runs an import during which `@svc/core` (and `@svc/space`, of which stores are made) is this very copy of it wherever none is installed: a plugin or a
+ * configuration in a folder of its own needs nothing installed beside it.
  */
 export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
   try {
@@ -32,4 +32,4 @@ export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
 }
 
 const lacksHostPackage = (error: unknown) =>
-  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli)'/.test((error as Error).message)
+  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli|space)'/.test((error as Error).message)

@@ -18,6 +18,7 @@ interface Parts {
 /** The package.json of a new plugin. In TypeScript its own source is found under the condition `development`, all others find what was built. */
 export function packageJson({ words, language, manifest, api, core }: Parts): object {
   const isData = manifest.runtime !== undefined
+  const isStore = manifest.kind === 'store'
   const isBuilt = language === 'ts' && !isData
   return {
     name: words.package,
@@ -30,10 +31,12 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
     ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(manifest, isBuilt) }),
     files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
     scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
-    peerDependencies: { '@svc/core': `^${core}` },
-    ...(manifest.kind === 'store' ? { dependencies: { '@svc/space': `^${core}` } } : {}),
+    peerDependencies: { '@svc/core': `^${core}`, ...(isStore ? { '@svc/space': `^${core}` } : {}) },
+    // svc brings it, as it brings the core
+    ...(isStore ? { peerDependenciesMeta: { '@svc/space': { optional: true } } } : {}),
     devDependencies: {
       '@svc/core': `^${core}`,
+      ...(isStore ? { '@svc/space': `^${core}` } : {}),
       ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
       ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
     },
