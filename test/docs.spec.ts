@@ -1,12 +1,48 @@
 import { execFile } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { committedReference, configReference } from '../scripts/config-reference.ts'
+import { committedContractPage, contractPage } from '../scripts/contract-reference.ts'
 import { committedTools, toolsReference } from '../scripts/tools-reference.ts'
 import { committedWorkflowPage, workflowPage } from '../scripts/workflow-reference.ts'
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const LINK = /\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)/g
+
+const proseOf = (file: string) => readFileSync(file, 'utf8').replaceAll(/^```[^]*?^```$/gm, '')
+
+/** What a heading is linked by. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+    .replaceAll(' ', '-')
+const anchorsIn = (file: string) => [...proseOf(file).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading))
+
+/** The links of a document that lead to no file of the repository, or to no heading there. */
+function brokenIn(file: string): string[] {
+  const words = proseOf(join(ROOT, file)).replaceAll(/`[^`\n]*`/g, '')
+  return [...words.matchAll(LINK)].flatMap(([link, path = '', anchor]) => {
+    const target = path === '' ? join(ROOT, file) : join(ROOT, dirname(file), path)
+    const leads = existsSync(target) && (anchor === undefined || !target.endsWith('.md') || anchorsIn(target).includes(anchor))
+    return leads ? [] : [`${file}: ${link}`]
+  })
+}
+
 describe('the documents', () => {
+  it('have links that lead somewhere', () => {
+    const files = globSync('**/*.md', { cwd: ROOT, exclude: ['**/node_modules/**', '**/dist/**', '**/.git/**'] })
+    expect(files).to.include('docs/plugins/contracts.md')
+    expect(files.flatMap(brokenIn)).to.deep.equal([])
+  })
+
+  it('have a reference of the contracts that is what their doc comments say (npm run docs writes it)', async () => {
+    expect(await committedContractPage()).to.equal(await contractPage())
+  })
+
   it('have a configuration reference that is what the schemas say (npm run docs writes it)', async () => {
     expect(await committedReference()).to.equal(await configReference())
   })
