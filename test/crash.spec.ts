@@ -7,7 +7,8 @@ import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from './support/c
 import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 
-const ROUNDS = 8
+/** `npm run soak:crash` goes on for as long as it is let. */
+const ROUNDS = 3
 
 const workerOf = async (home: string): Promise<number> => {
   using server = await reachServer(home)

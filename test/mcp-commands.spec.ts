@@ -30,7 +30,7 @@ describe('svc mcp', function () {
   const svcIn =
     (home: string) =>
     (...args: string[]) =>
-      runSvc(['mcp', ...args], { home })
+      runSvc(['mcp', ...args], { home, share: true })
   const fresh = (service: Service) => createClient(service.url, { keepAlive: false })
   const call = async (service: Service, server: string, tool: string, args = {}) =>
     JSON.stringify((await fresh(service).post('/mcp-call', { server, tool, args })).body)

@@ -32,7 +32,7 @@ describe('what belongs to a principal', () => {
   before(async () => {
     home = await newHome()
     const token = async (...args: string[]): Promise<Person> => {
-      const { out } = await runSvc(['tokens', 'create', ...args], { home })
+      const { out } = await runSvc(['tokens', 'create', ...args], { home, share: true })
       return { authorization: `Bearer ${out.trim()}` }
     }
     anna = await token('--name', 'anna')

@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { post } from './support/service.ts'
+import { configureFew } from './support/tides.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -73,6 +74,21 @@ describe('the packed packages', function () {
     expect(stdout).to.contain('Hello again')
     const [, help] = svc(['--help'])
     expect((await run(command, help, { cwd: folder, env: environment(join(folder, 'other')) })).stdout).to.contain('serve')
+  })
+
+  it('write a build of themselves that needs nothing of where they were installed', async () => {
+    const few = join(folder, 'few')
+    await mkdir(few)
+    await configureFew(few)
+    const [command, args] = svc(['build', 'built', '--config', join(few, 'svc.config.json')])
+    await run(command, args, { cwd: folder, env: environment(join(folder, 'fourth')) })
+    const built = join(folder, 'elsewhere')
+    await rename(join(folder, 'built'), built)
+    const { stdout } = await run(process.execPath, [join(built, 'start.mjs'), 'chat', 'Hello from a build'], {
+      cwd: tmpdir(),
+      env: environment(join(folder, 'fifth')),
+    })
+    expect(stdout).to.contain('Hello from a build')
   })
 
   it('load a plugin and a configuration in TypeScript that import the installed core', async () => {

@@ -3,29 +3,9 @@ import { lstat, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { DEFAULTS } from '../cli/src/curated.ts'
 import { runSvc } from './support/command.ts'
 import { post, startService } from './support/service.ts'
-import { TIDES, tidesFolder } from './support/tides.ts'
-
-/** What a server of chat and tools needs, and no more. */
-const KEPT = [
-  'http',
-  'rest',
-  'chat',
-  'conversations',
-  'selection',
-  'models',
-  'modes',
-  'provider-local',
-  'store-sqlite',
-  'sandbox-process',
-  'isolation',
-]
-const NAMES = KEPT.map(name => `@svc/plugin-${name}`)
-
-/** Everything else that comes with svc. */
-const LEFT_OUT = (DEFAULTS.plugins as string[]).filter(name => !NAMES.includes(name)).map(use => ({ use, enabled: false }))
+import { configureFew, FEW, TIDES, tidesFolder } from './support/tides.ts'
 
 describe('svc build', function () {
   this.timeout(120_000)
@@ -36,9 +16,9 @@ describe('svc build', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-build-'))
     home = join(folder, 'home')
+    await configureFew(folder, { chat: { message_limit: 50 } })
     const installed = await svc('plugins', 'install', await tidesFolder(folder, { version: '1.0.0' }), '--yes')
     expect(installed.code, installed.err).to.equal(0)
-    await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ plugins: LEFT_OUT, chat: { message_limit: 50 } }))
   })
   after(() => rm(folder, { recursive: true, force: true }))
 
@@ -47,14 +27,14 @@ describe('svc build', function () {
       const { code, out, err } = await svc('build', name, '--json')
       expect(code, err).to.equal(0)
       const { plugins } = JSON.parse(out) as { plugins: { name: string }[] }
-      expect(plugins.map(one => one.name)).to.have.members([...NAMES, TIDES])
+      expect(plugins.map(one => one.name)).to.have.members([...FEW, TIDES])
     }
     const [one, two] = await Promise.all(['one', 'two'].map(name => entriesOf(join(folder, name))))
     expect(one).to.deep.equal(two)
     expect(await textsBelow(join(folder, 'one', 'plugins'))).to.not.contain(folder)
     expect(await readFile(join(folder, 'one', 'svc-plugins.lock'), 'utf8')).to.not.contain(folder)
     const own = (await readdir(join(folder, 'one', 'node_modules', '@svc'))).filter(name => /^plugin-(?!set$)/.test(name))
-    expect(own).to.have.members(KEPT.map(name => `plugin-${name}`))
+    expect(own).to.have.members(FEW.map(name => name.replace('@svc/', '')))
     await rm(join(folder, 'two'), { recursive: true })
     const elsewhere = join(folder, 'data')
     await using service = await startService({

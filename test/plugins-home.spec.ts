@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from './support/command.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-import { COMMAND, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+import { COMMAND, configureFew, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
 
 /** Nobody listens there: npm has no network. */
 const NOWHERE = 'http://127.0.0.1:1'
@@ -20,6 +20,7 @@ async function inPlace(run: (place: Place) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
   const home = join(folder, 'home')
   await mkdir(home)
+  await configureFew(folder)
   const env = {
     npm_config_registry: NOWHERE,
     npm_config_cache: join(folder, 'cache'),

@@ -6,8 +6,8 @@ import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { type Registry, startRegistry } from './support/registry.ts'
-import { post, type Service, startService } from './support/service.ts'
-import { TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+import { type Service, startService } from './support/service.ts'
+import { configureFew, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
 describe('a plugin that is installed while svc serves', function () {
@@ -20,6 +20,7 @@ describe('a plugin that is installed while svc serves', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
     home = join(folder, 'home')
+    await configureFew(folder)
     registry = await startRegistry()
     service = await startService({ home, cwd: folder, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
@@ -38,8 +39,9 @@ describe('a plugin that is installed while svc serves', function () {
   })
   const plugins = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder, env: npm() })
   const tides = async () => {
-    const { body } = await post(`${service.url}/api/v1/chat`, { message: '/tool tides {}' })
-    return String(body.response)
+    // old workers answer on the connections that are open
+    using client = disposable(createClient(service.url, { keepAlive: false }))
+    return (await client.post('/api/v1/chat', { message: '/tool tides {}' })).text
   }
   const publish = async (version: string, svc: object = {}) => {
     const { file, pkg } = await tidesTarball(folder, { version, svc })

@@ -27,7 +27,7 @@ describe('a reload', () => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     const load = startReloadLoad(service.url)
-    for (let round = 1; round <= 4; round++) {
+    for (let round = 1; round <= 2; round++) {
       await load.more(30)
       expect((await reload(home)).problems).to.deep.equal([])
     }
@@ -67,7 +67,7 @@ describe('a reload', () => {
       return last
     }
     const watching = Promise.all([watch(), watch()])
-    for (let round = 1; round <= 3; round++) expect((await reload(home)).problems).to.deep.equal([])
+    for (let round = 1; round <= 2; round++) expect((await reload(home)).problems).to.deep.equal([])
     over = true
     expect(Math.max(...(await watching))).to.be.above(10)
   }).timeout(60_000)

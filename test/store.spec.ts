@@ -1,29 +1,18 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
 import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
+import { runSvc } from './support/command.ts'
 import { inNewHome, post, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-import { SVC } from './support/entry.ts'
 
 /** Runs `svc` to its end. */
-async function svc(home: string, ...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [...SVC, ...args], {
-    env: { PATH: process.env.PATH, SVC_HOME: home },
-    cwd: home,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  return { code: code as number | null, out, err }
-}
+const svc = (home: string, ...args: string[]) => runSvc(args, { home, share: true })
 
 /** What has been acknowledged up to now; what is sent later may be there, too. */
 const acknowledgedNow = ({ known, sent, acknowledged }: Ledger): Ledger => ({

@@ -18,7 +18,7 @@ interface Place {
 describe('svc tokens', () => {
   const it = sideBySideIn<Place>(run =>
     inNewHome(async home => {
-      const svc: Place['svc'] = (...args) => runSvc(args, { home })
+      const svc: Place['svc'] = (...args) => runSvc(args, { home, share: true })
       await run({ home, svc, create: async (...args) => (await svc('tokens', 'create', ...args)).out.trim() })
     })
   )

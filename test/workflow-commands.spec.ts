@@ -29,7 +29,7 @@ nodes: { one: { type: transform, value: 1, next: two }, two: { type: wait, for: 
 
 const idIn = (text: string) => /run (\S+)/.exec(text)![1]!
 const statusOf = async (home: string, id: string) =>
-  JSON.parse((await runSvc(['workflows', 'status', id, '--json'], { home })).out) as Record<string, unknown>
+  JSON.parse((await runSvc(['workflows', 'status', id, '--json'], { home, share: true })).out) as Record<string, unknown>
 
 /** A home with these workflows. */
 async function withWorkflows(run: (home: string) => Promise<void>): Promise<void> {
@@ -45,7 +45,7 @@ describe('svc workflows', () => {
   const svcIn =
     (home: string) =>
     (...args: string[]) =>
-      runSvc(['workflows', ...args], { home })
+      runSvc(['workflows', ...args], { home, share: true })
 
   it('lists, shows, draws and checks workflows', async home => {
     const svc = svcIn(home)

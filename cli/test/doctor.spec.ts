@@ -102,7 +102,7 @@ describe('svc doctor', () => {
     await using place = await makePlace()
     await mkdir(place.home, { mode: 0o700 })
     await chmod(place.home, 0o755)
-    const { code, of } = await examine(place)
+    const { code, of } = await examine(place, ['--port', '0'])
     expect([code, of('home').map(one => one.mend)]).to.deep.equal([0, [undefined, `chmod 700 ${place.home}`]])
   })
 
@@ -191,7 +191,7 @@ export default definePlugin({ setup: scope => void scope.add(Providers, 'mute', 
       place,
       '[ "$1" = --version ] && exit 0\necho "bwrap: No permissions to create new namespace" >&2; exit 1'
     )
-    const { code, of } = await examine(place, [], env)
+    const { code, of } = await examine(place, ['--port', '0'], env)
     expect([code, of('sandbox')[0]?.state]).to.deep.equal([0, 'warn'])
     expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('will be refused')
     expect(of('sandbox')[0]?.mend).to.be.a('string')

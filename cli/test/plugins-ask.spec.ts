@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { TIDES, tidesFolder } from '../../test/support/tides.ts'
+import { configureFew, TIDES, tidesFolder } from '../../test/support/tides.ts'
 import { makePlace, type Place } from './support/svc.ts'
 import { hasTerminal, terminal } from './support/terminal.ts'
 
@@ -13,6 +13,7 @@ describe('svc plugins install on a terminal', function () {
   before(async function () {
     if (!hasTerminal()) return this.skip()
     place = await makePlace()
+    await configureFew(place.folder)
     from = await tidesFolder(place.folder, { version: '1.0.0', svc: { permissions: { network: ['moon.example'] } } })
   })
   after(() => place?.[Symbol.asyncDispose]())

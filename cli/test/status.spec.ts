@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace } from './support/svc.ts'
+import { makePlace, type Place } from './support/svc.ts'
 
 interface Facts {
   ok: boolean
@@ -30,31 +30,16 @@ const chat = (url: string, message: string) =>
     body: JSON.stringify({ message }),
   })
 
-describe('svc status', () => {
-  const it = sideBySide()
-  it('shows how the running server is, in 80 columns', async () => {
-    await using place = await makePlace()
-    const server = await place.serve(['--workers', '2'])
-    await server.said(/worker \d+ is ready/)
-    for (const message of ['hello', '/fail authentication']) await chat(server.url, message)
-    await fetch(`${server.url}/api/v1/nothing`)
-    const { code, out, err } = await place.svc(['status'])
-    expect([code, err]).to.deep.equal([0, ''])
-    expect(out).to.match(new RegExp(`^svc \\S+ at ${server.url} is healthy +process ${server.process.pid}, up \\d+ s\n`))
-    expect(out).to.match(/^requests +\d+ in all, 0 under way, 1 refused \(4xx\), 1 failed \(5xx\)$/m)
-    expect(out).to.match(/^latency +p50 [\d.]+ m?s, p95 [\d.]+ m?s$/m)
-    expect(out).to.match(/^checks +database healthy, providers healthy, cache healthy, workflows healthy$/m)
-    expect(out).to.match(/^store +store-sqlite$/m)
-    expect(out.match(/^\d+ +ready +\d+ +\d+ s$/gm)).to.have.length(2)
-    expect(out).to.match(/^POST \/api\/v1\/chat +2 +0 +1 +/m)
-    expect(out).to.match(/^local +healthy +2 +1 +/m)
-    expect(out).to.match(/^PLUGIN \(HOOKS\) +CALLS +ERRORS +MEAN +TIME$/m)
-    expect(out.split('\n').filter(line => line.length > 80)).to.deep.equal([])
+describe('svc status of a server that runs', () => {
+  let place: Place
+  let server: Awaited<ReturnType<Place['serve']>>
+  before(async () => {
+    place = await makePlace()
+    server = await place.serve()
   })
+  after(() => place[Symbol.asyncDispose]())
 
   it('tells programs the same with --json', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
     for (const message of ['one', 'two', '/fail authentication']) await chat(server.url, message)
     const { code, out } = await place.svc(['status', '--json'])
     const facts = factsOf(out)
@@ -77,34 +62,52 @@ describe('svc status', () => {
     expect(facts.untold).to.deep.equal([])
   })
 
-  it('says what to do where no server runs, or several do', async () => {
-    await using place = await makePlace()
-    const none = await place.svc(['status'])
-    expect([none.code, none.out]).to.deep.equal([1, ''])
-    expect(none.err).to.contain('SERVER_NONE').and.contain('svc serve')
-    const servers = [await place.serve(), await place.serve()] as const
-    const several = await place.svc(['status'])
-    expect(several.code).to.equal(1)
-    expect(several.err).to.contain('SERVER_AMBIGUOUS').and.contain('--port')
-    const [{ url }] = servers
-    expect(factsOf((await place.svc(['status', '--json', '--port', new URL(url).port])).out).url).to.equal(url)
-    const gone = await place.svc(['status', '--url', 'http://127.0.0.1:1'])
-    expect([gone.code, gone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVER_UNREACHABLE'))
-  })
-
   it('asks a server of another home by its address, and does without its processes', async () => {
-    await using place = await makePlace()
     await using other = await makePlace()
-    const server = await place.serve()
     const { code, out } = await other.svc(['status', '--url', server.url])
     expect(code).to.equal(0)
     expect(out).to.contain(`at ${server.url} is healthy`).and.not.contain('WORKER')
   })
 
-  it('sends SVC_API_KEY; without it shows what needs no key, says what is missing and ends with 1', async () => {
-    await using place = await makePlace()
+  it('looks again and again with --watch: a line a look where no terminal is, until Ctrl-C', async () => {
+    const child = place.start(['status', '--watch', '--interval', '0.1'])
+    const lines = createInterface({ input: child.stdout! })
+    const [first] = (await once(lines, 'line')) as [string]
+    expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 workers/)
+    await chat(server.url, 'hello')
+    const rates: string[] = []
+    lines.on('line', line => rates.push(line))
+    while (!rates.some(line => / {2}(?!0\/s)[\d.]+\/s .*p50/.test(line))) await once(lines, 'line')
+    child.kill('SIGINT')
+    expect(await once(child, 'exit')).to.deep.equal([0, null])
+  })
+
+  it('tells programs that watch a JSON line a look, with what was new', async () => {
+    const child = place.start(['status', '--watch', '--interval', '0.1', '--json'])
+    const lines = createInterface({ input: child.stdout! })
+    expect(factsOf(String((await once(lines, 'line'))[0])).recent).to.equal(undefined)
+    await chat(server.url, 'hello')
+    let facts: Facts
+    do facts = factsOf(String((await once(lines, 'line'))[0]))
+    while ((facts.recent?.requests ?? 0) === 0)
+    expect(facts.recent?.requests).to.equal(1)
+    expect(facts.recent?.requests_per_second).to.be.above(0)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).to.deep.equal([0, null])
+  })
+})
+
+describe('svc status of a server that asks for a credential', () => {
+  let place: Place
+  let server: Awaited<ReturnType<Place['serve']>>
+  before(async () => {
+    place = await makePlace()
     await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
-    const server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+  })
+  after(() => place[Symbol.asyncDispose]())
+
+  it('sends SVC_API_KEY; without it shows what needs no key, says what is missing and ends with 1', async () => {
     const without = await place.svc(['status'])
     expect(without.code).to.equal(1)
     expect(without.out)
@@ -118,9 +121,6 @@ describe('svc status', () => {
   })
 
   it('sends a token in SVC_API_KEY as a bearer token, as svc chat does', async () => {
-    await using place = await makePlace()
-    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
-    const server = await place.serve([], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
     const token = (await place.svc(['tokens', 'create'])).out.trim()
     const given = { env: { SVC_API_KEY: token } }
     const said = await place.svc(['chat', '--url', server.url, 'hi'], given)
@@ -132,6 +132,44 @@ describe('svc status', () => {
     expect(refused.err)
       .to.match(/^AUTHENTICATION_FAILED/)
       .and.contain('an API key or a token')
+  })
+})
+
+describe('svc status', () => {
+  const it = sideBySide()
+  it('shows how the running server is, in 80 columns', async () => {
+    await using place = await makePlace()
+    const server = await place.serve(['--workers', '2'])
+    await server.said(/worker \d+ is ready/)
+    for (const message of ['hello', '/fail authentication']) await chat(server.url, message)
+    await fetch(`${server.url}/api/v1/nothing`)
+    const { code, out, err } = await place.svc(['status'])
+    expect([code, err]).to.deep.equal([0, ''])
+    expect(out).to.match(new RegExp(`^svc \\S+ at ${server.url} is healthy +process ${server.process.pid}, up \\d+ s\n`))
+    expect(out).to.match(/^requests +\d+ in all, 0 under way, 1 refused \(4xx\), 1 failed \(5xx\)$/m)
+    expect(out).to.match(/^latency +p50 [\d.]+ m?s, p95 [\d.]+ m?s$/m)
+    expect(out).to.match(/^checks +database healthy, providers healthy, cache healthy, workflows healthy$/m)
+    expect(out).to.match(/^store +store-sqlite$/m)
+    expect(out.match(/^\d+ +ready +\d+ +\d+ s$/gm)).to.have.length(2)
+    expect(out).to.match(/^POST \/api\/v1\/chat +2 +0 +1 +/m)
+    expect(out).to.match(/^local +healthy +2 +1 +/m)
+    expect(out).to.match(/^PLUGIN \(HOOKS\) +CALLS +ERRORS +MEAN +TIME$/m)
+    expect(out.split('\n').filter(line => line.length > 80)).to.deep.equal([])
+  })
+
+  it('says what to do where no server runs, or several do', async () => {
+    await using place = await makePlace()
+    const none = await place.svc(['status'])
+    expect([none.code, none.out]).to.deep.equal([1, ''])
+    expect(none.err).to.contain('SERVER_NONE').and.contain('svc serve')
+    const servers = [await place.serve(), await place.serve()] as const
+    const several = await place.svc(['status'])
+    expect(several.code).to.equal(1)
+    expect(several.err).to.contain('SERVER_AMBIGUOUS').and.contain('--port')
+    const [{ url }] = servers
+    expect(factsOf((await place.svc(['status', '--json', '--port', new URL(url).port])).out).url).to.equal(url)
+    const gone = await place.svc(['status', '--url', 'http://127.0.0.1:1'])
+    expect([gone.code, gone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVER_UNREACHABLE'))
   })
 
   it('reaches the server of its home over TLS, whoever signed the certificate, and no other', async () => {
@@ -166,37 +204,6 @@ export default definePlugin({ setup: scope => void scope.add(Checks, 'queue', { 
     await place.serve()
     const { code, out } = await place.svc(['status'])
     expect([code, /is unhealthy/.test(out), /queue unhealthy/.test(out)]).to.deep.equal([1, true, true])
-  })
-
-  it('looks again and again with --watch: a line a look where no terminal is, until Ctrl-C', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const child = place.start(['status', '--watch', '--interval', '0.1'])
-    const lines = createInterface({ input: child.stdout! })
-    const [first] = (await once(lines, 'line')) as [string]
-    expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 workers/)
-    await chat(server.url, 'hello')
-    const rates: string[] = []
-    lines.on('line', line => rates.push(line))
-    while (!rates.some(line => / {2}(?!0\/s)[\d.]+\/s .*p50/.test(line))) await once(lines, 'line')
-    child.kill('SIGINT')
-    expect(await once(child, 'exit')).to.deep.equal([0, null])
-  })
-
-  it('tells programs that watch a JSON line a look, with what was new', async () => {
-    await using place = await makePlace()
-    const server = await place.serve()
-    const child = place.start(['status', '--watch', '--interval', '0.1', '--json'])
-    const lines = createInterface({ input: child.stdout! })
-    expect(factsOf(String((await once(lines, 'line'))[0])).recent).to.equal(undefined)
-    await chat(server.url, 'hello')
-    let facts: Facts
-    do facts = factsOf(String((await once(lines, 'line'))[0]))
-    while ((facts.recent?.requests ?? 0) === 0)
-    expect(facts.recent?.requests).to.equal(1)
-    expect(facts.recent?.requests_per_second).to.be.above(0)
-    child.kill('SIGTERM')
-    expect(await once(child, 'exit')).to.deep.equal([0, null])
   })
 
   it('goes on watching while the server is away, and sees it come back', async () => {

@@ -5,6 +5,7 @@ import { sideBySide } from '../support/side-by-side.ts'
 import type { Exchange } from './exchange.ts'
 import { documentFaults, unlike } from './openapi.ts'
 import { type Heard, openStage, play, type Stage } from './run.ts'
+import { allOf } from './together.ts'
 
 // One folder a rule: its name says it short, its exchange.ts says it in a sentence and shows it.
 const SAMPLES = new URL('./samples/', import.meta.url)
@@ -27,7 +28,7 @@ describe('the HTTP contract', () => {
   })
   after(() => stage[Symbol.asyncDispose]())
 
-  for (const { name, sample } of samples.filter(one => !one.sample.alone))
+  for (const { name, sample } of samples.filter(one => !one.sample.alone && one.sample.together === undefined))
     it(`${sample.rule} [${name}]`, () => play(sample, stage, hear))
 
   it('is healthy and chats after all of these', async () => {
@@ -45,6 +46,26 @@ describe('the HTTP contract', () => {
     expect(valid).to.equal(true)
   })
 })
+
+const groups = Map.groupBy(
+  samples.filter(one => one.sample.together !== undefined),
+  one => one.sample.together
+)
+for (const [group, members] of groups)
+  describe(`the HTTP contract, with a service for all rules about ${group}`, () => {
+    let stage: Stage
+    before(async () => {
+      stage = await openStage(allOf(members.map(one => one.sample)))
+    })
+    after(() => stage[Symbol.asyncDispose]())
+    afterEach('profile, override and mode are put back', async () => {
+      const put = (what: string, body: unknown) =>
+        stage.client.send({ method: 'POST', path: `/api/v1/${what}/switch`, headers: { 'x-api-key': 'the-key' }, body })
+      expect((await put('profile', { profile: 'default' })).status).to.equal(200)
+      expect((await put('mode', { mode: 'build' })).status).to.equal(200)
+    })
+    for (const { name, sample } of members) it(`${sample.rule} [${name}]`, () => play(sample, stage, hear))
+  })
 
 describe('the HTTP contract, each rule with a service of its own', () => {
   const it = sideBySide()

@@ -47,6 +47,8 @@ export interface Exchange {
   readonly steps: readonly Step[]
   /** It has a service of its own: for what changes the state of the server, and for configuration. */
   readonly alone?: true
+  /** It shares a service with all samples that say the same word, which has the configuration of them all; profile and mode are put back after each. */
+  readonly together?: string
   /** The project's configuration of that service. */
   readonly config?: Readonly<Record<string, unknown>>
   /** More arguments of `svc serve`. */

@@ -1,10 +1,10 @@
 import { definePlugin } from '@svc/core'
 import { Routes, Tools } from '@svc/core/contracts'
 
-/** A tool that is held until `POST /release`: a turn that lasts as long as the test wants. */
+/** A tool that is held until the next `POST /release`: a turn that lasts as long as the test wants. */
 export default definePlugin({
   setup(scope) {
-    const released = Promise.withResolvers<void>()
+    let released = Promise.withResolvers<void>()
     scope.add(Tools, 'hold', {
       description: 'Waits until it is released.',
       category: 'text',
@@ -20,7 +20,11 @@ export default definePlugin({
       path: '/release',
       uncounted: true,
       summary: 'Release what is held',
-      handle: async () => (released.resolve(), {}),
+      async handle() {
+        released.resolve()
+        released = Promise.withResolvers<void>()
+        return {}
+      },
     })
   },
 })

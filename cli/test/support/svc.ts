@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { mayShare, runShared } from '../../../test/support/shared-process.ts'
 import { SVC } from './entry.ts'
 
 /** A home and a project folder of a test's own, outside the repository, and what runs in them. */
@@ -55,13 +56,14 @@ export async function makePlace(): Promise<Place> {
   const folder = join(base, 'project')
   await mkdir(folder)
   const running = new Set<ChildProcess>()
-  const start = (args: readonly string[], options: RunOptions = {}) => {
-    const env = { ...cleanEnv(), SVC_HOME: home, ...options.env }
+  const envOf = (options: RunOptions = {}) => ({ ...cleanEnv(), SVC_HOME: home, ...options.env })
+  const start = (args: readonly string[], options?: RunOptions) => {
+    const env = envOf(options)
     const child = spawn(process.execPath, [...SVC, ...args], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
     running.add(child)
     child.once('exit', () => running.delete(child))
     child.stdin.on('error', () => {})
-    child.stdin.end(options.input ?? '')
+    child.stdin.end(options?.input ?? '')
     return child
   }
   return {
@@ -74,7 +76,10 @@ export async function makePlace(): Promise<Place> {
       await writeFile(file, content)
       return file
     },
-    svc: (args, options) => outcomeOf(start(args, options)),
+    svc(args, options) {
+      const command = { args, cwd: folder, env: envOf(options) }
+      return options?.input === undefined && mayShare(command) ? runShared(command) : outcomeOf(start(args, options))
+    },
     serve: (args = [], options) => listening(start([...(options?.command ?? ['serve', '--port', '0']), ...args], options)),
     async [Symbol.asyncDispose]() {
       await Promise.all([...running].map(child => (child.kill('SIGKILL'), once(child, 'exit'))))

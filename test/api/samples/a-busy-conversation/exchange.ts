@@ -3,7 +3,7 @@ import { type Answer, chat, exchange, field, matching, ok, refused, say, stream 
 export default exchange({
   rule: 'answers 503 UNAVAILABLE with Retry-After when a conversation stays busy for longer than chat.queue_timeout_ms',
   source: 'decisions.md 1, extension codes: UNAVAILABLE',
-  alone: true,
+  together: 'eager',
   config: { chat: { start_after_ms: 0, queue_timeout_ms: 30 } },
   steps: [
     { request: chat({ message: 'one' }), expect: ok() },

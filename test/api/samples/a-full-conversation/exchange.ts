@@ -6,7 +6,7 @@ const full = refused(400, 'INVALID_VALUE', { field: 'conversation_id', limit: 2,
 export default exchange({
   rule: 'refuses another turn of a conversation that has reached its limit, with the limit',
   source: 'decisions.md 1, conversations: size',
-  alone: true,
+  together: 'sizes',
   config: { conversations: { max_messages: 2 } },
   steps: [
     { request: chat({ message: 'one' }), expect: ok() },

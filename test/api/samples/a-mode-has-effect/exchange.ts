@@ -6,7 +6,7 @@ const calls = (count: number) => Array.from({ length: count }, () => '/tool curr
 export default exchange({
   rule: 'adds to the system prompt and sets a tool-call budget by the mode',
   source: 'decisions.md 1, modes: real effect',
-  alone: true,
+  together: 'switches',
   steps: [
     { request: chat({ message: 'a', tools: [] }), expect: ok() },
     { request: chat({ message: calls(26) }), expect: ok({ tools_used: list({ success: true }, 26) }) },

@@ -3,7 +3,7 @@ import { any, beside, exchange, get, ok, refused } from '../../exchange.ts'
 export default exchange({
   rule: 'answers 500 where the route of a plugin answers in a wrong shape',
   source: 'decisions.md 1, extension codes: INTERNAL_ERROR 500',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     ...['nothing', 'text', 'status', 'header', 'stream'].map(name => ({

@@ -3,7 +3,7 @@ import { beside, chat, exchange, matching, ok, post, reply, stream } from '../..
 export default exchange({
   rule: 'lets a turn that runs keep the model it began with',
   source: 'decisions.md 1, which model answers: in-flight requests keep what they began with',
-  alone: true,
+  together: 'switches',
   config: { plugins: [beside('../../../support/hold.ts', import.meta.url)] },
   steps: [
     { request: stream({ message: '/tool hold {}\na' }), hold: true },

@@ -6,7 +6,7 @@ const error = matching(/^Not allowed: .*nobody can be/)
 export default exchange({
   rule: 'denies a tool call that asks in words where nobody can be asked: a plain chat, whatever it says, and a stream that is not interactive',
   source: 'an extension of v1: `interactive`; decisions.md 1, unknown body fields are ignored',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../a-tool-that-asks/plugin.ts', import.meta.url)] },
   steps: [
     ...[{ message }, { message, interactive: true }, { message, interactive: 'of course' }].map(body => ({

@@ -15,7 +15,7 @@ const answer = (held: Answer | undefined, said: object) => post('/api/v1/chat/an
 export default exchange({
   rule: 'asks in an interactive stream whether a tool may run, and goes on with what is answered',
   source: 'an extension of v1: `interactive`, `ask` and POST /api/v1/chat/answer; decisions.md 1, unknown ids',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     { request: stream({ message, interactive: true }), hold: 'ask' },

@@ -10,7 +10,7 @@ const forbidden = refused(400, 'INVALID_VALUE', {
 export default exchange({
   rule: 'refuses a tool that the mode forbids, and does not offer it unnamed',
   source: 'decisions.md 1, `tools` absent, `[]`: a tool that the mode forbids; modes: real effect',
-  alone: true,
+  together: 'switches',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     {

@@ -3,7 +3,7 @@ import { chat, exchange, field, get, ok, refused } from '../../exchange.ts'
 export default exchange({
   rule: 'keeps nothing of a turn that fails before any output',
   source: 'decisions.md 1, a turn that fails',
-  alone: true,
+  together: 'names',
   steps: [
     { request: chat({ message: '/fail network' }), expect: refused(503, 'PROVIDER_ERROR') },
     { request: get('/api/v1/conversations'), expect: ok({ conversations: [] }) },

@@ -9,7 +9,7 @@ const told = {
 export default exchange({
   rule: 'tells an internal fault without stack, path or secret',
   source: 'decisions.md 1, extension codes: INTERNAL_ERROR 500',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   args: ['--debug'],
   steps: [

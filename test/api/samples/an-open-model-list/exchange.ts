@@ -3,7 +3,7 @@ import { beside, chat, exchange, get, ok, post } from '../../exchange.ts'
 export default exchange({
   rule: 'lets a provider whose list of models is not known whole answer with any model',
   source: 'decisions.md 1, which model answers: a provider whose model list is unknown accepts any',
-  alone: true,
+  together: 'switches',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     {

@@ -15,7 +15,7 @@ const key = (value: string) => ({ headers: { 'x-api-key': value } })
 export default exchange({
   rule: 'asks for a credential everywhere but at the three health routes, where a wrong one does not matter either',
   source: 'decisions.md 1, authentication exempt; http-api.md, Authentication 4: 401 AUTHENTICATION_FAILED',
-  alone: true,
+  together: 'auth',
   env: { SVC_API_KEY: 'the-key' },
   config: { server: { auth: { enabled: true } } },
   steps: [

@@ -3,7 +3,7 @@ import { any, chat, exact, exchange, get, ok } from '../../exchange.ts'
 export default exchange({
   rule: 'knows every documented key: defaults and values that nothing owns yet are accepted without effect',
   source: 'decisions.md 1, configuration: every documented key is known from the first release on',
-  alone: true,
+  together: 'names',
   config: {
     server: {
       workers: 1,

@@ -10,7 +10,7 @@ const APP = 'https://app.example'
 export default exchange({
   rule: 'answers a CORS preflight before authentication with what server.cors allows; refusals can be read by the page too',
   source: 'decisions.md 1, authentication exempt: CORS preflight; http-api.md, server.cors',
-  alone: true,
+  together: 'auth',
   env: { SVC_API_KEY: 'the-key' },
   config: {
     server: { auth: { enabled: true }, cors: { origins: [APP], methods: ['GET', 'POST'], credentials: true, max_age: 60 } },

@@ -6,7 +6,7 @@ const PATH = '/api/v1/conversations'
 export default exchange({
   rule: 'deletes a conversation whose first turn still runs: that turn fails in the end, and nothing of it appears',
   source: 'http-api.md, conversation lifecycle; decisions.md 1, unknown conversation_id',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/hold.ts', import.meta.url)] },
   steps: [
     { request: stream({ message: '/tool hold {}\na' }), hold: true },

@@ -5,7 +5,7 @@ const as = (host: string) => ({ ...get('/health/live'), headers: { host } })
 export default exchange({
   rule: 'answers to the names of server.allowed_hosts as well',
   source: 'decisions.md 1, host',
-  alone: true,
+  together: 'names',
   config: { server: { allowed_hosts: ['svc.example'] } },
   steps: [
     { request: as('svc.example'), expect: ok() },

@@ -5,7 +5,7 @@ const PATH = '/api/v1/conversations'
 export default exchange({
   rule: 'gives pages of at most limit conversations, next_cursor leads to the next, and null ends them',
   source: 'decisions.md 1, conversations: next_cursor (null at the end)',
-  alone: true,
+  together: 'providers',
   steps: [
     { request: get(PATH), expect: ok(exact({ conversations: [], next_cursor: null })) },
     ...['one', 'two', 'three'].map(message => ({ request: chat({ message: `/delay 5\n${message}` }), expect: ok() })),

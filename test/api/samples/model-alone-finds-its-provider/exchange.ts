@@ -3,7 +3,7 @@ import { chat, exchange, ok, refused } from '../../exchange.ts'
 export default exchange({
   rule: 'lets a model named alone be answered by the current provider, else by the only provider that has it, else by nobody',
   source: 'decisions.md 1, which model answers: `model` alone',
-  alone: true,
+  together: 'parts',
   config: {
     providers: {
       local: {},

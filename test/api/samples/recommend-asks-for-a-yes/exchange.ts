@@ -8,7 +8,7 @@ const action = (word: string) => ok({ recommendations: [{ action: word }] })
 export default exchange({
   rule: 'asks for a yes before a team whose tools write or execute, where recommend.approval is true',
   source: 'decisions.md 1, recommendation: require_approval replaces auto_spawn',
-  alone: true,
+  together: 'sizes',
   config: { plugins: VERTICALS, recommend: { approval: true } },
   steps: [
     { request: asked('fix_bug', 'high'), expect: action('require_approval') },

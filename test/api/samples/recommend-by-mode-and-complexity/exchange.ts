@@ -15,7 +15,7 @@ const WORDS = [['trivial'], ['low', 'simple'], ['medium', 'moderate'], ['high', 
 export default exchange({
   rule: 'says what to do with a recommendation by mode and complexity, and echoes both as they were sent',
   source: 'decisions.md 1, recommendation: actions by mode over trivial..extreme, aliases of complexities',
-  alone: true,
+  together: 'parts',
   config: { plugins: VERTICALS },
   steps: Object.entries(ACTIONS).flatMap(([mode, actions]) =>
     actions.flatMap((action, at) =>

@@ -4,7 +4,7 @@ import { any, exact, exchange, get, ok } from '../../exchange.ts'
 export default exchange({
   rule: 'recommends a team and a workflow for a task, from each vertical that fits or from the one that is asked for, with the whole record',
   source: 'http-api.md "Recommendation response"; decisions.md 1, recommendation records',
-  alone: true,
+  together: 'parts',
   config: { plugins: VERTICALS },
   steps: [
     {

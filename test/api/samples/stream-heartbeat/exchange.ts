@@ -3,7 +3,7 @@ import { exchange, matching, reply, stream } from '../../exchange.ts'
 export default exchange({
   rule: 'sends a comment as heartbeat while a stream is quiet',
   source: 'decisions.md 1, SSE form: a comment heartbeat every 15 s',
-  alone: true,
+  together: 'eager',
   config: { chat: { start_after_ms: 0 }, server: { heartbeat_ms: 10 } },
   steps: [
     {

@@ -3,7 +3,7 @@ import { beside, chat, exact, exchange, ok, refused, stream } from '../../exchan
 export default exchange({
   rule: 'refuses a stream more than server.max_streams_per_principal with 429, until one ends; other requests go on',
   source: 'issue 4, 2: concurrent requests and open streams a principal',
-  alone: true,
+  together: 'names',
   config: { server: { max_streams_per_principal: 1 }, plugins: [beside('../../../support/hold.ts', import.meta.url)] },
   steps: [
     { request: stream({ message: '/tool hold {}\na' }), hold: true },

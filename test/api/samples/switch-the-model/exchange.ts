@@ -3,7 +3,7 @@ import { chat, exact, exchange, get, ok, post, say } from '../../exchange.ts'
 export default exchange({
   rule: 'overrides provider and model for the turns to come and leaves the profile as it is',
   source: 'http-api.md "States and transitions", provider/model override; decisions.md 1, switch answers',
-  alone: true,
+  together: 'switches',
   steps: [
     {
       request: post('/api/v1/model/switch', { provider: 'local', model: 'local-small' }),

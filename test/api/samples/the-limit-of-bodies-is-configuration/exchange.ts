@@ -3,7 +3,7 @@ import { chat, exchange, invalid, ok, refused } from '../../exchange.ts'
 export default exchange({
   rule: 'takes the limit of bodies and of messages from the configuration',
   source: 'decisions.md 1, sizes: all configuration keys',
-  alone: true,
+  together: 'sizes',
   config: { server: { body_limit: 1000 }, chat: { message_limit: 10 } },
   steps: [
     { request: chat({ message: 'a'.repeat(11) }), expect: invalid('message', { limit: 10 }) },

@@ -3,7 +3,7 @@ import { beside, exact, exchange, get, including, ok } from '../../exchange.ts'
 export default exchange({
   rule: "writes a parameter's type as the schema's word: a union joined, none as any, a local $ref followed; adds a plugin's category",
   source: 'decisions.md 1, tool record',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../an-internal-fault/plugin.ts', import.meta.url)] },
   steps: [
     {

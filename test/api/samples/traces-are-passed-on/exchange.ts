@@ -10,7 +10,7 @@ const told = (trace: string) => ok({ response: `provider ${trace}, tool ${trace}
 export default exchange({
   rule: 'takes up a W3C traceparent and passes it on to providers and tools; what is none is left out',
   source: 'issue 4, 3: W3C traceparent taken up and passed on to providers and tools',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     { request: ask(TRACE), expect: told(TRACE) },

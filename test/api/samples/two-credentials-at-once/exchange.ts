@@ -8,7 +8,7 @@ const told = refused(401, 'AUTHENTICATION_FAILED')
 export default exchange({
   rule: 'refuses two credentials that differ, one good beside one bad, and the same header twice',
   source: 'decisions.md 1, bearer tokens: wrong, expired, revoked or two different credentials: 401',
-  alone: true,
+  together: 'auth',
   env: { SVC_API_KEY: 'the-key' },
   config: { server: { auth: { enabled: true } } },
   steps: [

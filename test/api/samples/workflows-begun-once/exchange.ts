@@ -8,7 +8,7 @@ const run = (key: string) => ({
 export default exchange({
   rule: 'answers a second request with the same Idempotency-Key with the run of the first',
   source: 'issue 7, 4: Idempotency-Key',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     { request: run('a'), expect: ok({ status: 'completed' }) },

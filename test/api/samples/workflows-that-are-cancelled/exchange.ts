@@ -7,7 +7,7 @@ export default exchange({
   rule: 'ends a run that is cancelled as failed with the error "cancelled"; one that has ended is not cancelled, answered or told anything',
   source:
     'decisions.md 1: workflow statuses; issue 7, bad input: cancel of a finished run, an answer to a node that does not wait',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     { request: post(RUN, { workflow: 'listen' }), expect: ok({ status: 'running' }) },

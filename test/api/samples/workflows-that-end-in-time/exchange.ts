@@ -3,7 +3,7 @@ import { any, beside, exact, exchange, get, ok, post } from '../../exchange.ts'
 export default exchange({
   rule: 'answers a run that ends while the request waits with its result; input and parameters are optional',
   source: 'http-api.md "Workflow run response"; decisions.md 1: sync or async workflow run',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     {

@@ -6,7 +6,7 @@ const idOf = (answers: readonly Answer[]) => field(answers[0], 'workflow_id')
 export default exchange({
   rule: 'answers a run that fails in time with 200 and the reason, keeps it, and goes on from the failed node when it is retried',
   source: 'decisions.md 1: failed run inside the wait; issue 7, 4: retry from the failed node',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     {

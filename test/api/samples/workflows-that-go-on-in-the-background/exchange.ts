@@ -6,7 +6,7 @@ const idOf = (answers: readonly Answer[]) => field(answers[0], 'workflow_id')
 export default exchange({
   rule: 'answers Prefer: respond-async at once with running, message and status_url; the status says what the run waits for, and the answer ends it',
   source: 'http-api.md "Workflow run response", "Workflow status record"; decisions.md 1: workflow statuses, progress',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     {

@@ -12,7 +12,7 @@ const ofRun: readonly Request[] = [
 export default exchange({
   rule: 'answers an unknown workflow or run with 404, a path outside the roots with 400 whether the file exists or not, and input that does not fit with 400',
   source: 'decisions.md 1: unknown workflow name or run id; workflow, input, parameters',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     { request: post(RUN, { workflow: 'none' }), expect: notFound('workflow', 'none') },

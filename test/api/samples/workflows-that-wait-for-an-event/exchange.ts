@@ -6,7 +6,7 @@ const idOf = (answers: readonly Answer[]) => field(answers[0], 'workflow_id')
 export default exchange({
   rule: 'wakes a wait node with the event of its name; the stream has the lines id, event, data up to run_completed',
   source: 'issue 7, 4: POST {name, data} wakes a wait node; decisions.md 1, SSE form',
-  alone: true,
+  together: 'parts',
   config: { plugins: [beside('../../../support/runs.ts', import.meta.url)] },
   steps: [
     { request: post(RUN, { workflow: 'listen' }), expect: ok({ status: 'running' }) },

@@ -1,0 +1,17 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+/** A request that has been begun, on a connection that so is not idle; `answer` ends it and reads what comes. */
+export async function halfAsked(url: string, path: string) {
+  const { port, hostname, host } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n`)
+  return {
+    async answer() {
+      socket.write('\r\n')
+      return text(socket)
+    },
+  }
+}
