@@ -23,7 +23,7 @@ export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: pr
 /** Finds the configuration that `svc serve` with these options runs with. Throws CONFIG_UNREADABLE. */
 export async function findSettings(options: ServeOptions = {}, place: Place = here()): Promise<Config> {
   const { home, cwd, env } = place
-  const rest = { ...(typeof options.config === 'string' ? { file: options.config } : {}), ...(await installedIn(place)) }
+  const rest = { ...(typeof options.config === 'string' ? { file: options.config } : {}), ...(await installedIn(place, options)) }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const config = await find(flagsLayer(options))
   return options.surface === 'mcp' ? find(toolServerLayer(options, config)) : config
@@ -34,8 +34,10 @@ export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): st
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
 /** What a person installed; a start where nothing is pays for one look. */
-async function installedIn(place: Place) {
+async function installedIn(place: Place, { linked }: ServeOptions) {
   const home = setHome(place)
+  // who writes a plugin tries it alone: it may be installed itself, in the form it had
+  if (linked !== undefined) return {}
   if (place.installed === undefined && !existsSync(join(home, 'svc-plugins.lock'))) return {}
   const { readInstalled } = await import('./plugins/installed.ts')
   return { installed: await readInstalled(home, place.installed) }

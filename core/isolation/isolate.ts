@@ -2,7 +2,7 @@ import { contractMismatch } from '../src/errors.ts'
 import { differenceOf } from '../src/order.ts'
 import type { Plugin, Scope } from '../src/plugin.ts'
 import { schema } from '../config/schema.ts'
-import { type AnyService, type AnySlot, systemUse, type Use } from '../src/token.ts'
+import { type AnyHook, type AnyService, type AnySlot, systemUse, type Use } from '../src/token.ts'
 import { Isolation } from '../contracts/isolation.ts'
 import { notIsolable } from './errors.ts'
 import { type Description, Shell } from './contract.ts'
@@ -46,7 +46,8 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(config === undefined ? {} : { config: schema(config) }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
     requires: { ...plugin.requires, ...(ref.held ? { [POLICY]: Isolation } : {}) },
-    optional: plugin.optional,
+    // of two under one key the optional one is given: a plugin that took this key would bring its own policy
+    optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
     setup(scope: Scope, { [POLICY]: policy, ...given }: Record<string, unknown>) {
       const life = new Life(plugin, scope, given, (policy as Isolation | undefined) ?? plainIsolation(options))
       lives.set(scope.instance, life)
@@ -62,7 +63,18 @@ function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { cont
   const ours = contracts.find((one): one is T => one.what === token.what && one.name === token.name)
   const difference = ours && differenceOf(token, ours)
   if (difference) throw contractMismatch(name, token.name, difference)
-  return ours ?? token
+  return ours ?? withOwnHooks(token)
+}
+
+/** Hooks are known by their ids: a stranger's token names those of its own name and no others, or its owner would call, and tap, what it was not permitted to. */
+function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
+  const { name } = token
+  if (token.what === 'slot') return { ...token, changed: { id: `${name}.changed`, kind: 'series' } }
+  const hooks = Object.entries(token.hooks as Record<string, AnyHook>).map(([hook, { kind }]) => [
+    hook,
+    { id: `${name}.${hook}`, kind },
+  ])
+  return { ...token, hooks: Object.fromEntries(hooks) }
 }
 
 /**

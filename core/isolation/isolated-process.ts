@@ -38,7 +38,12 @@ export async function startProcess(
   options: ProcessOptions
 ): Promise<IsolatedProcess> {
   const prepared = await isolation.prepare(request, use)
-  const child = spawn(prepared.file, prepared.args, { env: prepared.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] })
+  // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
+  const child = spawn(prepared.file, prepared.args, {
+    env: prepared.env,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    detached: true,
+  })
   const { onFault, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const) onOutput(child[name]!, name)
   const line = socketTransport(child.stdio[3] as Socket)

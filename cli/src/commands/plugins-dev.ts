@@ -7,7 +7,7 @@ const names = serveFlagNames.filter(name => name !== 'watch')
 export class PluginsDev extends Command {
   static override summary = SUMMARIES['plugins:dev']
   static override description =
-    'Is `svc serve --watch` with one plugin more: the one in the folder, from its source (what its "exports" name for "development"). Each saved file is taken up by new workers without a gap, and the time is told.'
+    'Is `svc serve --watch` with one plugin more: the one in the folder, from its source (what its "exports" name for "development"). Each saved file is taken up by new workers without a gap, and the time is told. Installed plugins are left out, whatever the svc home has.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> ./weather --port 9000 --config ./svc.config.yaml',

@@ -15,7 +15,7 @@ export interface Proposal {
 export function proposalText({ candidate, isolation }: Proposal): string {
   const { name, version, from, manifest, description } = candidate
   const versions = from === undefined || from === version ? version : `${from} → ${version}`
-  const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${manifest.kind}`
+  const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${visible(manifest.kind)}`
   const rows = [
     ['from', originWords(candidate.origin)],
     ...rowsOf('adds', addedWords(manifest.contributes)),
@@ -27,7 +27,7 @@ export function proposalText({ candidate, isolation }: Proposal): string {
     ['runs', ISOLATIONS[isolation]],
   ] as const
   const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
-  return [head, ...(description === '' ? [] : [`  ${oneLine(description)}`]), ...lines].join('\n')
+  return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
 }
 
 type Row = readonly [word: string, text: string]
@@ -56,7 +56,9 @@ const PERMISSION_WORDS: Readonly<Record<keyof Permissions, (name: string) => str
 /** What a plugin may do, in words; what may nothing says so. */
 export function permissionWords(permissions: Permissions): string[] {
   const words = Object.entries(PERMISSION_WORDS).flatMap(([kind, say]) => (permissions[kind as keyof Permissions] ?? []).map(say))
-  return words.length > 0 ? words : ['nothing beyond its own files: no network, no variables, no other files']
+  return words.length > 0
+    ? words
+    : ['nothing beyond its own files, and those of the system that every program reads: no network, no variables']
 }
 
 /** Only an update has something to compare with. */

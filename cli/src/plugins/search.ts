@@ -1,6 +1,6 @@
 import { searchPlugins } from '@svc/plugin-set'
 import { abortOnInterrupt } from '../interrupt.ts'
-import { clipped, oneLine, table } from '../text.ts'
+import { clipped, oneLine, table, visible } from '../text.ts'
 
 const DATE = 'YYYY-MM-DD'.length
 const HEAD = ['NAME', 'VERSION', 'OF', 'WHAT IT DOES']
@@ -13,7 +13,7 @@ export async function searchRegistry({ text, json }: { readonly text: string; re
   else if (found.length === 0) process.stderr.write('the registry has no plugin like that (keyword svc-plugin)\n')
   else {
     const rows = found.map(one =>
-      [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(oneLine)
+      [one.name, one.version, one.date.slice(0, DATE), clipped(oneLine(one.description), 80)].map(text => visible(oneLine(text)))
     )
     process.stdout.write(`${table([HEAD, ...rows])}\n`)
   }

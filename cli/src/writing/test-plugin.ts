@@ -37,9 +37,12 @@ const CASE_MS = 60_000
 export async function testPlugin({ folder, seed, home }: Asked, tell: (result: CaseResult) => void): Promise<TestResult> {
   const at = folderOfPlugin(folder)
   const { name, version, manifest } = await readManifest(join(at, 'package.json'))
-  const samples = await samplesOf(at)
-  const found = samples.beside ? undefined : await openPackage(at).catch(() => undefined)
-  const beside = samples.beside ?? (await curatedFor(found?.plugin, manifest.runtime, home))
+  const { beside: theirs, ...samples } = await samplesOf(at)
+  const found = theirs ? undefined : await openPackage(at).catch(() => undefined)
+  // what comes with svc need not be installed beside the plugin
+  const beside =
+    theirs?.map(ref => (typeof ref === 'string' ? { use: ref, from: import.meta.url } : ref)) ??
+    (await curatedFor(found?.plugin, manifest.runtime, home))
   const results: CaseResult[] = []
   for (const one of await pluginKit(at, { ...samples, beside, seed })) {
     const result = await resultOf(one)

@@ -26,6 +26,12 @@ export const notAPlugin = (plugin: string, why: string): SvcError =>
     mend: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
   })
 
+export const dependencyStray = (plugin: string, what: string): SvcError =>
+  svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
+    plugin,
+    mend: 'do not install it; of your own: let it depend on packages of the registry, by their names',
+  })
+
 export const nameOurs = (plugin: string): SvcError =>
   svcError('PLUGIN_NAME_OURS', 'has a name that only what comes with svc may have', {
     plugin,
@@ -50,7 +56,7 @@ export const changedFiles = (plugin: string, files: readonly string[]): SvcError
   svcError('PLUGIN_CHANGED', `its files are not those that were installed${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
     plugin,
     details: { files },
-    mend: `install it again: svc plugins install ${plugin}; or disable it: svc plugins disable ${plugin}`,
+    mend: `put it together anew: svc plugins update ${plugin}; or disable it: svc plugins disable ${plugin}`,
   })
 
 export const changedDependencies = (): SvcError =>

@@ -7,6 +7,8 @@ export interface NpmLock {
   readonly packages: Readonly<Record<string, NpmPackage>>
 }
 interface NpmPackage {
+  /** Where its folder has another name. */
+  readonly name?: string
   readonly version?: string
   readonly link?: boolean
   readonly hasInstallScript?: boolean
@@ -51,15 +53,45 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
     const one = packages[path]
     if (one === undefined || one.link || seen.has(path)) continue
     seen.set(path, one)
-    const names = Object.keys({ ...one.dependencies, ...one.optionalDependencies, ...one.peerDependencies })
-    open.push(...names.flatMap(name => placeOf(packages, path!, name) ?? []))
+    open.push(...Object.keys(wishesOf(one)).flatMap(name => placeOf(packages, path!, name) ?? []))
   }
   seen.delete(`node_modules/${plugin}`)
   return [...seen].map(([path, one]) => ({
-    name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+    name: path.slice(path.lastIndexOf(MODULES) + MODULES.length),
     version: one.version ?? '',
     hasScripts: one.hasInstallScript ?? false,
   }))
+}
+
+const wishesOf = ({ dependencies, optionalDependencies, peerDependencies }: NpmPackage) => ({
+  ...dependencies,
+  ...optionalDependencies,
+  ...peerDependencies,
+})
+
+/**
+ * A dependency that is something else than a package of the registry under its own name, in words: a folder or an address (npm would link a folder of this machine into the set),
+ * or a name under which another package lies there (its code would run in whatever asks for that name). Undefined where there is none.
+ */
+export function strayDependency({ packages }: NpmLock): { readonly of: string; readonly what: string } | undefined {
+  const wishes = Object.entries(packages).flatMap(([path, one]) =>
+    !path.startsWith(MODULES) ? [] : Object.entries(wishesOf(one)).map(([name, spec]) => ({ path, name, spec }))
+  )
+  for (const { path, name, spec } of wishes) {
+    const what = strayWords(packages, path, name, spec)
+    if (what !== undefined) return { of: path.slice(path.lastIndexOf(MODULES) + MODULES.length), what }
+  }
+  return undefined
+}
+
+const MODULES = 'node_modules/'
+
+function strayWords(packages: NpmLock['packages'], path: string, name: string, spec: string): string | undefined {
+  if (spec.startsWith('npm:')) return undefined
+  if (/[:/\\]/.test(spec)) return `needs ${name} as ${spec}, which is no package of the registry`
+  const place = placeOf(packages, path, name)
+  const there = place && packages[place]?.name
+  return there === undefined || there === name ? undefined : `would be given ${there} for ${name}, which another plugin calls so`
 }
 
 /** Where Node finds `name` from a package: in its own node_modules, or the nearest above. */

@@ -2,11 +2,11 @@ import { nearest } from '@svc/core'
 import type { Candidate, ChangeRequest, SetOptions, StagedChange } from './change-types.ts'
 import { buildSet, type Plan } from './build-set.ts'
 import { candidateOf } from './candidate.ts'
-import { notInstalled, specInvalid } from './errors.ts'
+import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
 import { type Fetched, fetchPlugin, type Wanted } from './fetch.ts'
 import { holdSet } from './hold.ts'
 import { needsSet, readLock, setFolder } from './lock.ts'
-import { readNpmLock } from './lock-graph.ts'
+import { readNpmLock, strayDependency } from './lock-graph.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { writeSet } from './new-set.ts'
 import { runNpm } from './npm.ts'
@@ -18,7 +18,7 @@ import { problemsOf } from './verify.ts'
 /**
  * Finds out what a change would do: fetches tarballs, looks into them without unpacking, resolves dependencies. Nothing of what is installed is touched, no code of a plugin runs.
  * Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED, PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE,
- * PLUGIN_CHANGED (a tarball that stays is not what it was), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
+ * PLUGIN_DEPENDENCY_STRAY, PLUGIN_CHANGED (a tarball that stays is not what it was), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
  */
 export async function planChange(home: string, request: ChangeRequest, options: SetOptions = {}): Promise<StagedChange> {
   options.signal?.throwIfAborted()
@@ -139,5 +139,7 @@ async function candidatesOf({ before, fetched, ingredients, staging, offline, op
     await runNpm(['install', '--package-lock-only'], { ...options, ...plugin, cwd: staging.set, offline })
   }
   const lock = isAsked || old === undefined ? await readNpmLock(staging.set) : await readNpmLock(old)
+  const stray = isAsked && lock !== undefined ? strayDependency(lock) : undefined
+  if (stray) throw dependencyStray(stray.of, stray.what)
   return fetched.map(one => candidateOf(one, before, lock))
 }

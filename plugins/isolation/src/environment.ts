@@ -5,9 +5,22 @@ const NEVER = /^(NODE_|LD_|SVC_ISOLATED$)|^(HTTPS?|ALL|NO)_PROXY$/i
 
 /** The variables that a plugin gets: those that it declares and that are there. */
 export function variablesFor(declared: readonly string[], all: NodeJS.ProcessEnv): Record<string, string> {
-  const patterns = [...ALWAYS, ...declared].map(patternOf)
-  const given = Object.entries(all).filter(([name]) => !NEVER.test(name) && patterns.some(one => one.test(name)))
+  const words = [...ALWAYS, ...declared].map(one => one.split('*'))
+  const given = Object.entries(all).filter(([name]) => !NEVER.test(name) && words.some(parts => fits(name, parts)))
   return Object.fromEntries(given) as Record<string, string>
 }
 
-const patternOf = (name: string) => new RegExp(`^${name.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)
+/** Whether a name is these parts with any letters between them. No expression: one of many stars, a stranger's, would take for ever. */
+function fits(name: string, [first = '', ...others]: readonly string[]): boolean {
+  const last = others.pop()
+  if (last === undefined) return name === first
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false
+  const end = name.length - last.length
+  let at = first.length
+  for (const part of others) {
+    const found = name.indexOf(part, at)
+    if (found < 0 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
+}

@@ -39,13 +39,16 @@ interface Package {
   readonly optionalDependencies?: object
 }
 
+/** A name, and no path: a package.json may say anything, and what is found so is shown to the plugin. */
+const PACKAGE = /^(?:@[^/\\]+\/)?[^./\\][^/\\]*$/
+
 /** Where the dependencies of a package really lie, those that are installed. */
 async function linkedFrom(folder: string): Promise<string[]> {
   const file = join(folder, 'package.json')
   const text = await readFile(file, 'utf8').catch(() => '{}')
   const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(text) as Package
   const names = Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })
-  return names.flatMap(name => folderOf(name, pathToFileURL(file).href) ?? [])
+  return names.filter(name => PACKAGE.test(name)).flatMap(name => folderOf(name, pathToFileURL(file).href) ?? [])
 }
 
 function folderOf(name: string, from: string): string | undefined {

@@ -12,7 +12,8 @@ import { join } from 'node:path'
 process.env.SVC_PLUGINS = import.meta.dirname
 process.env.SVC_HOME ??= join(import.meta.dirname, 'home')
 process.chdir(import.meta.dirname)
-if (process.argv.length === 2) process.argv.push('serve')
+const [first = '-'] = process.argv.slice(2)
+if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) process.argv.splice(2, 0, 'serve')
 await import('./node_modules/@svc/cli/bin/svc.js')
 `
 

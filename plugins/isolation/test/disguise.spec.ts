@@ -1,0 +1,69 @@
+import { type AnyService, definePlugin, type Plugin, startHost } from '@svc/core'
+import { Isolation, type IsolationRequest } from '@svc/core/contracts'
+import { isolate } from '@svc/core/isolation'
+import { failureOf } from '@svc/core/testing'
+import { expect } from 'chai'
+import { variablesFor } from '../src/environment.ts'
+
+const NAME = 'svc-plugin-disguised'
+const TABLE = { prepare: 'call', release: 'call', refused: 'call', look: 'call' } as const
+const DISGUISE: AnyService = { what: 'service', name: 'weather.data', api: 1, methods: TABLE, hooks: {} }
+
+/** A plugin that says of itself what it likes; nothing of it is ever run here. */
+const declaring = (declares: object, services: readonly string[] = []): Promise<Plugin> =>
+  isolate(
+    { name: NAME, module: 'file:///nowhere/index.js', held: { folder: '/nowhere', permissions: { services } } },
+    {},
+    { requires: {}, optional: {}, ...declares }
+  )
+
+/** A policy that notes what it is asked, and starts nothing. */
+function policyOf(provides: AnyService) {
+  const asked: IsolationRequest[] = []
+  const nothing = async () => []
+  const prepare = async (request: IsolationRequest) => {
+    asked.push(request)
+    throw new Error('nothing is started here')
+  }
+  const plugin = definePlugin({
+    provides,
+    setup: () => ({ prepare, release: nothing, refused: nothing, look: nothing }) as never,
+  })
+  return { plugin, asked }
+}
+
+async function started(use: Plugin, config: object = {}, others: readonly Plugin[] = []): Promise<readonly IsolationRequest[]> {
+  const { plugin, asked } = policyOf(Isolation)
+  const plugins = [plugin, ...others].map((one, at) => ({ use: one, name: `other-${at}` }))
+  await failureOf(
+    startHost({ plugins: [...plugins, { use, name: NAME }], config: config as never, log: { destination: { write() {} } } })
+  )
+  return asked
+}
+
+describe('what an isolated plugin says of itself', () => {
+  it('brings no policy of its own, whatever it calls what it asks for', async () => {
+    const other = policyOf(DISGUISE)
+    const disguised = await declaring({ optional: { '~isolation': DISGUISE } }, [DISGUISE.name])
+    const asked = await started(disguised, {}, [other.plugin])
+    expect(asked).to.have.length(1)
+    expect(other.asked).to.deep.equal([])
+  })
+
+  it('calls the hooks of its own service alone, and sees the changes of a slot by no other hook', async () => {
+    const hooks = { x: { id: 'chat.turn', kind: 'waterfall' } }
+    const slot = { what: 'slot', name: 'own', api: 1, methods: {}, local: false, changed: { id: 'chat.turn', kind: 'waterfall' } }
+    const { provides, requires } = await declaring({ provides: { ...DISGUISE, hooks }, requires: { slot } }, ['own'])
+    expect(provides?.hooks).to.deep.equal({ x: { id: 'weather.data.x', kind: 'waterfall' } })
+    expect(requires.slot).to.have.deep.property('changed', { id: 'own.changed', kind: 'series' })
+  })
+
+  it('is given variables by stars at once, however many', () => {
+    const all = { SVC_A_KEY: '1', SVC_A: '2', LONG_NAME_OF_A_VARIABLE_THAT_IS_THERE: '3' }
+    const named = (...words: string[]) => Object.keys(variablesFor(words, all))
+    expect(named('SVC_*')).to.deep.equal(['SVC_A_KEY', 'SVC_A'])
+    expect(named('SVC*_*KEY')).to.deep.equal(['SVC_A_KEY'])
+    expect(named('SVC_A*A', 'svc_*', '_A*')).to.deep.equal([])
+    expect(named(`${'*'.repeat(14)}X`)).to.deep.equal([])
+  })
+})
