@@ -195,7 +195,7 @@ describe('the house', () => {
     ['core/config', 950],
     ['core/processes', 950],
     ['core/supervisor', 1000],
-    ['core/isolation', 1085],
+    ['core/isolation', 1140],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {
       const lines = filesBelow(folder, TS).map(linesOfCode)

@@ -1,4 +1,4 @@
-import type { Scope } from '../src/plugin.ts'
+import type { Scope, TapOptions } from '../src/plugin.ts'
 import {
   type AnyService,
   type AnySlot,
@@ -13,6 +13,7 @@ import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type Description, hooksToken, type Level, Outside, REFUSALS, Shell, Tapped } from './contract.ts'
 import type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 import { hookNotPermitted } from './errors.ts'
+import type { HeldConfig } from './held-config.ts'
 import { createLentUses, type LentUses } from './lent-uses.ts'
 import { mayJoin } from './permitted.ts'
 import { LONGEST_LINE, type LineBudget, shortFacts } from './line-budget.ts'
@@ -25,6 +26,7 @@ export interface Isolated {
   readonly requires: Description['requires']
   readonly optional: Description['optional']
   readonly provides: AnyService | undefined
+  readonly config?: HeldConfig
   own<T extends AnyService | AnySlot>(token: T): T
 }
 
@@ -103,6 +105,14 @@ async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, sc
   await tell({ added: view.names(), removed: [] })
 }
 
+/** The longest that a stranger may ask for: whoever calls the hook waits. */
+const LONGEST_TAP_MS = 60_000
+
+function boundedTap({ stage, limitMs }: TapOptions): TapOptions {
+  const limit = Number.isFinite(limitMs) ? { limitMs: Math.min(Math.max(1, Number(limitMs)), LONGEST_TAP_MS) } : {}
+  return { ...(Number.isFinite(stage) ? { stage: Number(stage) } : {}), ...limit }
+}
+
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks; all of it goes when its process goes. */
@@ -130,7 +140,7 @@ function outsideOf(
       const far = uses.lend(Tapped, channel.reach(path, Tapped))
       keep(
         path,
-        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap!(value, use), options)
+        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap!(value, use), boundedTap(options))
       )
     },
     async remove(path) {

@@ -1,7 +1,7 @@
 import { contractMismatch } from '../src/errors.ts'
 import { differenceOf } from '../src/order.ts'
 import type { Plugin, Scope } from '../src/plugin.ts'
-import { schema } from '../config/schema.ts'
+import { heldConfig } from './held-config.ts'
 import { type AnyHook, type AnyService, type AnySlot, systemUse, type Use } from '../src/token.ts'
 import { Isolation } from '../contracts/isolation.ts'
 import { notIsolable } from './errors.ts'
@@ -25,7 +25,8 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
   const { section, instances, type, config, requires, optional, provides } = description as Description
-  if (ref.held) holdToUses(ref.name, { ...requires, ...optional }, ref.held.permissions)
+  if (ref.held)
+    holdToUses(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -37,13 +38,14 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     requires: ownAll(requires),
     optional: ownAll(optional),
     provides: provides && own(provides),
+    ...(config === undefined ? {} : { config: heldConfig(config) }),
   }
   const lives = new Map<string | undefined, Life>()
   return Object.freeze({
     ...(section === undefined ? {} : { section }),
     ...(instances === undefined ? {} : { instances }),
     ...(type === undefined ? {} : { type }),
-    ...(config === undefined ? {} : { config: schema(config) }),
+    ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
     requires: { ...plugin.requires, ...(ref.held ? { [POLICY]: Isolation } : {}) },
     // of two under one key the optional one is given: a plugin that took this key would bring its own policy

@@ -46,7 +46,7 @@ export async function startProcess(
   })
   const { onFault, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const) onOutput(child[name]!, name)
-  const line = socketTransport(child.stdio[3] as Socket)
+  const line = socketTransport(child.stdio[3] as Socket, prepared.hold === 'nothing' ? undefined : MOST_OF_A_STRANGER)
   const channel = openChannel(line, { name: request.plugin, self: 'svc', ...(onFault ? { onFault } : {}) })
   let why: string | undefined
   const kill = (words: string) => {
@@ -73,6 +73,8 @@ export async function startProcess(
 }
 
 const RELEASE_MS = 10_000
+/** Bytes of one message from code that is held: a result of 10 MiB fits, and reading many small things of it does not stop the loop for seconds. */
+const MOST_OF_A_STRANGER = 16 * 1024 * 1024
 
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)

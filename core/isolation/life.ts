@@ -41,7 +41,8 @@ export class Life {
     this.#scope = scope
     this.#given = given
     this.#isolation = isolation
-    const config = { section: plugin.section ?? '', value: scope.config }
+    // what its permissions stand for a person has written: defaults are the plugin's own words, and would grant it what it likes
+    const config = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(scope.config) : scope.config }
     const instance = scope.instance === undefined ? {} : { instance: scope.instance }
     this.#request = { ...requestFor(plugin.ref, plugin.options), ...instance, config }
   }

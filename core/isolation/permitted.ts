@@ -8,7 +8,7 @@ type Permissions = NonNullable<Manifest['permissions']>
 /** Everybody may know of the host's life. */
 const FREE = 'host'
 
-/** Whoever uses a service, or what is in a slot, has its data and its power: both are the person's to give. Throws NOT_PERMITTED. */
+/** Whoever uses a service, what is in a slot, or is a service to others, has its data and its power: both are the person's to give. Throws NOT_PERMITTED. */
 export function holdToUses(plugin: string, tokens: Description['requires'], { services = [] }: Permissions): void {
   const names = Object.values(tokens).map(token => token.name)
   const refused = [...new Set(names)].filter(name => name !== FREE && !isNamed(name, services))

@@ -204,11 +204,18 @@ export function declares(manifest: Manifest, slot: string, name: string): boolea
   return Array.isArray(words) && words.some(word => matches(word as string, name))
 }
 
+/** In one pass: an expression made of many stars would take a stranger's time for ours. */
 function matches(pattern: string, name: string): boolean {
-  if (!pattern.includes('*')) return pattern === name
-  const expression = pattern
-    .split('*')
-    .map(part => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
-    .join('.*')
-  return new RegExp(`^${expression}$`).test(name)
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop()
+  if (last === undefined) return pattern === name
+  const end = name.length - last.length
+  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = name.indexOf(part, at)
+    if (found < 0 || found + part.length > end) return false
+    at = found + part.length
+  }
+  return true
 }

@@ -64,16 +64,39 @@ export async function runtimePlugin({ name, folder, main, manifest }: PackageInf
 interface Owner {
   readonly name: string
   readonly plugin: Plugin
-  readonly found: { readonly manifest: Manifest }
+  readonly found: { readonly manifest: Manifest; readonly isolation?: string }
 }
 
-/** Code that nobody vouches for gets no configuration, and takes none away, of which another says that it is his: keys of providers lie there. */
+/** Code that nobody vouches for gets no configuration, and takes none away, of which another says that it is his: keys of providers lie there, and what says who may ask. */
 export function sectionsTaken(loaded: readonly Owner[]): SvcError[] {
-  return loaded.flatMap(({ name, plugin: { section }, found }) => {
-    if (found.manifest.runtime === undefined || section === undefined) return []
-    const by = loaded.find(other => other.name !== name && touches(other.plugin.section ?? other.plugin.instances, section))
-    return by === undefined ? [] : [sectionTaken(name, section, by.name)]
+  return loaded.flatMap(({ name, plugin, found }) => {
+    const isStranger = found.manifest.runtime !== undefined || found.isolation === 'process'
+    const mine = plugin.section ?? plugin.instances
+    if (!isStranger || mine === undefined) return []
+    const by = HOST_SECTIONS.some(one => touches(one, mine))
+      ? 'svc'
+      : loaded.find(other => other.name !== name && takes(plugin, found.manifest, mine, other))?.name
+    return by === undefined ? [] : [sectionTaken(name, mine, by)]
   })
+}
+
+const HOST_SECTIONS = ['host', 'log', 'plugins']
+
+/** Whether a section is another's, has one in it, or lies in one whose schema knows it; entries beside those of others are what instances are for, where the manifest says so. */
+function takes(plugin: Plugin, { instances, runtime }: Manifest, mine: string, other: Owner): boolean {
+  const theirs = other.plugin.section ?? other.plugin.instances
+  if (theirs === undefined || !touches(theirs, mine)) return false
+  if (plugin.instances !== undefined && plugin.instances === other.plugin.instances)
+    return instances?.section !== mine || instances.type !== plugin.type || plugin.type === other.plugin.type
+  if (runtime !== undefined || !mine.startsWith(`${theirs}.`)) return true
+  return other.plugin.instances !== undefined || knows(other.plugin.config?.json, mine.slice(theirs.length + 1).split('.'))
+}
+
+/** Whether a schema says something of a key. */
+function knows(json: unknown, [key, ...rest]: readonly string[]): boolean {
+  if (key === undefined) return true
+  const { properties = {} } = Object(json) as { properties?: Readonly<Record<string, unknown>> }
+  return Object.hasOwn(properties, key) && knows(properties[key], rest)
 }
 
 const touches = (one: string | undefined, other: string) =>

@@ -60,13 +60,13 @@ export function encodeFrame(value: unknown): Buffer {
 }
 
 /** Cuts a stream of bytes into values; throws when a frame announces more than may be. */
-export function createFrameReader(receive: (value: unknown) => void): (chunk: Buffer) => void {
+export function createFrameReader(receive: (value: unknown) => void, most = MOST_BYTES): (chunk: Buffer) => void {
   let chunks: Buffer[] = []
   let have = 0
   let want = 4
   const take = (rest: Buffer): Buffer => {
     const size = rest.readUInt32LE(0)
-    if (size > MOST_BYTES) throw frameTooLarge(size, MOST_BYTES)
+    if (size > most) throw frameTooLarge(size, most)
     want = size + 4
     if (rest.length < want) return rest
     receive(deserialize(rest.subarray(4, want)))
@@ -88,14 +88,14 @@ export function createFrameReader(receive: (value: unknown) => void): (chunk: Bu
 /**
  * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
  * our own: it runs no code and makes no classes, a key `__proto__` stays a key, and Chromium reads its renderers' messages with it. Its limit is ours, so
- * a far side that is not trusted cannot make this one hold more than one frame of 64 MiB, nor speak Node's internal words; that is why isolated plugins
+ * a far side that is not trusted cannot make this one hold more than one frame of `most` bytes, nor speak Node's internal words; that is why isolated plugins
  * are reached over this and not over Node's IPC.
  */
-export function socketTransport(socket: Socket): Transport {
+export function socketTransport(socket: Socket, most = MOST_BYTES): Transport {
   return {
     send: value => void (socket.writable && socket.write(encodeFrame(value))),
     listen(receive, gone) {
-      const read = createFrameReader(receive)
+      const read = createFrameReader(receive, most)
       socket.on('data', (chunk: Buffer) => {
         try {
           read(chunk)

@@ -6,6 +6,19 @@ describe('a manifest that cannot be right', () => {
   const declaring = (name: string, contributes: object) => packageFiles(name, { api: 1, kind: 'x', contributes }, PLAIN_PLUGIN)
   const command = (module = './main.js') => ({ summary: 'x', module })
 
+  it('declares names by stars, and a stranger with many of them costs no time', async () => {
+    const stars = `${'*a'.repeat(30)}*b`
+    const plugin = (names: readonly string[]) => ({
+      use: definePlugin({ setup: scope => names.forEach(name => scope.add(Words, name, { text: name, say: async () => name })) }),
+      name: 'svc-stars',
+      manifest: { api: 1, kind: 'x', contributes: { words: ['my_*_word', 'end*', stars] } },
+    })
+    await using host = await startHost({ plugins: [plugin(['my_own_word', 'my__word', 'end', 'ending', `${'a'.repeat(100)}b`])] })
+    expect(host.slot(Words).size).to.equal(5)
+    for (const bad of ['my_word', 'my_own_words', 'an end', 'a'.repeat(100)])
+      expect(await problemOf({ plugins: [plugin([bad])] })).to.include({ code: 'CONTRIBUTION_UNDECLARED', plugin: 'svc-stars' })
+  })
+
   it('names a slot that nobody knows, the nearest, and its line', async () => {
     await using dir = await folder({
       ...declaring('svc-a', { wrods: ['x'] }),

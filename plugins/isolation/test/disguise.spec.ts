@@ -53,9 +53,33 @@ describe('what an isolated plugin says of itself', () => {
   it('calls the hooks of its own service alone, and sees the changes of a slot by no other hook', async () => {
     const hooks = { x: { id: 'chat.turn', kind: 'waterfall' } }
     const slot = { what: 'slot', name: 'own', api: 1, methods: {}, local: false, changed: { id: 'chat.turn', kind: 'waterfall' } }
-    const { provides, requires } = await declaring({ provides: { ...DISGUISE, hooks }, requires: { slot } }, ['own'])
+    const { provides, requires } = await declaring({ provides: { ...DISGUISE, hooks }, requires: { slot } }, [
+      'own',
+      DISGUISE.name,
+    ])
     expect(provides?.hooks).to.deep.equal({ x: { id: 'weather.data.x', kind: 'waterfall' } })
     expect(requires.slot).to.have.deep.property('changed', { id: 'own.changed', kind: 'series' })
+  })
+
+  it('is no service to others without being permitted to', async () => {
+    expect(await failureOf(declaring({ provides: DISGUISE }))).to.have.deep.property('details', { services: ['weather.data'] })
+    await declaring({ provides: DISGUISE }, ['weather.data'])
+  })
+
+  it('cannot hold up the host by a schema that takes for ever', async () => {
+    const slow = { type: 'string', pattern: '^(a+)+$', default: `${'a'.repeat(31)}!` }
+    const { config } = await declaring({ section: 'slow', config: { type: 'object', properties: { slow } } })
+    const [fault, ...others] = config!.check({})
+    expect(others).to.deep.equal([])
+    expect(fault?.message).to.match(/^cannot be checked: .* takes longer than 2000 ms$/)
+  })
+
+  it('fills nothing of what was permitted from the defaults of its schema', async () => {
+    const properties = { folder: { type: 'string', default: '/' }, key_env: { type: 'string', default: '*' } }
+    const one = { section: 'wx', config: { type: 'object', properties, default: { folder: '/etc' } } }
+    const values = async (config: object) => (await started(await declaring(one), config)).map(asked => asked.config?.value)
+    expect(await values({})).to.deep.equal([{}])
+    expect(await values({ wx: { folder: '/srv' } })).to.deep.equal([{ folder: '/srv' }])
   })
 
   it('is given variables by stars at once, however many', () => {
