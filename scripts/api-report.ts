@@ -132,7 +132,7 @@ export async function apiReports(): Promise<Map<string, string>> {
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
     const flags = [
       '-p',
-      'core',
+      'core/tsconfig.build.json',
       '--composite',
       'false',
       '--incremental',

@@ -34,7 +34,7 @@ or of the request ([modes](../plugins/modes/README.md), [profiles](../plugins/se
 changes, denies or asks ([plugins.md](plugins.md#the-hooks-of-a-chat)).
 
 What holds for every tool: arguments are checked against the schema before anything runs, and the model is told what was wrong; one call may take \`chat.tool_timeout_ms\` (60 s) unless the tool says otherwise,
-may have arguments of \`chat.tool_arguments_limit\` characters, and gives the model at most \`chat.tool_result_limit\` characters of its answer, with a note where it was cut; calls of one round run at once, and their results are told in the order of the calls; who leaves
+may have arguments of \`chat.tool_arguments_limit\` characters, and gives the model at most \`chat.tool_result_limit\` characters of its answer (texts, resources and links; images and sounds have four million of their own), with a note where it was cut or something left out; calls of one round run at once, and their results are told in the order of the calls; who leaves
 aborts them. A tool that **asks** runs only when a person has said yes: \`svc chat\` shows the call and asks, an interactive stream gets an \`ask\` event; where nobody can be asked, the call is denied and the model is told.
 
 \`\`\`sh

@@ -1,9 +1,8 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { inNewHome, startService } from './support/service.ts'
+import { configureFew } from './support/tides.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 
 const ASKS = fileURLToPath(new URL('./support/asks.ts', import.meta.url))
@@ -27,7 +26,7 @@ const resultIn = (events: readonly { event: string; data: unknown }[]) =>
 describe('a question about a tool', () => {
   const it = sideBySideIn<string>(run =>
     inNewHome(async home => {
-      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [ASKS] }))
+      await configureFew(home, { plugins: [ASKS] })
       await run(home)
     })
   )

@@ -2,10 +2,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'
 import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from './support/crash-loop.ts'
 import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew } from './support/tides.ts'
 
 /** `npm run soak:crash` goes on for as long as it is let. */
 const ROUNDS = 3
@@ -16,9 +18,15 @@ const workerOf = async (home: string): Promise<number> => {
 }
 
 describe('a service that is killed', () => {
-  const it = sideBySideIn(inNewHome)
+  const itCurated = sideBySideIn(inNewHome)
+  const it = sideBySideIn<string>(run =>
+    inNewHome(async home => {
+      await configureFew(home, {}, ['metrics'])
+      await run(home)
+    })
+  )
 
-  it(`has every acknowledged turn afterwards, whole and in order, ${ROUNDS} times under load`, async home => {
+  itCurated(`has every acknowledged turn afterwards, whole and in order, ${ROUNDS} times under load`, async home => {
     const ledger = newLedger()
     for (let seed = 1; seed <= ROUNDS; seed++) {
       const service = await startService({ home, env })
@@ -54,7 +62,7 @@ describe('a service that is killed', () => {
     await service.seen(/"event":"worker_ready"/, 2)
     for (let times = 0; times < 4; times++) expect(await active()).to.equal(2)
     await streams.find(stream => stream !== broken)!.leave()
-    while ((await active()) !== 1);
+    while ((await active()) !== 1) await breath()
     expect((await connect().get('/api/v1/status')).body).to.include({ requests_active: 1 })
   })
 

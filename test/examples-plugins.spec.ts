@@ -1,9 +1,11 @@
 import { createHmac } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { noBubblewrap } from '@svc/core/testing'
+import type { Store } from '@svc/core/contracts'
+import { noBubblewrap, storeKit } from '@svc/core/testing'
 import { expect } from 'chai'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
@@ -19,6 +21,7 @@ nodes:
 result: \${{ nodes.names }}
 `
 const CONFIG = {
+  plugins: [{ use: '@svc/plugin-store-sqlite', enabled: false }],
   server: { auth: { enabled: true } },
   providers: { local: {}, polly: { type: 'parrot' } },
   notice: { text: 'tea at five' },
@@ -44,7 +47,7 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
     home = join(folder, 'home')
     await mkdir(join(folder, 'workflows'))
     await writeFile(join(folder, 'workflows', 'names.yaml'), WORKFLOW)
-    await writeFile(join(folder, 'svc.config.json'), JSON.stringify(CONFIG))
+    await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ ...CONFIG, cabinet: { file: join(folder, 'cabinet.db') } }))
     const names = (await readdir(EXAMPLES, { withFileTypes: true })).filter(
       one => one.isDirectory() && one.name !== 'curated-build'
     )
@@ -102,6 +105,14 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
     expect([code, out, err]).to.deep.equal([0, '3\n', ''])
   })
 
+  it('cabinet: is where the server keeps what is said', async () => {
+    const { body } = await post('/api/v1/chat', { message: 'keep this' })
+    const { conversation_id: id } = body as { conversation_id: string }
+    expect((await ask(`/api/v1/conversations/${id}`)).text).to.contain('keep this')
+    const written = await Promise.all(['cabinet.db', 'cabinet.db-wal'].map(name => readFile(join(folder, name), 'latin1')))
+    expect(written.join('').includes('keep this')).to.equal(true)
+  })
+
   it('and svc plugins top tells what each has taken, by process where it has its own', async () => {
     const { code, out, err } = await svc('plugins', 'top', '--json')
     expect(code, err).to.equal(0)
@@ -111,34 +122,68 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
     expect(of('dice')?.memory_bytes).to.be.above(1_000_000)
     expect(of('ticket')?.errors).to.be.at.least(3)
     expect(of('words')?.isolation).to.equal(undefined)
+    const info = ['plugins', 'info', 'svc-plugin-example-dice', '--json']
+    const now = JSON.parse((await svc(...info)).out) as { running: { memoryBytes: number }[] }
+    expect(now.running[0]?.memoryBytes).to.be.above(1_000_000)
+    expect(now).to.not.have.property('process_as_of')
+    // without a key the server tells no figures: what it said at its start must not be taken for now
+    const told = await runSvc(info, { home, cwd: folder })
+    expect(JSON.parse(told.out))
+      .to.have.property('process_as_of')
+      .that.matches(/^\d{4}-.*Z$/)
     const table = await svc('plugins', 'top', '--sort', 'errors')
     expect(table.out.split('\n')[0]).to.match(/^PLUGIN +CALLS +ERRORS +TIME +MEMORY +CPU +RESTARTS +REFUSED$/)
     expect(table.out.split('\n')[1]).to.match(/^svc-plugin-example-ticket +\d+ +\d+ +[\d.]+ m?s +[\d.]+ MiB/)
   })
 })
 
+/** As its plugin makes it. */
+type Cabinet = { readonly createCabinet: (file: string) => Store & AsyncDisposable }
+
+describe('examples/plugins/cabinet, by the store kit', () => {
+  const open = async () => {
+    const { createCabinet } = (await import(join(EXAMPLES, 'cabinet/cabinet.js'))) as Cabinet
+    const folder = await mkdtemp(join(tmpdir(), 'svc-cabinet-'))
+    const file = join(folder, 'cabinet.db')
+    let store = createCabinet(file)
+    return {
+      store,
+      async reopen() {
+        await store[Symbol.asyncDispose]()
+        return (store = createCabinet(file))
+      },
+      async [Symbol.asyncDispose]() {
+        await store[Symbol.asyncDispose]()
+        await rm(folder, { recursive: true })
+      },
+    }
+  }
+  for (const one of storeKit(open)) it(one.title, one.run)
+})
+
 describe('a store that svc plugins new has made', function () {
   this.timeout(120_000)
-  it('is installed where it is trusted, and is the store of the server', async () => {
+  it('is installed where it is trusted and a server can start with it, once it has been looked at', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-own-store-'))
     const home = join(folder, 'home')
-    const svc = async (...args: string[]) => {
-      const { code, out, err } = await runSvc(args, { home, cwd: folder })
+    const svc = (...args: string[]) => runSvc(args, { home, cwd: folder })
+    const done = async (...args: string[]) => {
+      const { code, out, err } = await svc(...args)
       expect(code, `${out}\n${err}`).to.equal(0)
       return out
     }
     try {
-      await svc('plugins', 'new', 'svc-plugin-own', '--kind', 'store', '--js')
+      await done('plugins', 'new', 'svc-plugin-own', '--kind', 'store', '--js')
       const plugins = [{ use: '@svc/plugin-store-sqlite', enabled: false }]
       await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ plugins }))
-      await svc('plugins', 'install', './svc-plugin-own', '--yes', '--trust')
-      await using service = await startService({ home, cwd: folder })
-      const client = createClient(service.url)
-      const { body } = await client.post('/api/v1/chat', { message: 'keep this' })
-      const { conversation_id: id } = body as { conversation_id: string }
-      expect((await client.get(`/api/v1/conversations/${id}`)).text).to.contain('keep this')
-      client.close()
-      expect(await svc('plugins', 'info', 'svc-plugin-own'))
+      const refused = await svc('plugins', 'install', './svc-plugin-own', '--yes')
+      expect(refused.code).to.equal(1)
+      expect(refused.err).to.contain('PLUGIN_NEEDS_TRUST  svc-plugin-own').and.contain('kind "store"')
+      const shown = await done('plugins', 'install', './svc-plugin-own', '--trust', '--dry-run')
+      expect(shown).to.contain('runs      in the process of svc')
+      expect(existsSync(join(home, 'svc-plugins.lock'))).to.equal(false)
+      await done('plugins', 'install', './svc-plugin-own', '--yes', '--trust')
+      expect(await done('plugins', 'info', 'svc-plugin-own'))
         .to.contain('svc-plugin-own')
         .and.contain('store')
     } finally {

@@ -190,12 +190,12 @@ describe('the house', () => {
   })
 
   for (const [folder, most] of [
-    ['core/src', 1560],
+    ['core/src', 1590],
     ['core/loading', 720],
     ['core/config', 950],
-    ['core/processes', 950],
+    ['core/processes', 1120],
     ['core/supervisor', 1000],
-    ['core/isolation', 1140],
+    ['core/isolation', 1320],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {
       const lines = filesBelow(folder, TS).map(linesOfCode)

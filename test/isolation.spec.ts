@@ -1,17 +1,17 @@
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import { configOf, type PluginEntry, planHost, startHost } from '@svc/core'
+import { pathToFileURL } from 'node:url'
+import { configOf, type PluginEntry, planHost, type RunningHost, startHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { failureOf, noBubblewrap, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { describeInSandbox } from '../cli/src/isolate-with.ts'
 import { hostOptions } from '../cli/src/host-options.ts'
+import { linkHost } from '../libs/plugin-set/src/new-set.ts'
 
 const why = noBubblewrap()
 const group = why === undefined ? describe : describe.skip
-const CORE = fileURLToPath(new URL('../core/', import.meta.url))
 
 const CODE = `import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
@@ -21,10 +21,17 @@ export default definePlugin({
   setup({ add }) {
     add(Tools, 'greet', {
       description: 'Greets.', category: 'text', effects: [], parameters: { type: 'object' },
-      call: async ({ path }) => ({ content: [{ type: 'text', text: path ? readFileSync(path, 'utf8') : word + ' from ' + process.pid }] }),
+      call: async ({ path, later }) => ({ content: [{ type: 'text', text: await answer(path, later) }] }),
     })
   },
-})`
+})
+async function answer(path, later) {
+  if (later) return (await import('./later.js')).default
+  return path ? readFileSync(path, 'utf8') : word + ' from ' + process.pid
+}`
+const LATER = `import { svcError } from '@svc/core'
+export default svcError('LATER', 'imported later').code`
+const COMMON_JS = `exports.word = typeof require('@svc/core').definePlugin === 'function' ? 'hello' : 'alone'`
 
 group(`plugins of a configuration in processes of their own${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
   let home: string
@@ -49,9 +56,11 @@ group(`plugins of a configuration in processes of their own${why === undefined ?
     await writeFile(join(home, 'plugins', 'sets', 'a0', 'x'), 'of another set')
     set = join(home, 'plugins', 'sets', 'a1')
     await writePackage(join(set, 'node_modules', 'svc-plugin-greet'), 'svc-plugin-greet', CODE, svc())
-    await writePackage(join(set, 'node_modules', 'word'), 'word', `export const word = 'hello'`)
+    await writeFile(join(set, 'node_modules', 'svc-plugin-greet', 'later.js'), LATER)
+    await writePackage(join(set, 'node_modules', 'word'), 'word', COMMON_JS, { type: 'commonjs' })
+    await linkHost(set)
     await mkdir(join(set, 'node_modules', '@svc'))
-    await symlink(CORE, join(set, 'node_modules', '@svc', 'core'))
+    await symlink('../../host/core', join(set, 'node_modules', '@svc', 'core'))
   })
   after(async () => {
     if (former === undefined) delete process.env.SVC_HOME
@@ -61,6 +70,10 @@ group(`plugins of a configuration in processes of their own${why === undefined ?
 
   const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
   const start = (entry: PluginEntry) => startHost(hostOptions(configOf({ plugins: [...POLICY, entry as never] }), home))
+  const later = async (host: RunningHost) => {
+    const { content } = await host.slot(Tools).get('greet')!.call({ later: true }, testUse())
+    return content[0]?.type === 'text' && content[0].text
+  }
   const entry = (): PluginEntry => ({
     use: 'svc-plugin-greet',
     from: pathToFileURL(`${set}/`).href,
@@ -73,12 +86,23 @@ group(`plugins of a configuration in processes of their own${why === undefined ?
     expect(content[0])
       .to.have.property('text')
       .that.matches(/^hello from \d+$/)
+    expect(await later(host)).to.equal('LATER')
     for (const file of [join(home, 'key'), join(home, 'svc-plugins.lock'), join(home, 'plugins', 'sets', 'a0', 'x')]) {
       const error = await failureOf(host.slot(Tools).get('greet')!.call({ path: file }, testUse()))
       expect(error.code, file).to.match(/ERR_ACCESS_DENIED|ENOENT/)
     }
     const report = host.report().plugins.find(one => one.name === 'svc-plugin-greet')
     expect(report).to.include({ isolation: 'process', hold: 'sandbox', state: 'running' })
+  })
+
+  it('run unchanged behind the weak rail: CommonJS that asks for the core, and a module that is imported later', async () => {
+    const weak = configOf({
+      plugins: ['@svc/plugin-isolation', { ...entry(), declares: { requires: {}, optional: {} } } as never],
+      isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' },
+    })
+    await using host = await startHost(hostOptions(weak, home))
+    expect(host.report().plugins.find(one => one.name === 'svc-plugin-greet')).to.include({ hold: 'permissions' })
+    expect(await later(host)).to.equal('LATER')
   })
 
   it('run from a folder that a link leads to', async () => {
@@ -91,7 +115,7 @@ group(`plugins of a configuration in processes of their own${why === undefined ?
   it('run nothing at the start where it is known what they declare', async () => {
     const module = pathToFileURL(join(set, 'node_modules', 'svc-plugin-greet', 'index.js')).href
     const folder = join(set, 'node_modules', 'svc-plugin-greet')
-    const declares = await describeInSandbox({ name: 'svc-plugin-greet', module, held: { folder, permissions: {} } }, {}, home)
+    const declares = await describeInSandbox({ name: 'svc-plugin-greet', module, held: { folder, permissions: {} } }, {})
     expect(declares).to.deep.equal({ requires: {}, optional: {} })
     const copy = join(set, 'node_modules', 'svc-plugin-late')
     await cp(folder, copy, { recursive: true })

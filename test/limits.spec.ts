@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { type Answer, createClient } from './support/client.ts'
 import { newHome, startService } from './support/service.ts'
 
@@ -169,6 +170,6 @@ async function openMany(url: string, count: number) {
 /** Tries until so many are open; tells how many are after one try more: that a client has left is noticed a moment later. */
 async function openUntil(url: string, limit: number): Promise<number> {
   let open = 0
-  while (open < limit) open += (await openMany(url, 1)).opened.length
+  for (; open < limit; await breath()) open += (await openMany(url, 1)).opened.length
   return open + (await openMany(url, 4)).opened.length
 }

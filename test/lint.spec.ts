@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { FRUGAL } from './support/entry.ts'
 
-/** What compilers in Go do beside their work costs a third of it: collecting garbage early, and the same types in several threads. */
-const FRUGAL = { GOGC: '400', GOMAXPROCS: '1' }
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 describe('the code', () => {

@@ -1,15 +1,16 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { codeOf, systemUse } from '@svc/core'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { hostileCommand } from './support/hostile.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew } from './support/tides.ts'
 
 const DOOR = fileURLToPath(new URL('./support/mcp-door.ts', import.meta.url))
 /** A state that has not come about by then never will. */
@@ -49,6 +50,7 @@ async function everywhere(service: Service, workers: number, isTrue: (info: McpS
     if (performance.now() > endsAt) throw new Error(`it never came about: ${JSON.stringify([...seen])}`)
     const { worker, servers } = await listed(service)
     if (servers[0]) seen.set(worker, isTrue(servers[0]))
+    await breath()
   }
 }
 
@@ -71,6 +73,7 @@ async function taken(service: Service, before: readonly number[]): Promise<numbe
     expect((await listed(service)).servers[0]?.state).to.equal('connected')
     const [pid = 0, ...others] = await processes(service, 2)
     if (others.length === 0 && !before.includes(pid)) return pid
+    await breath()
   }
   throw new Error('nobody has taken it over')
 }
@@ -92,13 +95,13 @@ const isAlive = (pid: number) => {
 /** Calls until one is answered, for less than a lease lasts. */
 async function goesOn(service: Service): Promise<void> {
   const endsAt = performance.now() + LEASE_MS - 5_000
-  while (textOf(await call(service, 'echo', { text: 'on' }).catch(lostWithIt)) !== 'on')
+  for (; textOf(await call(service, 'echo', { text: 'on' }).catch(lostWithIt)) !== 'on'; await breath())
     expect(performance.now(), 'calls go on').to.be.below(endsAt)
 }
 
 /** Answers when a process has ended. */
-async function ended(service: Service, pid: number): Promise<void> {
-  for (const endsAt = performance.now() + LIMIT_MS; isAlive(pid); await fresh(service).get('/mcp-list'))
+async function ended(pid: number): Promise<void> {
+  for (const endsAt = performance.now() + LIMIT_MS; isAlive(pid); await breath())
     expect(performance.now(), `process ${pid} lives on`).to.be.below(endsAt)
 }
 
@@ -112,7 +115,7 @@ describe('a tool server behind several workers', () => {
   const it = sideBySideIn<string>(async run => {
     const home = await newHome()
     const clients = [{ name: 'one', ...hostileCommand() }]
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [DOOR], mcp: { clients } }))
+    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
     await run(home).finally(() => rm(home, { recursive: true, force: true }))
   })
 
@@ -131,7 +134,7 @@ describe('a tool server behind several workers', () => {
     await service.seen(/"event":"worker_ready"/, 4)
     const [next = 0, ...more] = await processes(service, 4)
     expect(more).to.deep.equal([])
-    await ended(service, pid)
+    await ended(pid)
 
     const killedAt = Date.now()
     process.kill(await parentOf(next), 'SIGKILL')
@@ -160,7 +163,7 @@ describe('a tool server behind several workers', () => {
     expect((await runSvc(['mcp', 'disable', 'one'], { home })).out).to.equal('one is disabled\n')
     await everywhere(service, 2, info => info.state === 'disabled')
     expect(await call(service, 'echo')).to.include({ class: 'connection_refused' })
-    await ended(service, pid)
+    await ended(pid)
     expect((await runSvc(['mcp', 'enable', 'one'], { home })).code).to.equal(0)
     await everywhere(service, 2, info => info.state === 'connected')
     expect(textOf(await call(service, 'echo', { text: 'back' }))).to.equal('back')

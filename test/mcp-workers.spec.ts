@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { type Answer, createClient, type OpenStream } from './support/client.ts'
 import { SVC } from './support/entry.ts'
 import { newHome, type Service, startService } from './support/service.ts'
@@ -101,7 +102,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     for (let round = 0; round < 4; round++) {
       let stream = await session.open()
       // the news of the last one's leaving is on its way
-      while (stream.status === 409) stream = await session.open()
+      for (; stream.status === 409; await breath()) stream = await session.open()
       expect(stream.status).to.equal(200)
       await stream.leave()
     }

@@ -8,9 +8,12 @@ import { newHome, type Service, startService } from './support/service.ts'
 
 const KEY = 'the-key-of-the-house'
 const PATH = '/api/v1/conversations'
-const PLUGINS = [new URL('./support/asks.ts', import.meta.url), new URL('./support/witness.ts', import.meta.url)].map(url =>
-  fileURLToPath(url)
-)
+const RUNS = '/api/v1/workflows'
+const PLUGINS = [
+  new URL('./support/asks.ts', import.meta.url),
+  new URL('./support/runs.ts', import.meta.url),
+  new URL('./support/witness.ts', import.meta.url),
+].map(url => fileURLToPath(url))
 
 interface Answer {
   readonly status: number
@@ -37,7 +40,7 @@ describe('what belongs to a principal', () => {
     }
     anna = await token('--name', 'anna')
     ben = await token('--name', 'ben')
-    admin = await token('--name', 'root', '--scope', 'chat,admin')
+    admin = await token('--name', 'root', '--scope', 'chat,workflows,admin')
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: PLUGINS }))
     service = await startService({ home, env: { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' } })
   })
@@ -103,6 +106,54 @@ describe('what belongs to a principal', () => {
       )
     )
     expect(served).to.have.members([...Object.keys(ROUTES), ...OTHERS])
+  })
+
+  /** A run that waits for an answer. */
+  const run = async (who: Person) => {
+    const { json } = await ask({ ...who, prefer: 'respond-async' }, 'POST', `${RUNS}/run`, { workflow: 'ask' })
+    return String(json.workflow_id)
+  }
+  const statusOf = (who: Person, id: string) => ask(who, 'GET', `${RUNS}/${id}/status`)
+
+  /** Every route that a run can be named to. */
+  const RUN_ROUTES: Record<string, (who: Person, id: string) => Promise<Answer>> = {
+    [`GET ${RUNS}/{id}/status`]: statusOf,
+    [`GET ${RUNS}/{id}/steps`]: (who, id) => ask(who, 'GET', `${RUNS}/${id}/steps`),
+    [`GET ${RUNS}/{id}/events`]: (who, id) => ask(who, 'GET', `${RUNS}/${id}/events`),
+    [`POST ${RUNS}/{id}/events`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/events`, { name: 'paid', data: {} }),
+    [`POST ${RUNS}/{id}/answer`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/answer`, { step: 'may', value: true }),
+    [`POST ${RUNS}/{id}/retry`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/retry`),
+    [`POST ${RUNS}/{id}/cancel`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/cancel`),
+  }
+
+  it('is a run of a workflow as well: 404 to another on every route, word for word like an unknown id, and in no list of his', async () => {
+    const id = await run(anna)
+    const before = (await statusOf(anna, id)).json
+    for (const [route, named] of Object.entries(RUN_ROUTES)) {
+      const [theirs, nobodys] = [await named(ben, id), await named(ben, 'nobody')]
+      expect(theirs.status, route).to.equal(404)
+      expect(theirs.text.replaceAll(id, '<id>'), route).to.equal(nobodys.text.replaceAll('nobody', '<id>'))
+    }
+    const runsOf = async (who: Person) =>
+      ((await ask(who, 'GET', `${RUNS}/runs`)).json.runs as { workflow_id: string }[]).map(one => one.workflow_id)
+    expect(await runsOf(ben)).to.deep.equal([])
+    expect((await statusOf(anna, id)).json, 'and nothing happened to it')
+      .to.include({ status: before.status })
+      .and.deep.include({ error: null })
+    for (const who of [anna, admin, key]) {
+      expect(await runsOf(who)).to.include(id)
+      expect((await statusOf(who, id)).status).to.equal(200)
+    }
+    const answer = RUN_ROUTES[`POST ${RUNS}/{id}/answer`]!
+    expect((await answer(admin, id)).json).to.deep.equal({ success: true })
+  })
+
+  it('is every run that a route can name', async () => {
+    const { json } = await ask(key, 'GET', '/openapi.json')
+    const named = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
+      path.startsWith(`${RUNS}/{`) ? Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`) : []
+    )
+    expect(named).to.have.members(Object.keys(RUN_ROUTES))
   })
 
   it('is a question about a tool as well: nobody else can answer it, nor learn that it is there', async () => {

@@ -1,6 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { layOut } from './support/lay-out.ts'
 import { post } from './support/service.ts'
 import { configureFew } from './support/tides.ts'
 
@@ -24,15 +24,16 @@ async function packAll(into: string): Promise<string[]> {
   return tarballs.map(name => join(into, name))
 }
 
-/** `npm run build`; but what scripts/test.mjs has just bundled, and the other tests run from, stays as it is. */
+/** `npm run build`, where scripts/test.mjs has not just done it. */
 async function build(): Promise<void> {
-  if (process.env.SVC_TEST_ENTRY === undefined) return void (await run('npm', ['run', '--silent', 'build'], { cwd: ROOT }))
-  const folders = [
-    'core',
-    ...['libs', 'plugins'].flatMap(group => readdirSync(join(ROOT, group)).map(name => `${group}/${name}`)),
-    'cli',
-  ]
-  await run(join(ROOT, 'node_modules/.bin/tsc'), ['-b', ...folders], { cwd: ROOT })
+  if (process.env.SVC_TEST_ENTRY === undefined) await run('npm', ['run', '--silent', 'build'], { cwd: ROOT })
+}
+
+/** What npm makes of the tarballs; in `npm test` without npm, for which that is as much work as a hundred of its tests. */
+async function install(tarballs: readonly string[], folder: string): Promise<void> {
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'somebody', private: true, type: 'module' }))
+  if (process.env.SVC_TEST_ENTRY !== undefined) return layOut(tarballs, folder)
+  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs], { cwd: folder })
 }
 
 describe('the packed packages', function () {
@@ -42,8 +43,7 @@ describe('the packed packages', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-packed-'))
     const tarballs = await packAll(folder)
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'somebody', private: true, type: 'module' }))
-    await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs], { cwd: folder })
+    await install(tarballs, folder)
   })
   after(() => rm(folder, { recursive: true, force: true }))
 

@@ -41,12 +41,13 @@ async function setOf({ home }: Place): Promise<string> {
   return join(sets, (await readdir(sets))[0]!)
 }
 
-describe('installed plugins without a server', () => {
+describe('installed plugins without a server', function () {
+  this.timeout(120_000)
   const it = sideBySideIn(inPlace)
 
   it('are refused at the start once a file of them has changed, with the mend; updated they start', async place => {
     const { svc, folder } = place
-    const from = await tidesFolder(folder, { version: '1.0.0' })
+    const from = await tidesFolder(folder, { version: '1.0.0', asksCore: true })
     const { code, err } = await svc('plugins', 'install', from, '--yes')
     expect(code, err).to.equal(0)
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
@@ -78,7 +79,8 @@ describe('installed plugins without a server', () => {
     expect(changed).to.deep.include({ code: 1, out: '' })
     expect(changed.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
     expect((await svc('plugins', 'uninstall', TIDES)).code).to.equal(0)
-    expect(await readdir(place.home)).to.not.include.members(['plugins', 'svc-plugins.lock'])
+    const left = await readdir(place.home)
+    expect(left.filter(name => name.includes('plugins'))).to.deep.equal([])
   })
 
   it('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
@@ -97,10 +99,13 @@ describe('installed plugins without a server', () => {
     expect(cut.err).to.contain('BUNDLE_INVALID')
     expect(await place.lock()).to.equal(before)
     const there = join(folder, 'there')
+    const bin = join(folder, 'bin')
+    await mkdir(bin)
+    await writeFile(join(bin, 'npm'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
     const restored = await runSvc(['plugins', 'install', bundle, '--yes'], {
       home: there,
       cwd: folder,
-      env: { PATH: '/nowhere' },
+      env: { PATH: `${bin}:${process.env.PATH}` },
     })
     expect(restored.code, restored.err).to.equal(0)
     const modules = (root: string) => setOf({ home: root } as Place).then(set => filesOf(join(set, 'node_modules', TIDES)))
@@ -115,10 +120,15 @@ describe('installed plugins without a server', () => {
     const plain = join(folder, 'plain')
     await mkdir(plain)
     await writeFile(join(plain, 'package.json'), '{"name":"plain","version":"1.0.0"}')
+    const more = "scope.add(Tools, 'more', { description: 'x', category: 'time', effects: [], parameters, call })"
     const bad: readonly (readonly [code: string, ...args: string[]])[] = [
       ['PLUGIN_NOT_A_PLUGIN', plain],
       ['NPM_FAILED', 'svc-plugin-elsewhere'],
       ['PLUGIN_ISOLATION_UNFIT', await tidesFolder(folder, { version: '2.0.0' }), '--isolation', 'quickjs'],
+      ['MANIFEST_OLDER', await tidesFolder(folder, { version: '2.0.0', svc: { api: 0 } })],
+      ['PLUGIN_NEEDS_TRUST', await tidesFolder(folder, { version: '2.0.0', svc: { contributes: { mounts: ['tides'] } } })],
+      ['NAME_TAKEN', await tidesFolder(folder, { version: '1.0.0', name: 'svc-plugin-other' })],
+      ['CONTRIBUTION_UNDECLARED', await tidesFolder(folder, { version: '4.0.0', setup: more })],
       ['IMPORT_FAILED', await tidesFolder(folder, { version: '3.0.0', files: { 'index.js': 'throw new Error("no")' } })],
     ]
     for (const [code, ...args] of bad) {
@@ -142,6 +152,14 @@ describe('installed plugins without a server', () => {
     expect((await svc('tools', 'call', 'tides')).out).to.contain('saved')
     const again = await svc('plugins', 'link', from, '--json')
     expect(JSON.parse(again.out)).to.deep.equal({ ok: true, plugins: [], removed: [] })
+    await writeFile(file, "export default { setup() { throw new Error('no moon tonight') } }")
+    const doctor = await svc('plugins', 'doctor')
+    expect(doctor.code, doctor.out).to.equal(1)
+    expect(doctor.out).to.match(/^fail +start .*no moon tonight/m)
+    await writeFile(join(place.home, 'svc-plugins.lock'), '{')
+    expect((await svc('plugins', 'doctor')).out)
+      .to.match(/^fail +lock /m)
+      .and.contain('LOCK_INVALID')
   })
 })
 

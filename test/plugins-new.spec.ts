@@ -6,12 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { KINDS, newPlugin } from '../cli/src/writing/new-plugin.ts'
+import { CONDITIONS, FRUGAL, SOURCE_TYPES } from './support/entry.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const run = promisify(execFile)
 
-/** What the made packages are checked with: the tsconfig that each of them has, for all of them at once, on the sources of this repository. */
-const TSCONFIG = { customConditions: ['svc-source'], checkJs: true }
+/** What the made packages are checked with: the tsconfig that each of them has, for all of them at once. */
+const TSCONFIG = { ...SOURCE_TYPES, checkJs: true }
 
 describe('svc plugins new', function () {
   this.timeout(120_000)
@@ -33,12 +34,12 @@ describe('svc plugins new', function () {
 
   it('makes packages of every kind whose types are right, in TypeScript and in JavaScript', async () => {
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-    const { stdout } = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false', '--listFilesOnly'], { cwd: folder })
-    for (const kind of KINDS) expect(stdout, kind).to.match(new RegExp(`/${kind}-js/test/samples\\.js`))
-    const out = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false'], { cwd: folder }).then(
+    const env = { ...process.env, ...FRUGAL }
+    const out = await run(process.execPath, [tsc, '-p', '.', '--pretty', 'false', '--listFiles'], { cwd: folder, env }).then(
       one => one.stdout,
       (error: { stdout: string }) => error.stdout
     )
+    for (const kind of KINDS) expect(out, kind).to.match(new RegExp(`/${kind}-js/test/samples\\.js$`, 'm'))
     // what lies outside is our own source, which has its own check
     expect(out.split('\n').filter(line => /^[^.\s].*: error TS|^error TS/.test(line))).to.deep.equal([])
   })
@@ -46,7 +47,7 @@ describe('svc plugins new', function () {
   it('makes packages whose own tests and kits pass at once', async () => {
     const files = (await Promise.all((await readdir(folder)).map(async one => testsIn(join(folder, one))))).flat()
     expect(files).to.have.length(KINDS.length * 2)
-    const args = ['--conditions=svc-source', '--test', '--test-isolation=none', '--test-reporter=tap', ...files]
+    const args = [...CONDITIONS, '--test', '--test-isolation=none', '--test-reporter=tap', ...files]
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT'))
     const { stdout } = await run(process.execPath, args, { cwd: folder, env, maxBuffer: 1 << 26 }).catch(
       (error: { stdout: string }) => error

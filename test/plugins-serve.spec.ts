@@ -1,13 +1,18 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { readLock } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
+import { SVC } from './support/entry.ts'
 import { type Registry, startRegistry } from './support/registry.ts'
 import { type Service, startService } from './support/service.ts'
-import { configureFew, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+import { configureFew, TIDES, type Tides, tidesFolder, tidesTarball } from './support/tides.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
 describe('a plugin that is installed while svc serves', function () {
@@ -20,7 +25,7 @@ describe('a plugin that is installed while svc serves', function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
     home = join(folder, 'home')
-    await configureFew(folder)
+    await configureFew(folder, { plugins: [fileURLToPath(new URL('support/stuck.ts', import.meta.url))] })
     registry = await startRegistry()
     service = await startService({ home, cwd: folder, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
@@ -38,18 +43,29 @@ describe('a plugin that is installed while svc serves', function () {
     HOME: folder,
   })
   const plugins = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder, env: npm() })
+  /** What each of the two workers says, asked over a connection of its own: old workers answer on those that are open. */
   const tides = async () => {
-    // old workers answer on the connections that are open
-    using client = disposable(createClient(service.url, { keepAlive: false }))
-    return (await client.post('/api/v1/chat', { message: '/tool tides {}' })).text
+    const told = new Map<string, string>()
+    while (told.size < 2) {
+      using client = disposable(createClient(service.url))
+      const { text: pid } = await client.get('/pid')
+      if (!told.has(pid)) told.set(pid, (await client.post('/api/v1/chat', { message: '/tool tides {}' })).text)
+    }
+    return [...told.values()]
   }
-  const publish = async (version: string, svc: object = {}) => {
-    const { file, pkg } = await tidesTarball(folder, { version, svc })
+  const allTell = async (version: string) => {
+    for (const text of await tides()) expect(text).to.contain(`the tides of ${version}`)
+  }
+  const noneTells = async () => {
+    for (const text of await tides()) expect(text).to.not.contain('the tides of')
+  }
+  const publish = async (version: string, svc: object = {}, more: Partial<Tides> = {}) => {
+    const { file, pkg } = await tidesTarball(folder, { version, svc, ...more })
     await registry.publish(file, pkg)
   }
 
   it('comes from the registry without a failed request, once it has been shown what it asks for', async () => {
-    await publish('1.0.0', { permissions: { env: ['TIDES_KEY'] } })
+    await publish('1.0.0', { permissions: { env: ['TIDES_KEY'] } }, { asksCore: true })
     const load = startLoad(service.url)
     const { code, out, err } = await plugins('install', TIDES, '--yes')
     expect(await load.stop()).to.be.above(20)
@@ -58,7 +74,8 @@ describe('a plugin that is installed while svc serves', function () {
     expect(out).to.contain('from      the registry, as svc-plugin-tides').and.contain('may       read the variable TIDES_KEY')
     expect(out).to.contain('brings    no other packages').and.contain('runs      in a process of its own')
     expect(out).to.contain(`installed ${TIDES} 1.0.0; ${service.url} has taken it up`)
-    expect(await tides()).to.contain('the tides of 1.0.0')
+    expect(out).to.contain(`note: of the variables that ${TIDES} may read, TIDES_KEY is not set here: `)
+    await allTell('1.0.0')
   })
 
   it('is updated only when there is something newer, and asked about again because it wants more', async () => {
@@ -70,19 +87,19 @@ describe('a plugin that is installed while svc serves', function () {
     expect(asked.code).to.equal(2)
     expect(asked.err).to.contain('CONSENT_MISSING').and.contain('--yes')
     expect(asked.out).to.contain('for MORE: network moon.example').and.contain('for MORE: env MOON_KEY')
-    expect(await tides()).to.contain('the tides of 1.0.0')
+    await allTell('1.0.0')
     const done = await plugins('update', TIDES, '--yes', '--json')
     expect(done.code, done.err).to.equal(0)
     const [only] = (JSON.parse(done.out) as { plugins: { permission_change: object; from_version: string }[] }).plugins
     expect(only).to.deep.include({ from_version: '1.0.0', version: '1.1.0', isolation: 'process' })
     expect(only?.permission_change).to.deep.equal({ added: ['env MOON_KEY', 'network moon.example'], removed: [] })
-    expect(await tides()).to.contain('the tides of 1.1.0')
+    await allTell('1.1.0')
   })
 
   it('goes back to an older version that is asked for by name', async () => {
     const { code, err } = await plugins('install', `${TIDES}@1.0.0`, '--yes')
     expect(code, err).to.equal(0)
-    expect(await tides()).to.contain('the tides of 1.0.0')
+    await allTell('1.0.0')
   })
 
   it('stays as it was where its successor cannot start, with the reason', async () => {
@@ -94,20 +111,38 @@ describe('a plugin that is installed while svc serves', function () {
     const { ok, rolled_back: back, problems } = JSON.parse(out) as { ok: boolean; rolled_back: boolean; problems: object[] }
     expect([ok, back]).to.deep.equal([false, true])
     expect(problems[0]).to.deep.include({ code: 'SETUP_FAILED', plugin: TIDES, message: 'its setup failed: no moon tonight' })
-    expect(await tides()).to.contain('the tides of 1.0.0')
+    await allTell('1.0.0')
     expect(await lock()).to.equal(before)
+  })
+
+  it('stays as it was where the command is killed while the server tries the successor', async () => {
+    const before = await readLock(home)
+    const next = await tidesFolder(folder, { version: '3.0.0', setup: LATE })
+    const tried = service.seen(/"event":"reloading"/, 1 + (service.output().match(/"event":"reloading"/g) ?? []).length)
+    const child = spawn(process.execPath, [...SVC, 'plugins', 'install', next, '--yes'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, ...npm(), SVC_HOME: home },
+      stdio: 'ignore',
+    })
+    const gone = once(child, 'exit')
+    await Promise.race([tried, gone.then(() => Promise.reject(new Error('it ended before the server tried')))])
+    expect((await readLock(home)).plugins[0]).to.deep.include({ version: '3.0.0' })
+    child.kill('SIGKILL')
+    await gone
+    expect(await readLock(home)).to.deep.equal(before)
+    await allTell('1.0.0')
   })
 
   it('is switched off and on again', async () => {
     const off = await plugins('disable', TIDES)
     expect(off.code, off.err).to.equal(0)
-    expect(await tides()).to.not.contain('the tides of')
+    await noneTells()
     const list = await plugins('list', '--json')
     const { disabled } = JSON.parse(list.out) as { disabled: object[] }
     expect(disabled[0]).to.deep.include({ name: TIDES, version: '1.0.0', health: 'disabled' })
     const on = await plugins('enable', TIDES)
     expect(on.code, on.err).to.equal(0)
-    expect(await tides()).to.contain('the tides of 1.0.0')
+    await allTell('1.0.0')
   })
 
   it('is found in the list with its origin, where it runs and how it is, and in detail', async () => {
@@ -137,11 +172,14 @@ describe('a plugin that is installed while svc serves', function () {
     expect(code, err).to.equal(0)
     expect(out).to.contain(`uninstalled ${TIDES}`)
     expect(load.failures).to.deep.equal([])
-    expect(await tides()).to.not.contain('the tides of')
+    await noneTells()
     const left = await readdir(home, { recursive: true })
     expect(left.filter(name => name.includes('plugins') || name.includes('tides'))).to.deep.equal([])
   })
 })
+
+/** Fails when whoever installs it is gone for long. */
+const LATE = "return new Promise((_, fail) => setTimeout(() => fail(new Error('no moon tonight')), 2_000))"
 
 /** Steps of a load that leaves the processor to what is measured. */
 const PACE_MS = 15

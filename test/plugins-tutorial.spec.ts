@@ -5,20 +5,20 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { CONDITIONS, FRUGAL, SVC } from './support/entry.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PLUGIN = 'svc-plugin-greet'
 
 /** What a command of the page is run as here: `svc` from this repository, and npm where it stands for Node or the compiler. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  'npm test': [process.execPath, '--conditions=svc-source', '--test'],
+  'npm test': [process.execPath, ...CONDITIONS, '--test'],
   'npm run build': [
     process.execPath,
     join(ROOT, 'node_modules/typescript/bin/tsc'),
     '-p',
     'tsconfig.build.json',
-    '--customConditions',
-    'svc-source',
+    ...(CONDITIONS.length > 0 ? ['--customConditions', 'svc-source'] : []),
   ],
 }
 
@@ -60,13 +60,13 @@ async function change(folder: string, code: string): Promise<void> {
 
 async function run(command: string, place: string): Promise<string> {
   const words = command.match(/'[^']*'|\S+/g)!.map(word => word.replaceAll("'", ''))
-  const svc = [process.execPath, '--conditions=svc-source', join(ROOT, 'cli/bin/svc.js'), ...words.slice(1)]
+  const svc = [process.execPath, ...SVC, ...words.slice(1)]
   const [file = '', ...args] = PROGRAMS[command] ?? svc
   const cwd = command.startsWith('npm ') ? join(place, PLUGIN) : place
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT'))
   const { stdout } = await promisify(execFile)(file, args, {
     cwd,
-    env: { ...env, SVC_HOME: join(place, 'home') },
+    env: { ...env, ...FRUGAL, SVC_HOME: join(place, 'home') },
     maxBuffer: 1 << 26,
   }).catch((error: { stdout: string; stderr: string }) =>
     Promise.reject(new Error(`${command}\n${error.stdout}\n${error.stderr}`))

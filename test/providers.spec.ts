@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { ModelFailureKind } from '@svc/core/contracts'
 import { FAILURE_KINDS, type FakeUpstream } from '@svc/core/testing'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { replyOf, streamFaults } from './support/events.ts'
@@ -20,7 +20,7 @@ const BROKEN = ['cut', 'midway']
 const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'no-such-model', ...BROKEN]
 const modelsOf = (wire: Wire) => [...OTHERS, ...FAILURE_KINDS.map(wire.failing)]
 const becomes = async (holds: () => boolean) => {
-  while (!holds()) await setImmediate()
+  while (!holds()) await breath()
 }
 
 /** A real service with an entry for each wire, named as its type, before a fake of its server; the key of `keyInFile` stands in a file. */

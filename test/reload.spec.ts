@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { freePort, reachServer, type ReloadResult } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'
 import { startReloadLoad } from './support/reload-load.ts'
 import { inNewHome, startService } from './support/service.ts'
@@ -57,19 +58,28 @@ describe('a reload', () => {
     await service.seen(/"event":"worker_ready"/)
     let over = false
     const watch = async () => {
-      let last = 0
+      let last = new Map<string, number>()
       while (!over) {
-        const { text } = await get(service.url, '/metrics')
-        const now = Number(/^svc_requests_total\{.*"\/metrics".*\} (\d+)$/m.exec(text)?.[1])
-        expect(now).to.be.at.least(last)
+        const now = countersIn((await get(service.url, '/metrics')).text)
+        for (const [series, value] of last) expect(now.get(series), series).to.be.at.least(value)
         last = now
+        await breath()
       }
       return last
     }
-    const watching = Promise.all([watch(), watch()])
+    const watching = watch()
+    watching.catch(() => {}) // told below
     for (let round = 1; round <= 2; round++) expect((await reload(home)).problems).to.deep.equal([])
     over = true
-    expect(Math.max(...(await watching))).to.be.above(10)
+    const series = await watching
+    const own = [...series].filter(([name]) => name.startsWith('svc_requests_total{') && name.includes('"/metrics"'))
+    expect(own.map(([, value]) => value)[0]).to.be.above(10)
+    const families = new Set([...series.keys()].map(name => name.replace(/\{.*/, '')))
+    expect([...families]).to.include.members([
+      'svc_requests_total',
+      'svc_request_duration_seconds_count',
+      'process_cpu_seconds_total',
+    ])
   }).timeout(60_000)
 
   it('is no reason to take longer than server.shutdown_timeout to end', async home => {
@@ -94,7 +104,7 @@ describe('a reload', () => {
     expect((kept as { messages: { status?: string }[] }).messages.at(-1)).to.include({ status: 'cancelled' })
   })
 
-  it('with a faulty configuration leaves the old workers serving and tells all faults', async home => {
+  it('with a faulty configuration leaves the old workers serving and tells all faults, at SIGHUP too', async home => {
     await using service = await startService({ home })
     await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })
     const result = await reload(home)
@@ -102,6 +112,10 @@ describe('a reload', () => {
       .to.contain('hots')
       .and.contain('chatt')
     expect(states(result)).to.deep.equal(['ready 0'])
+    expect((await get(service.url, '/health')).status).to.equal(200)
+    const failed = service.output().split('"event":"reload_failed"').length - 1
+    service.child.kill('SIGHUP')
+    await service.seen(/"event":"reload_failed".*hots/, failed + 1)
     expect((await get(service.url, '/health')).status).to.equal(200)
     await configure(home, {})
     expect((await reload(home)).problems).to.deep.equal([])
@@ -163,5 +177,16 @@ describe('a reload', () => {
     expect((await get(service.url, '/api/v1/config/effective')).body).to.deep.include({ profiles: ['default', 'new'] })
   }).timeout(60_000)
 })
+
+/** What may never fall, by series: counters, and what histograms count. */
+function countersIn(text: string): Map<string, number> {
+  const kinds = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind]) => [name, kind]))
+  const isCounter = (name: string) =>
+    kinds.get(name) === 'counter' || kinds.get(name.replace(/_(bucket|sum|count)$/, '')) === 'histogram'
+  const lines = [...text.matchAll(/^(([a-zA-Z_:][\w:]*)(?:\{.*\})?) (\S+)$/gm)]
+  return new Map(
+    lines.flatMap(([, series = '', name = '', value]) => (isCounter(name) ? [[series, Number(value)] as const] : []))
+  )
+}
 
 const ROUTES = `{ what: 'slot', local: false, name: 'routes', api: 1, methods: { handle: 'call', stream: 'stream' }, changed: { id: 'routes.changed', kind: 'series' } }`

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { auditLedger, CRASH_ENV as env, type Ledger, newLedger, startLoad } from './support/crash-loop.ts'
-import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
+import { coverReadOnly, removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
 import { runSvc } from './support/command.ts'
 import { inNewHome, post, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
@@ -104,7 +104,7 @@ describe('the store of a running server', () => {
     expect(help.out).to.contain('EXAMPLES').and.contain('svc store restore ./svc-backup.db')
   })
 
-  it('taken away is 503 and shown in /health without any path; back in its place the next request works', async home => {
+  it('taken away, or damaged, is 503 and shown in /health without any path; with it, or a backup, in its place the next request works', async home => {
     await using service = await startService({ home })
     const chat = (message: string) => post(`${service.url}/api/v1/chat`, { message })
     expect((await chat('one')).status).to.equal(200)
@@ -117,8 +117,13 @@ describe('the store of a running server', () => {
     for (const said of [told, JSON.stringify(refused.body)]) expect(said).to.not.contain(home)
     expect(told).to.contain('unhealthy')
     await rename(join(home, 'away.db'), join(home, 'svc.db'))
-    expect((await chat('three')).status).to.equal(200)
-    expect((await fetch(`${service.url}/health`)).status).to.equal(200)
+    await expectWell(service)
+    copyOf(join(home, 'svc.db'), join(home, 'good.db'))
+    await writeFile(join(home, 'bad.db'), (await readFile(join(home, 'good.db'))).fill(0xab, 4096))
+    await rename(join(home, 'bad.db'), join(home, 'svc.db'))
+    await expectTrouble(service, /svc\.db is damaged/)
+    await rename(join(home, 'good.db'), join(home, 'svc.db'))
+    await expectWell(service)
   })
 
   it('locked by another program is 503 and shown in /health; the next request works once it lets go', async home => {
@@ -145,7 +150,7 @@ describe('the store of a running server', () => {
 })
 
 describe('the store of a running server on a small disk', () => {
-  it('is 503 and shown in /health while it is full, has all that was acknowledged, and works once there is room', async function () {
+  it('is 503 and shown in /health while it is full or read-only, has all that was acknowledged, and works once there is room', async function () {
     const disk = await mkdtemp(join(tmpdir(), 'svc-disk-'))
     const mounted = join(disk, 'small')
     if (!smallDisk(mounted)) return this.skip()
@@ -165,12 +170,28 @@ describe('the store of a running server on a small disk', () => {
       await rm(filler)
       await expectWell(service)
       for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
+      await mkdir(join(disk, 'copy'))
+      copyOf(join(mounted, 'svc.db'), join(disk, 'copy', 'svc.db'))
+      coverReadOnly(mounted, join(disk, 'copy'))
+      try {
+        await expectTrouble(service, /read-only/)
+      } finally {
+        removeDisk(mounted)
+      }
+      await expectWell(service)
+      for (const one of acknowledged) expect((await fetch(one)).status).to.equal(200)
     } finally {
       removeDisk(mounted)
       await rm(disk, { recursive: true })
     }
   })
 })
+
+/** All that is in a store that somebody has open, as one file. */
+function copyOf(store: string, file: string): void {
+  using db = new DatabaseSync(store, { readOnly: true })
+  db.prepare('VACUUM INTO ?').run(file)
+}
 
 /** A first turn, and where its conversation is. */
 async function talk({ url }: Service, message: string) {

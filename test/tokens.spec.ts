@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { AUDIENCE, startIssuer } from '../plugins/auth-oidc/test/support/issuer.ts'
 import { runSvc } from './support/command.ts'
 import { inNewHome, newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
@@ -32,14 +33,29 @@ describe('svc tokens', () => {
     expect(await status(service, `${token.slice(0, -4)}AAAA`)).to.equal(401)
   })
 
-  it('revokes on every server of the home before the command ends, though the token was in use', async ({
+  /** The stream of a session of the tool server, which has no end of its own. */
+  const openStream = async ({ url }: Service, token: string) => {
+    const headers = { authorization: `Bearer ${token}`, accept: 'application/json, text/event-stream' }
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    const begun = await fetch(`${url}/mcp`, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
+    await begun.text()
+    const session = { ...headers, 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' }
+    const stream = await fetch(`${url}/mcp`, { headers: session })
+    expect(stream.status).to.equal(200)
+    return { text: stream.text().catch(() => 'cut off') }
+  }
+
+  it('revokes on every server of the home before the command ends, though the token was in use and holds streams open', async ({
     home,
     svc,
     create,
   }) => {
-    await using one = await startService({ home, env: ENV, args: ['--workers', '2'] })
-    await using two = await startService({ home, env: ENV })
+    const env = { ...ENV, SVC_MCP__SERVER__ENABLED: 'true' }
+    await using one = await startService({ home, env, args: ['--workers', '2'] })
+    await using two = await startService({ home, env })
     const token = await create('--name', 'anna')
+    const streams = await Promise.all([one, one, two].map(service => openStream(service, token)))
     let ended = false
     /** The first answer that is not 200, and how many were before; one that is still 200 after the end counts too. */
     const lastsOn = async (service: Service) => {
@@ -53,14 +69,44 @@ describe('svc tokens', () => {
     const { code, out } = await svc('tokens', 'revoke', 'anna')
     ended = true
     expect(await using).to.deep.equal([one, two].map(() => ({ answer: 401, wasInUse: true })))
+    expect(await Promise.all(streams.map(({ text }) => text))).to.deep.equal(Array(3).fill('cut off'))
     expect(code).to.equal(0)
     expect(out).to.match(/^revoked tok_[0-9a-f]{12} \(anna\)\n$/)
   })
 
-  it('holds a token to its scopes', async ({ home, create }) => {
+  it('keeps a revocation and what was given out since through a restore; without the former store it says what came back', async ({
+    home,
+    svc,
+    create,
+  }) => {
     await using service = await startService({ home, env: ENV })
-    const token = await create('--scope', 'chat')
-    expect(await status(service, token)).to.equal(403)
+    const revoked = await create('--name', 'anna')
+    const kept = await create('--name', 'ben')
+    expect(await svc('store', 'backup', 'b.db')).to.include({ code: 0 })
+    const later = await create('--name', 'eve')
+    await svc('tokens', 'revoke', 'anna')
+    const restored = await svc('store', 'restore', 'b.db')
+    expect(restored.code, restored.err).to.equal(0)
+    expect(restored.err).to.not.contain('take care')
+    expect(await Promise.all([revoked, kept, later].map(one => status(service, one)))).to.deep.equal([401, 200, 200])
+    expect((await svc('tokens', 'list')).out).to.not.contain('anna')
+    expect(await service.stop()).to.equal(0)
+    for (const side of ['', '-wal', '-shm']) await rm(join(home, `svc.db${side}`), { force: true })
+    const { err } = await svc('store', 'restore', 'b.db')
+    expect(err).to.contain('2 records of auth_tokens').and.contain('svc tokens revoke <id>')
+  })
+
+  it('holds a token to its scopes, beside those of an OpenID Connect issuer, which are held to their audience', async ({
+    home,
+    create,
+  }) => {
+    await using issuer = await startIssuer()
+    const oidc = { SVC_SERVER__AUTH__OIDC__ISSUER: issuer.url, SVC_SERVER__AUTH__OIDC__AUDIENCE: AUDIENCE }
+    await using service = await startService({ home, env: { ...ENV, ...oidc } })
+    expect(await status(service, await create('--scope', 'chat'))).to.equal(403)
+    expect(await status(service, await issuer.token({ scope: 'read' }))).to.equal(200)
+    expect(await status(service, await issuer.token({ scope: 'chat' }))).to.equal(403)
+    expect(await status(service, await issuer.token({ scope: 'read', aud: 'another' }))).to.equal(401)
   })
 
   it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async ({ svc }) => {

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { type Answer, answersIn, type Client, createClient } from './support/client.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 
@@ -49,6 +50,7 @@ async function refused(url: string): Promise<void> {
     )
     socket.destroy()
     if (!open) return
+    await breath()
   }
 }
 

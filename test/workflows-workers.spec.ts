@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
+import { breath } from './support/breath.ts'
 import { inNewHome, type Service, startService } from './support/service.ts'
 import { auditRuns, beginRun, callsOf, effectsReach, follow, go, statusOf } from './support/workflow-load.ts'
 import { GO } from './support/workflow-work.ts'
@@ -54,7 +55,7 @@ describe('runs over two workers', () => {
       const holds = await Promise.all(times(10).map(() => beginRun(url, 'held')))
       const ids = await Promise.all(times(10).map(() => beginRun(url, 'work')))
       const reading = holds.map(id => follow(url, id))
-      while (callsOf(home, 'held').length < holds.length) await new Promise(resolve => setImmediate(resolve))
+      while (callsOf(home, 'held').length < holds.length) await breath()
       const under = { way: true }
       const loading = (async () => {
         while (under.way && ids.length < MOST) ids.push(await beginRun(url, 'work'))

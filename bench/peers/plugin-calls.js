@@ -6,8 +6,13 @@ import { Host, startHost, systemUse } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/core/isolation'
 
-const FOLDER = new URL('plugin-echo/', import.meta.url)
+const FOLDERS = {
+  'in-process': new URL('plugin-echo/', import.meta.url),
+  process: new URL('plugin-echo/', import.meta.url),
+  quickjs: new URL('plugin-echo-quickjs/', import.meta.url),
+}
 const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
+const BESIDE = { process: POLICY, quickjs: ['@svc/plugin-sandbox-quickjs'] }
 const quiet = { from: [import.meta.url], log: { destination: { write() {} } } }
 const use = systemUse(new AbortController().signal)
 const ARGS = { text: 'x'.repeat(100) }
@@ -23,8 +28,8 @@ async function isolated({ name, module, folder, manifest }) {
 }
 
 async function toolOf(isolation) {
-  const plugins = isolation === 'process' ? POLICY : []
-  const host = await startHost({ plugins: [...plugins, { use: FOLDER, isolation }], isolate: isolated, ...quiet })
+  const entry = { use: FOLDERS[isolation], ...(isolation === 'quickjs' ? {} : { isolation }) }
+  const host = await startHost({ plugins: [...(BESIDE[isolation] ?? []), entry], isolate: isolated, ...quiet })
   const tool = host.slot(contracts.Tools).get('echo')
   return { call: () => tool.call(ARGS, use), end: () => host.close() }
 }
@@ -38,7 +43,12 @@ async function bare() {
   return { call, end: async () => child.disconnect() }
 }
 
-const subjects = { direct: await toolOf('in-process'), process: await toolOf('process'), bare: await bare() }
+const subjects = {
+  direct: await toolOf('in-process'),
+  process: await toolOf('process'),
+  quickjs: await toolOf('quickjs'),
+  bare: await bare(),
+}
 
 process.on('message', async ({ who, calls }) => {
   const times = []

@@ -44,6 +44,13 @@ async function gated(name: Name, { svc }: Options, folder: string, workers?: num
   return start({ ...program, env: { ...program.env, SVC_API_KEY: KEY }, everywhere }, port)
 }
 
+/** A server with all gates on and the stock store, for other measurements. */
+export const gatesOn = () => ({
+  config: { server: ALL.server },
+  env: { SVC_API_KEY: KEY },
+  headers: (port: number) => headersFor('all', port),
+})
+
 const headersFor = (name: Name, port: number): Headers => (GATES[name] as Gate).headers?.(port) ?? {}
 
 /** The least that a server does: what a gate adds is seen best here. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { middle } from './load.ts'
 import type { Options } from './options.ts'
+import { pluginReload } from './plugin-reload.ts'
 import { freePort, residentOf } from './processes.ts'
 import type { Figure } from './report.ts'
 import { interleave, ratioOf } from './rounds.ts'
@@ -32,6 +33,7 @@ export async function* pluginStart({ svc, rounds }: Options): AsyncGenerator<Fig
     yield { ...base, what, value: middle(figures[count]), ratio: ratioOf(figures[count], figures[0]), must: MUST[count] }
   }
   yield memoryOf(resident)
+  yield* pluginReload(svc, folder.path, rounds)
 }
 
 function memoryOf(resident: Record<Count, number[]>): Figure {

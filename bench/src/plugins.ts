@@ -6,7 +6,8 @@ import type { Options } from './options.ts'
 import type { Figure } from './report.ts'
 import { interleave, ratioOf } from './rounds.ts'
 
-const CALLS = 2_000
+const CALLS = { process: 2_000, quickjs: 200, direct: 2_000, bare: 2_000 }
+type Subject = keyof typeof CALLS
 
 /** One call of a tool in each mode of isolation, through a host, against a bare round trip to another process. Without bubblewrap nothing is measured. */
 export async function* plugins({ svc, rounds }: Options): AsyncGenerator<Figure> {
@@ -22,13 +23,18 @@ export async function* plugins({ svc, rounds }: Options): AsyncGenerator<Figure>
 }
 
 async function* compare(child: ChildProcess, rounds: number): AsyncGenerator<Figure> {
-  const subject = (who: string) => async () => middle(await timesOf(child, who))
-  const subjects = { process: subject('process'), direct: subject('direct'), bare: subject('bare') }
+  const subject = (who: Subject) => async () => middle(await timesOf(child, who))
+  const subjects = {
+    process: subject('process'),
+    quickjs: subject('quickjs'),
+    direct: subject('direct'),
+    bare: subject('bare'),
+  }
   for (const one of Object.values(subjects)) await one()
   const times = await interleave(subjects, rounds)
   const common = { bench: 'plugins', unit: 'µs p50', anchor: 'a bare round trip over IPC', better: 'less' } as const
   const anchorValue = middle(times.bare) * 1000
-  const figure = (what: string, who: 'process' | 'direct') => ({
+  const figure = (what: string, who: Exclude<Subject, 'bare'>) => ({
     ...common,
     what,
     value: middle(times[who]) * 1000,
@@ -36,15 +42,16 @@ async function* compare(child: ChildProcess, rounds: number): AsyncGenerator<Fig
     ratio: ratioOf(times[who], times.bare),
   })
   yield { ...figure('a call of an isolated tool, in the sandbox', 'process'), must: 4 }
+  yield figure('the same in the JavaScript sandbox', 'quickjs')
   yield figure('the same in the process of the host', 'direct')
 }
 
 /** How long its calls took: it is asked one thing at a time. */
-async function timesOf(child: ChildProcess, who: string): Promise<readonly number[]> {
+async function timesOf(child: ChildProcess, who: Subject): Promise<readonly number[]> {
   const answer = Promise.withResolvers<readonly number[]>()
   const lost = () => answer.reject(new Error('the program that calls has ended'))
   child.once('message', times => answer.resolve(times as number[]))
   child.once('exit', lost)
-  child.send({ who, calls: CALLS })
+  child.send({ who, calls: CALLS[who] })
   return await answer.promise.finally(() => child.off('exit', lost))
 }

@@ -1,6 +1,6 @@
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
-import { milliseconds, table } from './text.ts'
+import { milliseconds, table, visibleLines } from './text.ts'
 import type { WorkerReport } from './work.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
@@ -81,8 +81,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
 
 /** The kernel is loaded only for its words: a start that succeeds does without. */
 async function errorText(error: unknown): Promise<string> {
-  const { formatError } = await import('@svc/core')
-  return formatError(error)
+  const { errorPage } = await import('./report-error.ts')
+  return errorPage(error)
 }
 
 /** Hosts that stand for every address of the machine. */
@@ -96,7 +96,7 @@ function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStrea
     : 'runs without the http plugin, so it listens nowhere'
   const rows = host.plugins.map(plugin => [
     `  ${plugin.name}${plugin.instance === undefined ? '' : ` (${plugin.instance})`}`,
-    plugin.state === 'failed' ? `failed: ${plugin.error?.message ?? ''}` : milliseconds(plugin.setupMs),
+    plugin.state === 'failed' ? `failed: ${visibleLines(plugin.error?.message ?? '')}` : milliseconds(plugin.setupMs),
   ])
   const from =
     sources.length > 0
@@ -128,7 +128,7 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
     case 'ready':
       return `worker ${event.worker.pid} is ready`
     case 'failed':
-      return `worker ${event.worker.pid} cannot start: ${event.problems.map(problem => problem.message).join('; ')}`
+      return `worker ${event.worker.pid} cannot start: ${visibleLines(event.problems.map(problem => problem.message).join('; '))}`
     case 'exited':
       return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
     case 'hung':
@@ -146,9 +146,9 @@ const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
 /** What came of a reload, as a person reads it. */
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
-    const { formatError } = await import('@svc/core')
+    const { errorPage } = await import('./report-error.ts')
     const { fromWire } = await import('@svc/core/processes')
-    return `not reloaded, the old workers serve on:\n\n${problems.map(one => formatError(fromWire(one))).join('\n\n')}`
+    return `not reloaded, the old workers serve on:\n\n${problems.map(one => errorPage(fromWire(one))).join('\n\n')}`
   }
   const [ready, draining] = [pidsIn(workers, 'ready'), pidsIn(workers, 'draining')]
   const old =

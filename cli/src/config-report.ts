@@ -73,8 +73,17 @@ function masked(keys: readonly string[], value: unknown): unknown {
   if (value === undefined || value === null || typeof value === 'boolean') return value
   const isSecret = (!isCors(keys) && keys.some(key => HIDING.has(key))) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
   if (isSecret) return MASK
-  return typeof value === 'string' ? value.replace(/(:\/\/)[^/@\s]+@/, `$1${MASK}@`) : value
+  return typeof value === 'string' && (value.includes('://') || IS_URL.test(keys.at(-1) ?? '')) ? maskedUrl(value) : value
 }
+
+/** Keys whose value is an address, though it may lack its scheme. */
+const IS_URL = /ur[il]s?$/i
+
+/** An address without its user and password, and without the values of its query and fragment: there people put keys too. */
+const maskedUrl = (text: string) =>
+  text
+    .replace(/(:\/\/)[^/\s]+@/g, `$1${MASK}@`)
+    .replace(/[?#]\S*/g, tail => tail.replace(/([?#&])([^=&#]*=)?[^&#]+/g, `$1$2${MASK}`))
 
 /** The plugins that are loaded, and which layer listed each last. */
 export function pluginRows({ config }: Plan): { readonly name: string; readonly source: string }[] {

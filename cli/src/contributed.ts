@@ -3,7 +3,8 @@ import { createRequire, findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { PluginEntry } from '@svc/core'
-import { findSettings, here, type Place, pluginPlaces } from './settings.ts'
+import { OURS, placed } from './plugin-places.ts'
+import { findSettings, here, type Place } from './settings.ts'
 import { isOwn } from './summaries.ts'
 
 /** A command that a plugin's manifest names. Nothing of the plugin has run. */
@@ -30,7 +31,7 @@ export async function contributedCommands(config?: string, place: Place = here()
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   // the command of a plugin that runs behind a wall would be imported on this side of it
   const inside = plugins.filter(entry => entry.isolation !== 'process')
-  const all = inside.flatMap(entry => commandsOf(entry, pluginPlaces(place.home)))
+  const all = placed(inside, place.home).flatMap(commandsOf)
   return all.filter((one, at) => !isOwn(one.id.split(':')) && all.findIndex(other => other.id === one.id) === at)
 }
 
@@ -71,8 +72,8 @@ interface PackageJson {
   }
 }
 
-function commandsOf(entry: PluginEntry, places: readonly string[]): Contributed[] {
-  const file = manifestOf(entry, places)
+function commandsOf(entry: PluginEntry): Contributed[] {
+  const file = manifestOf(entry)
   const pkg = file === undefined ? undefined : readPackage(file)
   if (file === undefined || pkg === undefined) return []
   const plugin = pkg.name ?? ''
@@ -106,10 +107,10 @@ function moduleOf(file: string, { name, exports }: PackageJson, module: string):
   }
 }
 
-function manifestOf({ use, from }: PluginEntry, places: readonly string[]): string | undefined {
+function manifestOf({ use, from }: PluginEntry): string | undefined {
   if (typeof use !== 'string' && !(use instanceof URL)) return undefined
   const name = String(use)
-  const near = [...(from === undefined ? [] : [from.startsWith('file:') ? from : pathToFileURL(from).href]), ...places]
+  const near = [...(from === undefined ? [] : [from.startsWith('file:') ? from : pathToFileURL(from).href]), OURS]
   if (!/^(\.{0,2}\/|file:)/.test(name)) return firstOf(near, place => findPackageJSON(name, place))
   const folder = fileURLToPath(new URL(name, near[0]))
   return existsSync(folder) && statSync(folder).isDirectory() ? join(folder, 'package.json') : undefined

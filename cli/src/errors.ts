@@ -95,10 +95,32 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
-  const [command] = words.filter(one => argv.join(' ').startsWith(one)).sort((a, b) => b.length - a.length)
-  const near = command === undefined ? nearest(argv[0] ?? '', words) : undefined
-  const help = `svc ${command === undefined ? '' : `${command} `}--help shows what there is`
-  return svcError('COMMAND_LINE_INVALID', message, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
+  const isStrange = /^command \S+ not found$/.test(message)
+  const said = message.replace(/^command (\S+) not found$/, (_, id: string) => `there is no command "${id.replaceAll(':', ' ')}"`)
+  const near = isStrange ? nearCommand(argv, words) : undefined
+  const help = `svc ${topicOf(argv, words, isStrange)}--help shows what there is`
+  return svcError('COMMAND_LINE_INVALID', said, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
+}
+
+/** Below a topic that is there by the second word alone; else by two words, then by the first. */
+function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
+  const [first = '', second = ''] = argv.slice(
+    0,
+    [...argv, '-'].findIndex(one => one.startsWith('-'))
+  )
+  const ofLength = (count: number) => words.filter(one => one.split(' ').length === count)
+  const below = ofLength(2).flatMap(one => (one.startsWith(`${first} `) ? one.slice(first.length + 1) : []))
+  const near = below.length > 0 ? nearest(second, below) : undefined
+  if (below.length > 0) return near && `${first} ${near}`
+  return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1))
+}
+
+/** The command that was meant, or its topic; '' for none. */
+function topicOf(argv: readonly string[], words: readonly string[], isStrange: boolean): string {
+  const line = `${argv.join(' ')} `
+  const names = isStrange ? words.map(one => one.split(' ')[0]!) : words
+  const [found] = names.filter(one => line.startsWith(`${one} `)).sort((a, b) => b.length - a.length)
+  return found === undefined ? '' : `${found} `
 }
 
 const nearOf = (name: string, known: readonly string[], rest: string) => {

@@ -3,7 +3,7 @@ import type { AnySlot, Config, HostOptions } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
-import { pluginPlaces } from './settings.ts'
+import { OURS, placed } from './plugin-places.ts'
 import { OWN_WORDS } from './summaries.ts'
 
 const isSlot = (value: object): value is AnySlot => 'what' in value && value.what === 'slot'
@@ -14,14 +14,14 @@ const SLOTS = Object.values(contracts)
   .map(slot => slot.name)
 
 /** What every host of the command line is started with. */
-export const hostOptions = (config: Config, home: string): HostOptions => ({
-  config,
-  from: pluginPlaces(home),
+export const hostOptions = (config: Config, home: string): HostOptions & { readonly config: Config } => ({
+  config: { ...config, plugins: placed(config.plugins, home) },
+  from: [OURS],
   reserved: RESERVED,
   slots: SLOTS,
   commands: OWN_WORDS,
   version: version(),
-  isolate: isolateWith(config, home),
+  isolate: isolateWith(config),
 })
 
 /** The version of this package. */

@@ -13,7 +13,7 @@ import * as contracts from '@svc/core/contracts'
 import { Isolation } from '@svc/core/contracts'
 import type { IsolatedRef } from '@svc/core/isolation'
 import { onlyInProcess } from './errors.ts'
-import { pluginPlaces } from './settings.ts'
+import { OURS } from './plugin-places.ts'
 
 const isToken = (value: unknown): value is AnyService | AnySlot =>
   typeof value === 'object' && value !== null && 'what' in value && (value.what === 'service' || value.what === 'slot')
@@ -23,13 +23,13 @@ const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
 /** Runs packages in processes of their own, held by the service `Isolation`. Throws NOT_ISOLABLE for what cannot. */
 export const isolateWith =
-  (config: Config, home: string): Isolate =>
+  (config: Config): Isolate =>
   async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
     const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/core/isolation')
-    return isolate(ref, { contracts: TOKENS }, entry.declares ?? (await describeInSandbox(ref, config.value, home)))
+    return isolate(ref, { contracts: TOKENS }, entry.declares ?? (await describeInSandbox(ref, config.value)))
   }
 
 /** Why a plugin can only run in the host's process, where that is so. */
@@ -45,10 +45,10 @@ const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
  * Runs the module of a plugin once, in the sandbox, to learn what it declares: plain data for `declares` of its entry. `tree`: the configuration, of which its
  * section `isolation` counts. Throws what importing it throws, and ISOLATION_UNAVAILABLE.
  */
-export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: ConfigTree, home: string): Promise<unknown> {
+export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: ConfigTree): Promise<unknown> {
   const { describeIsolated } = await import('@svc/core/isolation')
   const config = { isolation: isolation as ConfigTree }
-  await using host = await startHost({ plugins: POLICY, from: pluginPlaces(home), config })
+  await using host = await startHost({ plugins: POLICY, from: [OURS], config })
   return describeIsolated(ref, host.service(Isolation), {}, systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
 }
 

@@ -17,7 +17,7 @@ export async function runOclif(argv: string[]): Promise<number> {
     await flush()
     return Number(process.exitCode ?? 0)
   } catch (error) {
-    return endOf(error, argv)
+    return await endOf(error, argv)
   }
 }
 
@@ -37,13 +37,19 @@ async function manifest(argv: readonly string[]) {
   return { ...pkg, oclif: { ...pkg.oclif, description: DESCRIPTION, topics, commands } }
 }
 
+/** The ids of all commands; those of plugins are asked for where none of svc's own can be meant. */
+const knownTo = async (argv: readonly string[]) => [
+  ...Object.keys(SUMMARIES),
+  ...(isOwn(argv) ? [] : (await contributedCommands(readConfigFlag(process.argv.slice(2)).file)).map(one => one.id)),
+]
+
 /** Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */
-function endOf(error: unknown, argv: readonly string[]): number {
+async function endOf(error: unknown, argv: readonly string[]): Promise<number> {
   const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
   if (codeOf(error) === 'EEXIT') return exit ?? 0
   printError(
     exit === USAGE
-      ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, Object.keys(SUMMARIES))
+      ? commandLineInvalid(messageOf(error).replace(/\nSee more help with --help$/, ''), argv, await knownTo(argv))
       : error
   )
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)

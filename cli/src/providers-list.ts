@@ -2,7 +2,8 @@ import { styleText } from 'node:util'
 import type { Health, ProviderRecord } from './catalog.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
-import { clipped, named, oneLine, table } from './text.ts'
+import { type IdleProvider, idleProviders } from './providers-idle.ts'
+import { clipped, named, oneLine, table, visible } from './text.ts'
 import type { Wanted } from './which-server.ts'
 
 interface Asked extends Wanted {
@@ -18,9 +19,10 @@ export async function listProviders(asked: Asked): Promise<number> {
   await using catalog = await openCatalog(asked)
   const [providers, health] = await Promise.all([catalog.providers(interrupt.signal), catalog.health(interrupt.signal, PROBE_MS)])
   const all = providers.map(one => ({ ...one, ...stateOf(health[one.name]) }))
-  process.stdout.write(
-    `${asked.json ? JSON.stringify({ from: catalog.of, providers: all }, null, 2) : listText(all, catalog.of)}\n`
-  )
+  // another machine's plugins are not those of this home
+  const idle = asked.url === undefined ? await idleProviders(asked.config) : []
+  const facts = { from: catalog.of, providers: all, not_configured: idle }
+  process.stdout.write(`${asked.json ? JSON.stringify(facts, null, 2) : listText(all, catalog.of, idle)}\n`)
   return 0
 }
 
@@ -31,7 +33,7 @@ const stateOf = (health: Health | undefined) => ({
   ...(health?.error === undefined ? {} : { error: health.error }),
 })
 
-function listText(all: readonly Listed[], of: string): string {
+function listText(all: readonly Listed[], of: string, idle: readonly IdleProvider[]): string {
   const rows = all.map(({ name, models, features, healthy }) => [
     name,
     healthy === null ? '' : healthy ? 'healthy' : 'unhealthy',
@@ -50,6 +52,7 @@ function listText(all: readonly Listed[], of: string): string {
     paint('bold')(head),
     ...shown,
     ...faults.map(paint('red')),
+    ...idle.map(one => visible(`${one.type}: not configured (${one.plugin} is installed): ${one.mend}`)),
   ].join('\n')
 }
 

@@ -1,4 +1,5 @@
 import { asSvcError, formatError, type SvcError } from '@svc/core'
+import { visibleLines } from './text.ts'
 
 /** What is wrong, for a program: one record a problem. */
 export interface ErrorFacts {
@@ -25,7 +26,10 @@ export const factsOf = (error: unknown): ErrorFacts[] =>
     ...(mend === undefined ? {} : { mend }),
   }))
 
+/** An error as a person reads it. What it says may be a plugin's: nothing in it reaches a terminal that this would obey. */
+export const errorPage = (error: unknown): string => visibleLines(formatError(error))
+
 /** Writes an error as a person reads it to the standard error stream. */
 export function printError(error: unknown): void {
-  process.stderr.write(`${formatError(error)}\n`)
+  process.stderr.write(`${errorPage(error)}\n`)
 }

@@ -98,6 +98,8 @@ function superviseWorkers(
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: options.linked === undefined ? process.execArgv : [...process.execArgv, '--conditions=development'],
+    // whoever waits for what he has saved sees himself whether it stays up
+    ...(options.linked === undefined ? {} : { proofMs: 0 }),
     settings: report => settingsOf(report, dead),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)

@@ -35,6 +35,8 @@ interface StatusTold {
   readonly requests_active: number
   readonly providers: Readonly<Record<string, ProviderState>>
   readonly cache: { readonly enabled: boolean; readonly size: number; readonly hit_rate: number }
+  /** Those that are not healthy, told to whoever has the scope admin. */
+  readonly checks?: Readonly<Record<string, { readonly status: string; readonly reason?: string }>>
 }
 
 /** What a server tells over HTTP. */
@@ -73,6 +75,9 @@ export async function readFigures(server: Reached, key: string | undefined = pro
     ],
   }
 }
+
+/** Whether a process answers there. Throws SERVER_UNREACHABLE. */
+export const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', undefined)).status === 200
 
 /** The request that asked is under way as well. */
 const withoutThis = (told: StatusTold | undefined) => told && { ...told, requests_active: Math.max(0, told.requests_active - 1) }

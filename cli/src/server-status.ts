@@ -3,7 +3,7 @@ import { codeOf, svcHome, systemUse, type PluginReport } from '@svc/core'
 import { reachServer, type ServerInfo } from '@svc/core/processes'
 import { urlInvalid } from './errors.ts'
 import { type Summary, summaryOf } from './metrics-summary.ts'
-import { type Figures, readFigures } from './server-figures.ts'
+import { answers, type Figures, readFigures } from './server-figures.ts'
 import { hasApi } from './which-server.ts'
 
 /** Which server is asked. */
@@ -36,9 +36,20 @@ export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
   }
 }
 
-async function ofUrl(url: string): Promise<ServerStatus> {
+/** Whether a server's process answers, at whatever port and with TLS or without. Throws as `readStatus` does. */
+export async function isLive({ url, port }: Asked): Promise<boolean> {
+  if (url !== undefined) return answers({ url: checkedUrl(url), trusted: false })
+  using server = await reachServer(svcHome(), { port, fits: hasApi })
+  return answers({ url: server.info.url, trusted: isHere(server.info.url) })
+}
+
+function checkedUrl(url: string): string {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
-  return statusOf(url, undefined, [], await readFigures({ url, trusted: false }))
+  return url
+}
+
+async function ofUrl(url: string): Promise<ServerStatus> {
+  return statusOf(url, undefined, [], await readFigures({ url: checkedUrl(url), trusted: false }))
 }
 
 async function ofHome(port: number | undefined): Promise<ServerStatus> {

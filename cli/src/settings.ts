@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Config, ConfigTree } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
 import type { Lock } from '@svc/plugin-set'
@@ -42,9 +41,6 @@ async function installedIn(place: Place, { linked }: ServeOptions) {
   const { readInstalled } = await import('./plugins/installed.ts')
   return { installed: await readInstalled(home, place.installed) }
 }
-
-/** Where names of plugins are looked up that no file of configuration brings: what a person put into the home, then what came with svc. */
-export const pluginPlaces = (home: string): string[] => [pathToFileURL(join(home, 'plugins', '/')).href, import.meta.url]
 
 const used = (config: Config) => config.layers.filter(layer => layer.name !== 'defaults' && Object.keys(layer.value).length > 0)
 

@@ -1,62 +1,123 @@
 import { reachServer, ensureHome } from '@svc/core/processes'
-import { styleText } from 'node:util'
 import { codeOf, type PluginReport, systemUse } from '@svc/core'
+import { matchesPattern } from '@svc/core/isolation'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '@svc/plugin-set'
 import { startInnerHost } from './inner-host.ts'
 import { lockedFacts } from './plugins/candidate-text.ts'
+import { isCurated, originOf, treeText } from './plugins/tree-text.ts'
 import { findSettings, setHome } from './settings.ts'
-import { milliseconds } from './text.ts'
 
 interface Asked {
   readonly port?: number | undefined
   readonly config?: string | undefined
   readonly json: boolean
-  /** Where each came from as well, where it runs and how it is; and those that are switched off. */
-  readonly origins?: boolean
+}
+
+export interface ListAsked extends Asked {
+  /** Those that come with svc, too. */
+  readonly all: boolean
+  /** Only plugins with such names: a part of the name, or a pattern with `*`. None: all. */
+  readonly names: readonly string[]
 }
 
 /** A plugin that runs nowhere here. */
-interface Resting {
+export interface Resting {
   readonly name: string
   readonly version: string
   readonly kind: string
 }
 
-/** Plugins in start order, and what was looked at. */
-interface PluginTree {
+interface Found {
   readonly from: string
   readonly version: string
   readonly plugins: readonly PluginReport[]
   /** Loaded, but not started here. */
   readonly leftOut: readonly Resting[]
+  /** When those in processes of their own stood so, where that is not now. */
+  readonly asOf?: string
+}
+
+/** Plugins in start order, and what was looked at. */
+export interface PluginTree extends Found {
+  /** At which place each was started. */
+  readonly orders: ReadonlyMap<PluginReport, number>
   /** What is installed and how each plugin came here, where that was asked for. */
   readonly installed?: readonly LockedPlugin[]
+  /** Installed, and switched off. */
+  readonly disabled?: readonly LockedPlugin[]
+  /** How many are loaded, where not all of them stand here. */
+  readonly whole?: number
 }
 
 /** `svc plugins`: prints the tree; resolves with the exit code, 1 when a plugin failed. */
 export async function showPlugins(asked: Asked): Promise<number> {
-  const found = (asked.config === undefined ? await ofServer(asked) : undefined) ?? (await ofHost(asked.config))
-  const tree = asked.origins === true ? { ...found, installed: await installedPlugins() } : found
-  process.stdout.write(`${asked.json ? JSON.stringify(wire(tree), null, 2) : treeText(tree)}\n`)
-  return tree.plugins.some(plugin => plugin.state === 'failed') ? 1 : 0
+  const found = await find(asked)
+  print(asked, { ...found, orders: ordersOf(found) })
+  return codeFor(found)
+}
+
+/** `svc plugins list`: what a person has put there, where each is from and how it is; resolves with the exit code, 1 also where no plugin has such a name. */
+export async function listPlugins(asked: ListAsked): Promise<number> {
+  const { asTheyAre } = await import('./plugins/live.ts')
+  const found = await find(asked, asTheyAre)
+  const installed = await installedPlugins()
+  const disabled = installed.filter(one => !one.enabled)
+  const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled }, asked.names)
+  const isNone = asked.names.length > 0 && tree.plugins.length + tree.leftOut.length + (tree.disabled ?? []).length === 0
+  if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
+  // a program that reads it, and whoever names what he looks for, leaves nothing out that he has not said
+  if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
+  return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
+}
+
+const find = async (asked: Asked, live?: Live): Promise<Found> =>
+  (asked.config === undefined ? await ofServer(asked, live) : undefined) ?? (await ofHost(asked.config))
+
+const print = ({ json }: Asked, tree: PluginTree) =>
+  void process.stdout.write(`${json ? JSON.stringify(wire(tree), null, 2) : treeText(tree)}\n`)
+
+const codeFor = ({ plugins }: Pick<Found, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
+
+const ordersOf = ({ plugins }: Found) => new Map(plugins.map((one, at) => [one, at + 1]))
+
+function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
+  if (names.length === 0) return tree
+  const isMeant = ({ name }: { readonly name: string }) => names.some(one => fits(one, name))
+  const { plugins, leftOut, disabled = [] } = tree
+  return { ...tree, plugins: plugins.filter(isMeant), leftOut: leftOut.filter(isMeant), disabled: disabled.filter(isMeant) }
+}
+
+const fits = (asked: string, name: string) => (asked.includes('*') ? matchesPattern(asked, name) : name.includes(asked))
+
+/** Of those that come with svc only what failed: they are many, and always there. */
+function withoutOwn(tree: PluginTree): PluginTree {
+  const { plugins, leftOut } = tree
+  return {
+    ...tree,
+    plugins: plugins.filter(one => !isCurated(one.name) || one.state !== 'running'),
+    leftOut: leftOut.filter(one => !isCurated(one.name)),
+    whole: plugins.length + leftOut.length,
+  }
 }
 
 const ASK_MS = 10_000
 
-async function ofServer({ port, origins }: Asked): Promise<PluginTree | undefined> {
+type Live = typeof import('./plugins/live.ts').asTheyAre
+
+async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
   try {
     using server = await reachServer(svcHome(), { port })
     const { plugins, version } = await server.control.report(systemUse(AbortSignal.timeout(ASK_MS)))
-    const now = origins === true ? await (await import('./plugins/live.ts')).asTheyAre(plugins, server.info) : plugins
-    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, plugins: now, leftOut: [] }
+    const told = live ? await live(plugins, server.info) : { plugins }
+    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...told }
   } catch (error) {
     if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
     throw error
   }
 }
 
-async function ofHost(config: string | undefined): Promise<PluginTree> {
+async function ofHost(config: string | undefined): Promise<Found> {
   const found = await findSettings(config === undefined ? {} : { config })
   await using inner = await startInnerHost(found, ensureHome())
   const { plugins, version } = inner.host.report()
@@ -76,84 +137,19 @@ async function installedPlugins(): Promise<readonly LockedPlugin[]> {
   return (await readLock(setHome())).plugins
 }
 
-const wire = ({ from, version, plugins, leftOut, installed }: PluginTree) => ({
+const wire = ({ from, version, plugins, leftOut, installed, disabled = [], orders, asOf }: PluginTree) => ({
   from,
   version,
-  plugins: plugins.map(({ setupMs, ...plugin }, at) => ({
-    order: at + 1,
-    ...plugin,
-    setup_ms: Number(setupMs.toFixed(1)),
-    ...(installed ? { origin: originOf(plugin.name, installed), health: plugin.state } : {}),
-  })),
+  ...(asOf === undefined ? {} : { processes_as_of: asOf }),
+  plugins: plugins.map(one => {
+    const { setupMs, ...plugin } = one
+    return {
+      order: orders.get(one),
+      ...plugin,
+      setup_ms: Number(setupMs.toFixed(1)),
+      ...(installed ? { origin: originOf(plugin.name, installed), health: plugin.state } : {}),
+    }
+  }),
   left_out: leftOut,
-  ...(installed ? { disabled: disabledIn(installed).map(one => ({ ...lockedFacts(one), health: 'disabled' })) } : {}),
+  ...(installed ? { disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })) } : {}),
 })
-
-const disabledIn = (installed: readonly LockedPlugin[] = []) => installed.filter(one => !one.enabled)
-
-const CURATED = /^@svc\/plugin-/
-
-/** `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
-function originOf(name: string, installed: readonly LockedPlugin[]): string {
-  const locked = installed.find(one => one.name === name)
-  if (locked) return `${locked.origin.kind} ${locked.origin.spec}`
-  return CURATED.test(name) ? 'svc' : 'configuration'
-}
-
-function treeText({ from, version, plugins, leftOut, installed }: PluginTree): string {
-  const off = disabledIn(installed)
-  const count = plugins.length + leftOut.length
-  const head = `svc ${version}: ${count} plugins of ${from}`
-  const branches = [
-    ...plugins.map((plugin, at) => [nameLine(plugin, at + 1), [...factsOf(plugin), ...originFacts(plugin, installed)]] as const),
-    ...leftOut.map(one => [`${one.name} ${dim(`${one.version} ${one.kind}`)} not started here`, []] as const),
-    ...off.map(one => [`${one.name} ${dim(one.version)} disabled`, [`from      ${one.origin.kind} ${one.origin.spec}`]] as const),
-  ]
-  return [head, ...branches.map(([name, facts], at) => branch(name, facts, at === branches.length - 1))].join('\n')
-}
-
-function originFacts(
-  { name, isolation, state, restarts, refusals = {} }: PluginReport,
-  installed?: readonly LockedPlugin[]
-): string[] {
-  if (installed === undefined) return []
-  const refused = Object.entries(refusals).filter(([, count]) => count > 0)
-  return [
-    `from      ${originOf(name, installed)}`,
-    `runs      ${isolation}`,
-    `health    ${state}${restarts === undefined || restarts === 0 ? '' : `, brought up again ${restarts} times`}`,
-    ...(refused.length > 0 ? [`refused   ${refused.map(([kind, count]) => `${kind} ${count}`).join(', ')}`] : []),
-  ]
-}
-
-const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
-const bold = (text: string) => styleText('bold', text, { stream: process.stdout })
-
-function nameLine({ name, instance, version, kind, setupMs, optional, state }: PluginReport, order: number): string {
-  const marks = [
-    version,
-    kind,
-    milliseconds(setupMs),
-    ...(optional ? ['optional'] : []),
-    ...(state === 'running' ? [] : [state.toUpperCase()]),
-  ]
-  return `${order} ${bold(instance === undefined ? name : `${name} (${instance})`)} ${dim(marks.join('  '))}`
-}
-
-function factsOf({ provides, requires, added, absent = {}, permissions, error }: PluginReport): string[] {
-  const lists = (word: string, record: Readonly<Record<string, readonly string[]>>) =>
-    Object.entries(record).map(([key, names]) => `${word} ${key}: ${names.join(', ')}`)
-  return [
-    ...(error ? [`failed    ${error.code}: ${error.message}`] : []),
-    ...(provides ? [`provides  ${provides}`] : []),
-    ...(requires.length > 0 ? [`requires  ${requires.join(', ')}`] : []),
-    ...lists('added    ', added),
-    ...lists('declared, but not added:', absent),
-    ...lists('may      ', permissions),
-  ]
-}
-
-function branch(head: string, facts: readonly string[], last: boolean): string {
-  const lines = facts.map((fact, at) => `${last ? '   ' : '│  '}${at === facts.length - 1 ? '└─' : '├─'} ${fact}`)
-  return [`${last ? '└─' : '├─'} ${head}`, ...lines].join('\n')
-}

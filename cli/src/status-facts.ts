@@ -18,6 +18,7 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     uptime_seconds: Math.floor(uptimeOf(status)),
     health: health?.status ?? null,
     checks: health?.checks ?? null,
+    ...(told?.checks ? { trouble: told.checks } : {}),
     workers: info?.workers.map(({ startedAt, ...worker }) => ({ ...worker, uptime_seconds: secondsSince(startedAt) })) ?? null,
     requests: {
       total: told?.requests_total ?? null,

@@ -7,6 +7,8 @@ import { clipped, counted, duration, milliseconds, oneLine, shortCount, shortNam
 /** Widths of names that leave room for large figures in 80 columns. */
 const ROUTE = 30
 const PROVIDER = 15
+/** Leaves room for the names of the rows. */
+const REASON = 70
 const MOST_ROWS = 8
 
 type Colour = 'bold' | 'gray' | 'green' | 'yellow' | 'red'
@@ -42,12 +44,19 @@ function facts(status: ServerStatus, recent: Recent | undefined): string {
             .join(', ')
         : '',
     ],
+    ...reasonsOf(status),
     ['store', store ? shortName(store) : ''],
     ['cache', told ? cacheText(told.cache) : ''],
   ]
   const shown = rows.filter(([, text]) => text !== '')
   return shown.map(([name, text]) => `${paint('gray', name.padEnd(8))}  ${text}`).join('\n')
 }
+
+/** Why a check is not healthy, a line each. */
+const reasonsOf = ({ status }: ServerStatus): [string, string][] =>
+  Object.entries(status?.checks ?? {}).flatMap(([name, { reason }]): [string, string][] =>
+    reason === undefined ? [] : [['', clipped(`${name}: ${oneLine(reason)}`, REASON)]]
+  )
 
 function requestsText({ status, summary }: ServerStatus, recent: Recent | undefined): string {
   const parts = [

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { formatError } from '@svc/core'
 import { openLiveScreen } from './live-screen.ts'
 import { summaryOf } from './metrics-summary.ts'
 import { grownSince } from './metrics-text.ts'
 import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts } from './status-facts.ts'
 import { statusText } from './status-text.ts'
-import { factsOf } from './report-error.ts'
+import { errorPage, factsOf } from './report-error.ts'
 import { counted, milliseconds } from './text.ts'
 
 export interface WatchOptions extends Asked {
@@ -72,7 +71,7 @@ function screen(interval: number): View {
   const foot = `every ${interval} s; Ctrl-C ends it`
   return {
     show({ status, error }, recent) {
-      live.draw(`${status ? statusText(status, recent) : formatError(error)}\n\n${foot}`)
+      live.draw(`${status ? statusText(status, recent) : errorPage(error)}\n\n${foot}`)
     },
     [Symbol.dispose]: () => live[Symbol.dispose](),
   }

@@ -1,15 +1,18 @@
 import { abortOnInterrupt } from './interrupt.ts'
-import { isGood, readStatus } from './server-status.ts'
+import { isGood, isLive, readStatus } from './server-status.ts'
 import { statusFacts } from './status-facts.ts'
 import { statusText } from './status-text.ts'
 import { watchStatus, type WatchOptions } from './status-watch.ts'
 
 export interface StatusOptions extends WatchOptions {
   readonly watch: boolean
+  /** Nothing but whether it answers. */
+  readonly live: boolean
 }
 
 /** `svc status`; resolves with the exit code: 1 when the server is unhealthy or does not tell its figures, 0 when the watch is ended. */
 export async function status(options: StatusOptions): Promise<number> {
+  if (options.live) return (await isLive(options)) ? 0 : 1
   if (options.watch) return await untilEnded(signal => watchStatus(options, signal))
   const found = await readStatus(options)
   process.stdout.write(`${options.json ? JSON.stringify(statusFacts(found), null, 2) : statusText(found)}\n`)

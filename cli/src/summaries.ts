@@ -18,7 +18,7 @@ export const SUMMARIES = {
   'plugins:info': 'Show an installed plugin: origin, permissions, health',
   'plugins:install': 'Install plugins: a package, folder, tarball or bundle',
   'plugins:link': 'Use a plugin where it lies, while you work on it',
-  'plugins:list': 'List the plugins: the tree, and where each came from',
+  'plugins:list': 'List the plugins: where each came from, and how it is',
   'plugins:pack': 'Write all installed plugins into one file',
   'plugins:search': 'Search the registry for plugins',
   'plugins:top': 'Show what plugins take: calls, errors, time, memory, processor time',

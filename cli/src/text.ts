@@ -40,15 +40,18 @@ export const clipped = (text: string, most: number): string => (text.length > mo
 /** `@svc/plugin-chat` is `chat`. */
 export const shortName = (plugin: string): string => plugin.replace(/^@svc\/plugin-/, '')
 
-/** Text of others in one line, without what a terminal would obey. */
 /** A text under the name of who is meant, which many a text begins with already. */
 export const named = (name: string, text: string) => (text.startsWith(`${name}: `) ? text : `${name}: ${text}`)
 
+/** Text of others in one line, without what a terminal would obey. */
 export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').trim()
 
 /** Text of others as it is, but for what a terminal would obey or turn round: that is written out. */
 export const visible = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, char => (char === '\t' ? char : `\\u{${char.codePointAt(0)!.toString(16)}}`))
+
+/** The same of several lines. */
+export const visibleLines = (text: string): string => text.split('\n').map(visible).join('\n')
 
 /** Lines of at most so many characters; a word that is longer stays whole. */
 export function wrapped(text: string, width: number): string[] {

@@ -3,7 +3,7 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Config, get, type PluginEntry } from '@svc/core'
-import { pluginPlaces } from './settings.ts'
+import { OURS, placed } from './plugin-places.ts'
 
 const CONFIG_NAMES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
 
@@ -14,34 +14,29 @@ export function placesOf(config: Config, home: string, cwd: string = process.cwd
   const named = get(config.value, ['selection', 'profiles_file'])
   const profiles = typeof named === 'string' ? resolve(cwd, named) : join(home, 'profiles.yaml')
   return [
-    ...new Set([
-      ...files,
-      ...coming,
-      profiles,
-      join(home, 'mcp.yaml'),
-      ...config.plugins.flatMap(entry => pluginPlace(entry, home)),
-    ]),
+    ...new Set([...files, ...coming, profiles, join(home, 'mcp.yaml'), ...placed(config.plugins, home).flatMap(pluginPlace)]),
   ]
 }
 
 /** The folder or file of a plugin that somebody works on; what was installed changes only by `npm`. */
-function pluginPlace(entry: PluginEntry, home: string): string[] {
+function pluginPlace(entry: PluginEntry): string[] {
   const { use } = entry
   if (typeof use === 'object' && !(use instanceof URL)) return []
   const path =
-    use instanceof URL || use.startsWith('file:')
-      ? fileURLToPath(use)
-      : (localPath(use, entry) ?? packageFolder(use, entry, home))
+    use instanceof URL || use.startsWith('file:') ? fileURLToPath(use) : (localPath(use, entry) ?? packageFolder(use, entry))
   if (path === undefined || !existsSync(path)) return []
   const real = realpathSync(path)
   return real.includes(`${sep}node_modules${sep}`) ? [] : [real]
 }
 
 const localPath = (use: string, { from }: PluginEntry) =>
-  /^(\.{1,2}$|\.{0,2}\/|[A-Za-z]:\\)/.test(use) ? resolve(from === undefined ? process.cwd() : dirname(from), use) : undefined
+  /^(\.{1,2}$|\.{0,2}\/|[A-Za-z]:\\)/.test(use) ? resolve(folderOf(from ?? process.cwd()), use) : undefined
 
-function packageFolder(name: string, { from }: PluginEntry, home: string): string | undefined {
-  const places = [...(from === undefined ? [] : [pathToFileURL(from).href]), ...pluginPlaces(home)]
+/** Of a file's path, or a folder's URL. */
+const folderOf = (from: string) => (from.startsWith('file:') ? fileURLToPath(new URL('.', from)) : dirname(from))
+
+function packageFolder(name: string, { from }: PluginEntry): string | undefined {
+  const places = [...(from === undefined ? [] : [from.startsWith('file:') ? from : pathToFileURL(from).href]), OURS]
   const files = places.map(place => manifestOf(name, place))
   const file = files.find(one => one !== undefined)
   return file === undefined ? undefined : dirname(file)

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Config, get, type HostReport, type Layer, mergeConfig, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { findUnplain, freePort, type WorkerLink, workerLink } from '@svc/core/processes'
@@ -53,12 +55,34 @@ export async function work(text: string): Promise<void> {
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
     await releaseDead(host, task.serverId, task.home)
+    await logUnset(host)
+    await logAbandoned(host)
     await serveUntilDrained(link, host, config, task, log, imports)
   } catch (error) {
     await link.failed(await withPortOwner(error, task.home))
     await log.end()
     process.exit(1)
   }
+}
+
+/** What an author needs may be missing; of its own plugins svc knows that they do without. */
+async function logUnset(host: RunningHost): Promise<void> {
+  const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
+  if (strangers.length === 0) return
+  const { UNSET_MEND, unsetIn, unsetText } = await import('./plugins/variables.ts')
+  for (const { name, permissions } of strangers) {
+    const unset = unsetIn(permissions)
+    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_MEND}`)
+  }
+}
+
+/** A change of plugins that somebody has ended: who waits for it is told why it is not here. */
+async function logAbandoned(host: RunningHost): Promise<void> {
+  const home = setHome()
+  if (!existsSync(join(home, 'svc-plugins.lock'))) return
+  const { isAbandoned } = await import('@svc/plugin-set/installed')
+  if (await isAbandoned(home))
+    host.log.warn({}, 'a change of the installed plugins was ended before it was known to serve: it does not count')
 }
 
 /** The configuration of a worker that has died. The files of its plugins are verified anew. */
@@ -83,9 +107,10 @@ const LOOPBACK = '127.0.0.1'
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, startedAt } = task
   const workers = { name: 'workers', use: workersPlugin(link.peers, serverId, workersIn(config)) }
+  const options = hostOptions(config, home)
   return startHost({
-    ...hostOptions(config, home),
-    plugins: [...config.plugins, workers],
+    ...options,
+    plugins: [...options.config.plugins, workers],
     serverId,
     startedAt,
     log: { destination: log.destination },

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
+import { configureFew } from '../../test/support/tides.ts'
 import { makePlace, type Place } from './support/svc.ts'
 import { hasTerminal, terminal } from './support/terminal.ts'
 
@@ -10,9 +11,9 @@ const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
 const CHOICES = '  careful_note: [y]es / [n]o / [a]lways this tool in this chat: '
 const NOTE = '//tool careful_note {"text": "x"}\r'
 
-async function carefulPlace(more: object = {}) {
+async function carefulPlace(more: Readonly<Record<string, unknown>> = {}) {
   const place = await makePlace()
-  await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL], ...more }))
+  await configureFew(place.folder, { plugins: [CAREFUL], ...more }, ['tools-time'])
   return place
 }
 

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
+import { configureFew } from '../../test/support/tides.ts'
 import { makePlace } from './support/svc.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
@@ -20,7 +21,7 @@ const eventsOf = (out: string) =>
 
 async function carefulPlace() {
   const place = await makePlace()
-  await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL] }))
+  await configureFew(place.folder, { plugins: [CAREFUL] }, ['tools-time'])
   return place
 }
 

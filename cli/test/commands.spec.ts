@@ -158,6 +158,25 @@ describe('a command of a plugin', () => {
     expect((await place.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
   })
 
+  it('is meant by a word that is nearly its name, as svc’s own are, in every topic', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', withWeather)
+    for (const [said, meant] of [
+      ['plugins instal', 'plugins install'],
+      ['tools lst', 'tools list'],
+      ['plugin list', 'plugins list'],
+      ['srve', 'serve'],
+      ['weather nw', 'weather now'],
+    ] as const) {
+      const { code, err } = await place.svc(said.split(' '))
+      expect([code, err]).to.satisfy(
+        ([exit, page]: [number, string]) => exit === 2 && page.includes(`did you mean "svc ${meant}"?`)
+      )
+      expect(err).to.contain(`there is no command "${said}"`)
+    }
+    expect((await place.svc(['plugins', 'zzz'])).err).to.not.contain('did you mean')
+  })
+
   it('says what is wrong with the file that --config names', async () => {
     await using place = await makePlace()
     const { code, err } = await place.svc(['weather', 'now', '-c', 'gone.yaml'])

@@ -38,12 +38,12 @@ describe('svc config show', () => {
     expect(rowOf(other, 'server.port')).to.include({ value: 4, source: 'other.yaml:2' })
   })
 
-  it('masks secrets: by name, in headers and environments, in addresses', async () => {
+  it('masks secrets: by name, in headers and environments, in addresses and what follows them', async () => {
     await using place = await makePlace()
-    const secrets = ['tops3cret', 'hush', 'pa55', 'whisper']
+    const secrets = ['tops3cret', 'hush', 'pa55', 'whisper', 'sesame', 'raw', 'mellon', 'ss@', 'murmur']
     await place.write(
       'svc.config.yaml',
-      `mcp:\n  clients:\n    - name: a\n      url: http://example.test/\n      oauth: { client_secret: tops3cret }\n    - name: b\n      command: x\n      env: { TOKEN_A: hush }\ntools:\n  web:\n    search: { type: searxng, url: 'http://me:pa55@example.test/' }\nserver:\n  ssl: { key: whisper }\n`
+      `mcp:\n  clients:\n    - name: a\n      url: http://example.test/\n      oauth: { client_secret: tops3cret }\n    - name: b\n      command: x\n      env: { TOKEN_A: hush }\ntools:\n  web:\n    search: { type: searxng, url: 'http://me:pa55@example.test/' }\nserver:\n  ssl: { key: whisper }\nproviders:\n  openai: { base_url: 'http://127.0.0.1:1/v1?key=sesame&raw' }\n  google: { base_url: '127.0.0.1:1/v1?key=mellon' }\n  anthropic: { base_url: 'http://me:p@ss@127.0.0.1:1/v1#murmur' }\n`
     )
     for (const args of [
       ['config', 'show'],
@@ -52,7 +52,7 @@ describe('svc config show', () => {
       const { out, code } = await place.svc(args)
       expect(code).to.equal(0)
       for (const secret of secrets) expect(out).to.not.contain(secret)
-      expect(out).to.contain('(secret)').and.contain('example.test')
+      expect(out).to.contain('(secret)@example.test').and.contain('http://127.0.0.1:1/v1?key=(secret)&(secret)')
     }
   })
 

@@ -2,11 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { planHost } from '@svc/core'
 import { expect } from 'chai'
 import type { Lock, LockedPlugin } from '@svc/plugin-set'
 import { contributedCommands } from '../src/contributed.ts'
+import { hostOptions } from '../src/host-options.ts'
 import { findSettings } from '../src/settings.ts'
 import { placesOf } from '../src/watch-places.ts'
+import { writeFiles } from '../../test/support/registry.ts'
 import { COMMAND, TIDES, tidesFolder } from '../../test/support/tides.ts'
 
 const LOCKED: LockedPlugin = {
@@ -53,6 +56,38 @@ describe('what is installed, as configuration', () => {
 
   it('has nothing of what is disabled', async () => {
     expect(await entry({ enabled: false })).to.equal(undefined)
+  })
+
+  it('cannot be had in the place of what came with svc, nor from above the svc home', async () => {
+    const above = join(home, 'node_modules')
+    const own = join(home, 'own')
+    const within = join(own, 'plugins', 'node_modules')
+    for (const [modules, name] of [
+      [above, '@svc/plugin-tools-time'],
+      [above, 'svc-plugin-above'],
+      [within, 'svc-plugin-within'],
+    ] as const) {
+      const commands = { [name.replace(/\W/g, '')]: { summary: 'Run', module: './run.js' } }
+      const svc = { api: 1, kind: 'command', contributes: { commands } }
+      await writeFiles(join(modules, name), {
+        'package.json': JSON.stringify({ name, version: '1.0.0', type: 'module', main: 'index.js', svc }),
+        'index.js': 'export default { setup() {} }',
+      })
+    }
+    const names = ['@svc/plugin-tools-time', 'svc-plugin-above', 'svc-plugin-within']
+    await writeFiles(own, { 'svc.config.json': JSON.stringify({ plugins: names }) })
+    const place = { home: own, cwd: own, env: {} }
+    const ids = (await contributedCommands(undefined, place)).map(one => one.id)
+    expect(ids).to.include('svcpluginwithin')
+    expect(ids.filter(id => /time|above/.test(id))).to.deep.equal([])
+    const options = hostOptions(await findSettings({}, place), own)
+    const plan = await planHost({
+      ...options,
+      plugins: options.config.plugins.filter(({ use }) => typeof use === 'string' && names.includes(use)),
+    })
+    expect(plan.loaded.map(one => one.name)).to.have.members(['@svc/plugin-tools-time', 'svc-plugin-within'])
+    expect(plan.loaded.some(one => one.found.folder?.startsWith(above))).to.equal(false)
+    expect(plan.problems.map(one => `${one.code} ${one.plugin}`)).to.include('PLUGIN_UNKNOWN svc-plugin-above')
   })
 
   it('is watched where it is a link, and gives its commands where it runs in the process of svc', async () => {

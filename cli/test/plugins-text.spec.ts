@@ -1,5 +1,13 @@
+import { homedir } from 'node:os'
+import { dirname } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
+import { svcError } from '@svc/core'
 import { proposalText } from '../src/plugins/candidate-text.ts'
+import { permissionWords } from '../src/plugins/permission-words.ts'
+import type { PluginUsage } from '../src/plugins/usage.ts'
+import { usageTable } from '../src/plugins/usage-table.ts'
+import { errorPage } from '../src/report-error.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',
@@ -20,8 +28,71 @@ const candidate = {
 
 describe('what a person reads before a plugin is let in', () => {
   it('has nothing of the plugin that a terminal would obey, and no line of its making', () => {
-    const text = proposalText({ candidate, isolation: 'process', trusted: false })
+    const text = proposalText({ candidate, isolation: 'process', trusted: false }, false)
     expect(text.match(/[^\n\P{C}]/u)).to.equal(null)
     expect(text.split('\n').filter(line => line.startsWith('  may'))).to.deep.equal(['  may       read the variable A_KEY'])
+  })
+
+  it('says where the network is open to a plugin in a process of its own', () => {
+    const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
+      /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]
+    expect(runs('process', false)).to.equal('in a process of its own, held to what it may')
+    expect(runs('process', true)).to.include('only where this machine has a sandbox').and.include('NETWORK IS OPEN')
+    expect(runs('quickjs', true)).to.equal(runs('quickjs', false))
+  })
+
+  it('begins with what is wide, marked, and of a long list says how many more there are', () => {
+    const words = permissionWords({
+      network: [...Array.from({ length: 30 }, (_, at) => `h${at}.example`), '*', '*.org', '*.example.org'],
+      read: ['/var/data', dirname(homedir())],
+      write: ['/'],
+      env: ['A_KEY', 'AWS_*'],
+      services: ['store', '*'],
+      hooks: ['chat.*'],
+    })
+    expect(words.filter(word => word.startsWith('WIDE'))).to.deep.equal(words.slice(0, 7))
+    expect(words.slice(0, 8)).to.deep.equal([
+      'WIDE: use * of this service, with all that it holds',
+      'WIDE: join chat.*: see and change what goes through it',
+      'WIDE: write /',
+      `WIDE: read ${dirname(homedir())}`,
+      'WIDE: read the variable AWS_*',
+      'WIDE: connect to *',
+      'WIDE: connect to *.org',
+      'use store of this service, with all that it holds',
+    ])
+    expect(words.slice(27)).to.deep.equal(['and 14 more, none of them wide: --json lists all'])
+  })
+
+  it('has nothing that a terminal would obey where an error is a plugin’s', () => {
+    const message = 'its setup failed: \u001b[2J\r\nall is well'
+    const page = errorPage(svcError('SETUP_FAILED', message, { plugin: 'bad\u202e', mend: '\u001b]0;x\u0007' }))
+    expect(page.match(/[^\n\P{C}]/u)).to.equal(null)
+    expect(page.split('\n')).to.have.length(4)
+  })
+})
+
+describe('the table of svc plugins top', () => {
+  const one: PluginUsage = {
+    name: 'svc-plugin-with-a-name-of-many-words',
+    calls: 123_456,
+    errors: 12,
+    ms: 65_000,
+    isolated: { memoryBytes: 2 ** 28, cpuMs: 12_345, restarts: 3, refusals: 1234, quarantined: false },
+  }
+  const recent = { seconds: 2, of: new Map([[one.name, one]]) }
+  const linesOf = (row: PluginUsage, width: number) => stripVTControlCharacters(usageTable([row], { recent, width })).split('\n')
+
+  it('is no wider than the terminal: names are shortened, then columns left out in one order, restarts and refusals never', () => {
+    for (const width of [60, 80, 100, 120])
+      for (const quarantined of [false, true]) {
+        const [head = '', line = ''] = linesOf({ ...one, isolated: { ...one.isolated!, quarantined } }, width)
+        expect(Math.max(head.length, line.length), `${width}`).to.be.at.most(width)
+        expect(line).to.match(quarantined ? / quarantined +1,234$/ : / 3 +1,234$/)
+      }
+    const heads = (width: number) => linesOf(one, width)[0]!.split(/ +/)
+    const all = ['PLUGIN', '/S', 'BUSY', 'CALLS', 'ERRORS', 'TIME', 'MEMORY', 'CPU', 'RESTARTS', 'REFUSED']
+    expect(heads(Infinity)).to.deep.equal(all)
+    expect(heads(80)).to.deep.equal(all.filter(head => !['TIME', '/S', 'CPU'].includes(head)))
   })
 })

@@ -7,6 +7,8 @@ import { Ajv } from 'ajv'
 import { expect } from 'chai'
 import { lintPlugin } from '../src/writing/lint.ts'
 import { testPlugin } from '../src/writing/test-plugin.ts'
+import { TIDES } from '../../test/support/tides.ts'
+import { link } from './support/linked.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const MANIFEST = { api: 1, kind: 'tool', contributes: { tools: ['liar', 'ghost'] } }
@@ -44,12 +46,14 @@ describe('svc plugins test', function () {
     const failed = failedIn(cases)
     expect([...failed.keys()]).to.include.members([
       'adds what its manifest declares, and nothing else',
-      'declares the variables that it reads and the hosts that it asks',
+      'declares the variables that it reads and the hosts that it asks while it starts',
       'tools liar: ends made-up calls with a result or in words, changes no argument and leaves nothing open',
       'tools liar: does not begin a made-up call that is aborted already',
     ])
     expect(failed.get('adds what its manifest declares, and nothing else')).to.include('ghost')
-    expect(failed.get('declares the variables that it reads and the hosts that it asks')).to.include('SECRET_HOME')
+    expect(failed.get('declares the variables that it reads and the hosts that it asks while it starts')).to.include(
+      'SECRET_HOME'
+    )
     expect([...failed.values()].join('\n')).to.match(/it broke: Cannot read properties of undefined/)
   })
 
@@ -68,6 +72,16 @@ describe('svc plugins test', function () {
     )
     expect(error?.message).to.include('a timer')
     for (const timer of (globalThis as { leaks?: NodeJS.Timeout[] }).leaks ?? []) clearInterval(timer)
+  })
+
+  it('tells a variable that only a call reads', async () => {
+    await using place = await makePlace()
+    const later = LIAR.replace('const home = process.env.SECRET_HOME', '').replace(
+      'call: async ({ list }) => ({',
+      'call: async ({ list = [] }) => ({ said: process.env.LATE_KEY, '
+    )
+    const run = async (code: string) => testPlugin({ folder: await liar(place, code), seed: 1, home: place.home }, () => {})
+    expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
   })
 
   it('ends with 1 when a case fails, and says all of it in JSON', async () => {
@@ -92,7 +106,7 @@ describe('svc plugins lint', function () {
     }
     const more = {
       exports: './src/index.ts',
-      dependencies: { '@svc/core': '*' },
+      dependencies: { '@svc/core': '*', near: 'file:../near' },
       scripts: { postinstall: 'x' },
       private: true,
       svc,
@@ -105,6 +119,7 @@ describe('svc plugins lint', function () {
       'error FILE_MISSING',
       'error TYPES_NOT_STRIPPED',
       'error CORE_TWICE',
+      'error PLUGIN_DEPENDENCY_STRAY',
       'error CORE_MISSING',
       'error PRIVATE',
       'error NAME_TAKEN',
@@ -162,8 +177,9 @@ describe('svc plugins new, on the command line', function () {
 describe('svc plugins dev', function () {
   this.timeout(60_000)
 
-  it('serves the plugin from its TypeScript source, and takes up each file that is saved', async () => {
+  it('serves the plugin from its TypeScript source, without those that are installed, and takes up each file that is saved', async () => {
     await using place = await makePlace()
+    await link(place, [{ version: '1.0.0' }])
     await place.svc(['plugins', 'new', 'svc-plugin-live', '--kind', 'routes'])
     const server = await place.serve([], { command: ['plugins', 'dev', 'svc-plugin-live', '--port', '0'] })
     const hello = async () => {
@@ -171,6 +187,7 @@ describe('svc plugins dev', function () {
       return (await answer.json()) as object
     }
     expect(await hello()).to.deep.equal({ hello: 'Ada' })
+    expect(server.err()).to.contain('svc-plugin-live').and.not.contain(TIDES)
     const route = join(place.folder, 'svc-plugin-live/src/route.ts')
     await place.write(
       'svc-plugin-live/src/route.ts',

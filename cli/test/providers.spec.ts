@@ -41,6 +41,8 @@ describe('svc providers list', () => {
         ['sick', false, 5],
       ])
     }
+    const status = await place.svc(['status'])
+    expect(status.out).to.match(/^checks .*providers degraded[^\n]*\n +providers: not reachable: sick$/m)
     await server.end()
   })
 })

@@ -162,6 +162,7 @@ describe('svc status', () => {
     const none = await place.svc(['status'])
     expect([none.code, none.out]).to.deep.equal([1, ''])
     expect(none.err).to.contain('SERVER_NONE').and.contain('svc serve')
+    expect((await place.svc(['status', '--live'])).code).to.equal(1)
     const servers = [await place.serve(), await place.serve()] as const
     const several = await place.svc(['status'])
     expect(several.code).to.equal(1)
@@ -178,6 +179,7 @@ describe('svc status', () => {
     const server = await place.serve(['--ssl-cert', cert, '--ssl-key', key])
     expect(server.url).to.match(/^https:/)
     expect((await place.svc(['status'])).out).to.contain('is healthy')
+    expect(await place.svc(['status', '--live'])).to.include({ code: 0, out: '', err: '' })
     const stranger = await place.svc(['status', '--url', server.url])
     expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
     const trusting = { env: { NODE_EXTRA_CA_CERTS: cert } }

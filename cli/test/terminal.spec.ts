@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
 import { makePlace } from './support/svc.ts'
 import { hasTerminal, terminal } from './support/terminal.ts'
@@ -46,10 +47,17 @@ describe('svc on a terminal', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
-  it('writes readable log lines in colour', async () => {
+  it('writes readable log lines in colour, one a request', async () => {
     const tty = await terminal({ home, folder: home }, ['serve', '--port', '0'])
     await tty.sees('ends it')
     await tty.sees('\u001b[32minfo')
+    const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(tty.seen()) ?? []
+    await (await fetch(`${url}/api/v1/modes?private=1`, { headers: { 'x-request-id': 'r-7' } })).text()
+    const ended = await tty.sees('r-7')
+    const line = stripVTControlCharacters(tty.seen().slice(tty.seen().lastIndexOf('\n', ended) + 1, ended))
+    expect(line)
+      .to.match(/info.*request.*GET.*\/api\/v1\/modes.*200/)
+      .and.not.include('private')
     tty.type('\u0003')
     expect(await tty.code()).to.equal(0)
   })

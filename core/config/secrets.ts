@@ -7,7 +7,9 @@ const verdicts = new Map<string, boolean>()
 
 /** Whether what stands under a name is never written. Remembered: the same few names stand in every line of a log. */
 export function isSecret(name: string): boolean {
-  const verdict = verdicts.get(name) ?? (SECRET.test(name) || SECRET_TOO.test(name))
+  const known = verdicts.get(name)
+  if (known !== undefined) return known
+  const verdict = SECRET.test(name) || SECRET_TOO.test(name)
   if (verdicts.size < 1000 && name.length <= 100) verdicts.set(name, verdict)
   return verdict
 }

@@ -6,6 +6,7 @@ export type HealthWord = 'healthy' | 'degraded' | 'unhealthy'
 /** What one part says of itself; `detail` is for `/api/v1/status`, never a secret. */
 export interface CheckReport {
   readonly status: HealthWord
+  /** Why it is not healthy, for the log and for whoever runs the server: no secret, no path of this machine. */
   readonly reason?: string
   readonly detail?: { readonly [key: string]: Json | undefined }
 }

@@ -47,6 +47,8 @@ export interface Route {
   readonly responses?: Readonly<Record<string, RouteResponse>>
   /** Media type of a stream. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
+  /** The stream does not end by itself: the server cuts it off when the credential of its reader holds no more. */
+  readonly endless?: boolean
   handle?(request: RouteRequest, use: Use): Promise<RouteReply>
   stream?(request: RouteRequest, use: Use): AsyncIterable<string>
 }
@@ -54,15 +56,24 @@ export interface Route {
 /** Routes under a name of the plugin's choice. */
 export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: 'call', stream: 'stream' } })
 
-/** Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. */
+/**
+ * Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. A mount has `handle` or `answer`, never
+ * both.
+ */
 export interface Mount {
   readonly path: string
   readonly scope?: Route['scope']
   /** Requests that open a stream without an end, by what a header of them holds: they count as streams of their principal. */
   readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
-  handle(request: IncomingMessage, response: ServerResponse, use: Use): Promise<void>
+  /** Writes the answer itself. */
+  handle?(request: IncomingMessage, response: ServerResponse, use: Use): Promise<void>
+  /** Answers what the server writes, or else what writes the answer. */
+  answer?(request: IncomingMessage, use: Use): Promise<RouteReply | MountWriter>
 }
-export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call' }, local: true })
+/** Writes an answer that does not come in one piece. */
+export type MountWriter = (response: ServerResponse) => Promise<void>
+
+export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call', answer: 'call' }, local: true })
 
 /** How OpenAPI describes a credential. */
 export type SecurityScheme =
@@ -81,14 +92,23 @@ export interface AuthScheme {
   readonly always?: boolean
   /** Called once before the server opens, where it will be asked: what it throws (no key in the environment, no such issuer) fails the start. */
   prepare?(use: Use): Promise<void>
+  /** `expires`: Unix time in milliseconds after which the credential holds no more; absent where it has no end, or one that nobody knows. */
   authenticate(
     request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
     use: Use
-  ): Promise<{ readonly id: string; readonly scopes: readonly string[] } | undefined>
+  ): Promise<{ readonly id: string; readonly scopes: readonly string[]; readonly expires?: number } | undefined>
+  /**
+   * For a scheme whose credentials can be taken back: yields once when it has begun to watch and each time that one was, until the signal aborts. Whoever has a
+   * stream without an end open is then asked for again: `authenticate` must refuse by then what was taken back.
+   */
+  changes?(use: Use): AsyncIterable<null>
 }
-export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', { api: 1, methods: { prepare: 'call', authenticate: 'call' } })
+export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', {
+  api: 1,
+  methods: { prepare: 'call', authenticate: 'call', changes: 'stream' },
+})
 
-/** A request that has been answered. `route` is the template, `''` where none matched. */
+/** A request that has been answered. `route` is the template, `''` where none matched; so is `method` of what was refused as no HTTP, which took 0 seconds. */
 export interface RequestDone {
   readonly method: string
   readonly route: string

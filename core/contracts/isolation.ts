@@ -17,6 +17,9 @@ export interface IsolationRequest {
   readonly hostFolders: readonly string[]
 }
 
+/** One set-up of a plugin. */
+export type IsolatedName = Pick<IsolationRequest, 'plugin' | 'instance'>
+
 /** By what an isolated plugin is held: the process sandbox, Node's permission model alone, or nothing (a program's own plugin). */
 export type IsolationHold = 'sandbox' | 'permissions' | 'nothing'
 
@@ -60,10 +63,14 @@ export interface Isolation {
   refused(id: string, what: { readonly kind: RefusalKind; readonly what: string }, use: Use): Promise<void>
   /** How a process stands; `pid` is of the process that was started with the command line. */
   look(id: string, pid: number, use: Use): Promise<IsolationFigures>
+  /** It has died too often here: no worker of this server brings it up any more, until the server is reloaded. Answers when all of them know. */
+  quarantine(who: IsolatedName, use: Use): Promise<void>
+  /** Yields once, when a worker has said that; ends with the signal of `use`. */
+  quarantined(who: IsolatedName, use: Use): AsyncIterable<true>
 }
 
 /** The policy of isolated plugins. */
 export const Isolation = defineService<Isolation>('isolation', {
   api: 1,
-  methods: { prepare: 'call', release: 'call', refused: 'call', look: 'call' },
+  methods: { prepare: 'call', release: 'call', refused: 'call', look: 'call', quarantine: 'call', quarantined: 'stream' },
 })

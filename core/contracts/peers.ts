@@ -9,9 +9,9 @@ export interface PeerMessage {
 
 /**
  * What a worker has counted, by the plugin that counts it: plain figures that can be added to another worker's. `ended` is true in those of a worker that is
- * gone: its totals count, what was current does not.
+ * gone: its totals count, what was current does not. `generation` is told of living ones: the same of all that came with the same reload.
  */
-export type Figures = { readonly [plugin: string]: Json | undefined; readonly ended?: boolean }
+export type Figures = { readonly [plugin: string]: Json | undefined; readonly ended?: boolean; readonly generation?: number }
 
 export interface PeersHooks {
   /** A worker of this server, perhaps this one, told something. */

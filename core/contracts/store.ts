@@ -28,10 +28,20 @@ export interface Space {
   readonly name: string
   /** Schema version of the plugin's data, from 1. */
   readonly version: number
-  readonly collections?: {
-    readonly [collection: string]: { readonly indexes?: { readonly [index: string]: IndexPaths }; readonly watched?: boolean }
-  }
+  readonly collections?: { readonly [collection: string]: Collection }
   readonly logs?: readonly string[]
+}
+
+/** How a collection is kept. */
+export interface Collection {
+  readonly indexes?: { readonly [index: string]: IndexPaths }
+  /** Whether `watch` tells its changes. */
+  readonly watched?: boolean
+  /**
+   * Whether its records outlive a restore: those of the store that is replaced count, not the backup's of the same key. For what must not come back with an old
+   * state, such as a right that was taken back: such a record is marked, never deleted.
+   */
+  readonly lasting?: boolean
 }
 
 /**

@@ -20,3 +20,17 @@ export const hookNotPermitted = (plugin: string, hook: string) =>
     details: { hook },
     mend: `if it should: "svc": { "permissions": { "hooks": ["${hook}"] } } in its package.json, and install it again`,
   })
+
+export const addedTooMuch = (plugin: string, most: string) =>
+  svcError('ADDED_TOO_MUCH', `adds more than ${most}, which is more than a plugin in a process of its own may`, {
+    plugin,
+    details: { most },
+    mend: 'take back what is no longer needed before adding more',
+  })
+
+export const declaresInvalid = (plugin: string, what: string) =>
+  svcError('PLUGIN_INVALID', `what it declares is not of the form of a plugin: ${what}`, {
+    plugin,
+    details: { what },
+    mend: 'mend the plugin: its module exports what definePlugin makes',
+  })

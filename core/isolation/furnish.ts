@@ -1,22 +1,14 @@
-import type { Scope, TapOptions } from '../src/plugin.ts'
-import {
-  type AnyService,
-  type AnySlot,
-  type SlotChange,
-  type SlotToken,
-  type SlotView,
-  systemUse,
-  type Waterfall,
-} from '../src/token.ts'
+import type { Scope } from '../src/plugin.ts'
+import { type AnyService, type AnySlot, type SlotChange, type SlotToken, type SlotView, systemUse } from '../src/token.ts'
 import type { RefusalKind } from '../contracts/isolation.ts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
-import { type Description, hooksToken, type Level, Outside, REFUSALS, Shell, Tapped } from './contract.ts'
+import { type Description, hooksToken, Outside, Shell } from './contract.ts'
+import { createContributions } from './contributions.ts'
 import type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
-import { hookNotPermitted } from './errors.ts'
 import type { HeldConfig } from './held-config.ts'
 import { createLentUses, type LentUses } from './lent-uses.ts'
-import { mayJoin } from './permitted.ts'
-import { LONGEST_LINE, type LineBudget, shortFacts } from './line-budget.ts'
+import { outsideOf } from './outside.ts'
+import type { LineBudget } from './line-budget.ts'
 
 /** A plugin that runs elsewhere, as the host holds it. */
 export interface Isolated {
@@ -49,14 +41,14 @@ export async function furnish(
   { channel, budget, refused, deadline }: Far
 ): Promise<Record<string, Method>> {
   const { provides } = plugin
-  const removals = new Map<string, () => void>()
   const uses = createLentUses(plugin.ref.name)
-  channel.signal.addEventListener('abort', () => removals.forEach(remove => remove()), { once: true })
-  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, removals }, { budget, refused }))
+  const contributions = createContributions(plugin.ref.name)
+  channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
+  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, contributions, budget, refused }))
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
   const services = offerServices(plugin, given, { channel, uses })
   for (const [key, token] of Object.entries(plugin.requires)) {
-    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses, removals })
+    if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
   }
   const { config, instance } = scope
   const setup = { config, ...(instance === undefined ? {} : { instance }), services }
@@ -70,15 +62,9 @@ export async function furnish(
 interface Border {
   readonly channel: Channel
   readonly uses: LentUses
-  /** What goes when the process goes, by path. */
-  readonly removals: Map<string, () => void>
 }
 
-function offerServices(
-  { requires, optional }: Isolated,
-  given: Record<string, unknown>,
-  { channel, uses }: Pick<Border, 'channel' | 'uses'>
-): string[] {
+function offerServices({ requires, optional }: Isolated, given: Record<string, unknown>, { channel, uses }: Border): string[] {
   const services = Object.entries({ ...requires, ...optional }).filter(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
@@ -87,7 +73,7 @@ function offerServices(
 }
 
 /** Shows a slot to the isolated side, now and after each change. */
-async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, scope: Scope, { channel, uses, removals }: Border) {
+async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, scope: Scope, { channel, uses }: Border) {
   const shell = channel.reach('shell', Shell)
   const offers = new Map<string, () => void>()
   const show = (name: string) => {
@@ -101,57 +87,6 @@ async function mirror(key: string, token: SlotToken, view: SlotView<unknown>, sc
     for (const name of removed) offers.get(name)?.()
     await shell.change(key, { version: view.version, added: added.flatMap(show), removed }, systemUse(channel.signal))
   }
-  removals.set(`view.${key}`, scope.tap(token.changed, tell))
+  channel.signal.addEventListener('abort', scope.tap(token.changed, tell), { once: true })
   await tell({ added: view.names(), removed: [] })
-}
-
-/** The longest that a stranger may ask for: whoever calls the hook waits. */
-const LONGEST_TAP_MS = 60_000
-
-function boundedTap({ stage, limitMs }: TapOptions): TapOptions {
-  const limit = Number.isFinite(limitMs) ? { limitMs: Math.min(Math.max(1, Number(limitMs)), LONGEST_TAP_MS) } : {}
-  return { ...(Number.isFinite(stage) ? { stage: Number(stage) } : {}), ...limit }
-}
-
-const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
-
-/** What the isolated plugin asks of its scope is asked of the real one, with the host's checks; all of it goes when its process goes. */
-function outsideOf(
-  plugin: Isolated,
-  scope: Scope,
-  { channel, uses, removals }: Border,
-  { budget, refused }: Pick<Far, 'budget' | 'refused'>
-): Outside {
-  const keep = (path: string, remove: () => void) => {
-    removals.get(path)?.()
-    removals.set(path, remove)
-  }
-  return {
-    async add(slot, name, { path, methods, data = {} }) {
-      const token: SlotToken = plugin.own(slot)
-      const item = channel.reach(path, token, { only: methods, data }) as object
-      keep(path, scope.add(token, name, { ...item, ...uses.lend(token, item) }))
-    },
-    async tap(hook, path, options) {
-      if (!mayJoin(hook.id, plugin)) {
-        await refused('hooks', hook.id)
-        throw hookNotPermitted(plugin.ref.name, hook.id)
-      }
-      const far = uses.lend(Tapped, channel.reach(path, Tapped))
-      keep(
-        path,
-        scope.tap<Waterfall<unknown>>(hook, (value, use) => far.tap!(value, use), boundedTap(options))
-      )
-    },
-    async remove(path) {
-      removals.get(path)?.()
-      removals.delete(path)
-    },
-    async log(level, facts, message) {
-      if (LEVELS.includes(level) && budget.takes()) scope.log[level](shortFacts(facts), message?.slice(0, LONGEST_LINE))
-    },
-    async refused(kind, what) {
-      if (REFUSALS.includes(kind)) await refused(kind, String(what))
-    },
-  }
 }

@@ -5,7 +5,7 @@ import { importFailed } from '../loading/errors.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import { openChannel } from '../processes/channel.ts'
-import { Outside, Shell } from './contract.ts'
+import { MOST_OF_A_PLUGIN, Outside, Shell } from './contract.ts'
 import { openGuard } from './guard.ts'
 import { createShell } from './shell.ts'
 import { socketTransport } from '../processes/wire.ts'
@@ -21,7 +21,7 @@ const load = async (): Promise<Plugin> => {
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
   throw importFailed(name, new TypeError('its default export is no plugin'))
 }
-const channel = openChannel(socketTransport(new Socket({ fd: 3 })), { name: 'svc', self: name })
+const channel = openChannel(socketTransport(new Socket({ fd: 3 }), { mostSent: MOST_OF_A_PLUGIN }), { name: 'svc', self: name })
 const outside = channel.reach('outside', Outside)
 // A host that only asks what the plugin declares takes none of these.
 const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))

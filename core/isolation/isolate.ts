@@ -5,7 +5,8 @@ import { heldConfig } from './held-config.ts'
 import { type AnyHook, type AnyService, type AnySlot, systemUse, type Use } from '../src/token.ts'
 import { Isolation } from '../contracts/isolation.ts'
 import { notIsolable } from './errors.ts'
-import { type Description, Shell } from './contract.ts'
+import { Shell } from './contract.ts'
+import { descriptionOf } from './description.ts'
 import type { Isolated } from './furnish.ts'
 import { holdToUses } from './permitted.ts'
 import { startProcess } from './isolated-process.ts'
@@ -24,7 +25,7 @@ const POLICY = '~isolation'
 export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, declares?: unknown): Promise<Plugin> {
   if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
-  const { section, instances, type, config, requires, optional, provides } = description as Description
+  const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
   if (ref.held)
     holdToUses(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
@@ -72,7 +73,7 @@ function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { cont
 function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
   const { name } = token
   if (token.what === 'slot') return { ...token, changed: { id: `${name}.changed`, kind: 'series' } }
-  const hooks = Object.entries(token.hooks as Record<string, AnyHook>).map(([hook, { kind }]) => [
+  const hooks = Object.entries({ ...token.hooks } as Record<string, AnyHook>).map(([hook, { kind }]) => [
     hook,
     { id: `${name}.${hook}`, kind },
   ])
@@ -81,7 +82,7 @@ function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
 
 /**
  * Runs the module of a plugin once, held by `isolation`, to learn what it declares: plain data, to be kept and given to `isolate`. Throws what importing it
- * throws, and ISOLATION_UNAVAILABLE.
+ * throws, PLUGIN_INVALID, and ISOLATION_UNAVAILABLE.
  */
 export async function describeIsolated(
   ref: IsolatedRef,
@@ -92,7 +93,8 @@ export async function describeIsolated(
   const { startLimitMs = START_MS, closeLimitMs = CLOSE_MS } = options
   const running = await startProcess(isolation, requestFor(ref, options), use, { closeLimitMs })
   try {
-    return await running.channel.reach('shell', Shell).describe({ ...use, deadline: Date.now() + startLimitMs })
+    const said = await running.channel.reach('shell', Shell).describe({ ...use, deadline: Date.now() + startLimitMs })
+    return descriptionOf(ref.name, said)
   } finally {
     await running.end()
   }

@@ -6,7 +6,8 @@ import { within } from '../src/within.ts'
 import { systemUse, type Use } from '../src/token.ts'
 import type { Isolation, IsolationRequest, PreparedProcess } from '../contracts/isolation.ts'
 import { type Channel, openChannel } from '../processes/channel.ts'
-import { Shell } from './contract.ts'
+import { MOST_OF_A_PLUGIN, Shell } from './contract.ts'
+import { coverInherited } from '../processes/inherited.ts'
 import { socketTransport } from '../processes/wire.ts'
 
 /** What watches over one process. */
@@ -41,13 +42,19 @@ export async function startProcess(
   // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
   const child = spawn(prepared.file, prepared.args, {
     env: prepared.env,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...coverInherited().slice(1)],
     detached: true,
   })
   const { onFault, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const) onOutput(child[name]!, name)
-  const line = socketTransport(child.stdio[3] as Socket, prepared.hold === 'nothing' ? undefined : MOST_OF_A_STRANGER)
-  const channel = openChannel(line, { name: request.plugin, self: 'svc', ...(onFault ? { onFault } : {}) })
+  const isHeld = prepared.hold !== 'nothing'
+  const channel = openChannel(socketTransport(child.stdio[3] as Socket, isHeld ? STRANGERS_LINE : {}), {
+    name: request.plugin,
+    self: 'svc',
+    ...(onFault ? { onFault } : {}),
+    ...(isHeld ? { held: STRANGERS_CALLS } : {}),
+    onBreach: words => kill(words),
+  })
   let why: string | undefined
   const kill = (words: string) => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -73,8 +80,10 @@ export async function startProcess(
 }
 
 const RELEASE_MS = 10_000
-/** Bytes of one message from code that is held: a result of 10 MiB fits, and reading many small things of it does not stop the loop for seconds. */
-const MOST_OF_A_STRANGER = 16 * 1024 * 1024
+const MIB = 1024 * 1024
+/** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */
+const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
+const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)

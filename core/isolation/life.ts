@@ -1,4 +1,4 @@
-import { codeOf, messageOf } from '../src/errors.ts'
+import { codeOf, contractMismatch, messageOf } from '../src/errors.ts'
 import type { Scope, Standing } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, RefusalKind } from '../contracts/isolation.ts'
@@ -9,6 +9,7 @@ import { furnish, type Isolated, type Method } from './furnish.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
 import { CLOSE_MS, requestFor, START_MS } from './isolated-ref.ts'
 import { createLineBudget } from './line-budget.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
 const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
@@ -16,6 +17,7 @@ const WORDS = {
   restarting: 'the process of an isolated plugin has ended',
   quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
 } as const
+const ELSEWHERE = 'it has ended too often in another worker'
 
 /** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
 export class Life {
@@ -52,6 +54,7 @@ export class Life {
     // Before it begins: a setup that never ends is closed too.
     this.#scope.defer(() => this.#close())
     await this.#begin()
+    void this.#hear()
     const methods = Object.keys(this.#service)
     const stub = (name: string): Method => {
       return (...args) => this.#service[name]!(...args)
@@ -75,26 +78,35 @@ export class Life {
   async #begin(deadline?: number): Promise<void> {
     const process = await this.#start()
     const { channel, prepared, ended } = process
-    const beats = watchBeats(process, () => this.#look(process))
+    const look = oneAtATime(() => this.#look(process))
+    const beats = watchBeats(process, look)
     const refused = async (kind: RefusalKind, what: string) => {
       await this.#isolation.refused(prepared.id, { kind, what }, systemUse(this.#scope.signal))
-      await this.#look(process)
+      await look()
     }
     try {
       // What runs in one turn of its loop would begin before it has answered: what hangs from the start must be told from what starts slowly.
       await beats.alive
       const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
-      this.#service = await furnish(this.#plugin, this.#scope, this.#given, far)
+      this.#service = this.#checked(await furnish(this.#plugin, this.#scope, this.#given, far))
     } catch (error) {
       beats.end()
       await process.end()
       throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
     }
-    this.#state = 'running'
+    if (!this.#isOut()) this.#state = 'running'
     void ended.then(how => {
       beats.end()
       this.#died(how, prepared)
     })
+  }
+
+  /** Others hold its service since it first had one: it may not have less after a death. Throws CONTRACT_MISMATCH. */
+  #checked(service: Record<string, Method>): Record<string, Method> {
+    const missing = Object.keys(this.#service).filter(method => !Object.hasOwn(service, method))
+    if (missing.length === 0) return service
+    const { ref, provides } = this.#plugin
+    throw contractMismatch(ref.name, provides?.name ?? '', `it has no ${missing.join(', ')} any more`)
   }
 
   async #start(): Promise<IsolatedProcess> {
@@ -107,7 +119,7 @@ export class Life {
     })
     this.#running = process
     this.#hold = process.prepared.hold
-    if (signal.aborted) await process.end()
+    if (signal.aborted || this.#isOut()) await process.end()
     return process
   }
 
@@ -125,11 +137,40 @@ export class Life {
     if (this.#scope.signal.aborted) return
     const now = Date.now()
     this.#deaths = [...this.#deaths.filter(at => now - at < limits.windowMs), now]
-    const delayMs = this.#deaths.length > limits.restarts ? undefined : this.#backoff()
+    const delayMs = this.#isOut() || this.#deaths.length > limits.restarts ? undefined : this.#backoff()
+    if (delayMs === undefined && !this.#isOut()) this.#tell()
     this.#state = delayMs === undefined ? 'quarantined' : 'restarting'
     this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
     this.#plugin.options.onGone?.(how, delayMs)
     if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#again(limits), delayMs)
+  }
+
+  readonly #isOut = () => this.#state === 'quarantined'
+
+  /** Other workers serve the same: what one of them keeps out all of them do. */
+  #tell(): void {
+    const { log, signal } = this.#scope
+    const told = this.#isolation.quarantine(this.#request, systemUse(signal))
+    told.catch((err: unknown) => log.warn({ err }, 'not all workers know that it is brought up no more'))
+  }
+
+  /** Another worker may be the first to find that it dies too often. */
+  async #hear(): Promise<void> {
+    const { log, signal } = this.#scope
+    try {
+      for await (const _ of this.#isolation.quarantined(this.#request, systemUse(signal))) this.#takeOut()
+    } catch (err) {
+      log.warn({ err }, 'what other workers say of it is not heard any more')
+    }
+  }
+
+  #takeOut(): void {
+    if (this.#isOut() || this.#scope.signal.aborted) return
+    clearTimeout(this.#timer)
+    this.#state = 'quarantined'
+    // its death is told like any other; one that waits to be brought up again has died already
+    if (this.#running) this.#running.kill(ELSEWHERE)
+    else this.#scope.log.error({ how: ELSEWHERE }, WORDS.quarantined)
   }
 
   async #again(limits: Limits): Promise<void> {

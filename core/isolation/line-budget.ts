@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream'
+import { LONGEST_LINE } from './short-facts.ts'
 
 const LINES = 100
 const BYTES = 1_048_576
 const WINDOW_MS = 1000
-/** Of a line, and of the facts of one. */
-export const LONGEST_LINE = 8192
 
 /** What a plugin may write in a second: more lines are left out and counted, more output waits. */
 export interface LineBudget extends Disposable {
@@ -59,10 +58,4 @@ function lineSplitter(tell: (line: string) => void): (chunk: string) => void {
     rest = all.pop()!.slice(0, LONGEST_LINE)
     for (const line of all) if (line !== '') tell(line.slice(0, LONGEST_LINE))
   }
-}
-
-/** The facts of a line of the log, cut where they are long. */
-export function shortFacts(facts: object): object {
-  const text = JSON.stringify(facts, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
-  return text.length <= LONGEST_LINE ? facts : { cut: text.slice(0, LONGEST_LINE) }
 }

@@ -1,4 +1,5 @@
 import type { Manifest } from '../loading/manifest.ts'
+import { matchesPattern } from '../src/pattern.ts'
 import { usesNotPermitted } from './errors.ts'
 import type { Description } from './contract.ts'
 import type { Isolated } from './furnish.ts'
@@ -15,12 +16,14 @@ export function holdToUses(plugin: string, tokens: Description['requires'], { se
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }
 
+/** Whether everybody may join it. */
+export const isFree = (hook: string): boolean => hook.startsWith(`${FREE}.`)
+
 /** Who joins a hook sees, and may change, what goes through it. That of a slot which it may use tells no more than the slot does. */
 export function mayJoin(hook: string, { ref: { held }, requires, optional }: Isolated): boolean {
   if (held === undefined) return true
   const uses = Object.values({ ...requires, ...optional }).map(token => `${token.name}.changed`)
-  return hook.startsWith(`${FREE}.`) || uses.includes(hook) || isNamed(hook, held.permissions.hooks ?? [])
+  return isFree(hook) || uses.includes(hook) || isNamed(hook, held.permissions.hooks ?? [])
 }
 
-const isNamed = (name: string, words: readonly string[]) =>
-  words.some(word => (word.endsWith('*') ? name.startsWith(word.slice(0, -1)) : word === name))
+const isNamed = (name: string, words: readonly string[]) => words.some(word => matchesPattern(word, name))

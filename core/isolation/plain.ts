@@ -22,5 +22,7 @@ export function plainIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY
     release: async () => [],
     refused: async () => {},
     look: async () => ({ cpuMs: 0, memoryBytes: 0, refusals: {} }),
+    quarantine: async () => {},
+    async *quarantined() {},
   }
 }

@@ -75,7 +75,7 @@ async function findPackage(
     const file = packageJsonOf(name, place)
     if (file) return found(entry, await readManifest(file), { name, place }, isolate)
   }
-  throw unknownPlugin(name, places.map(folderName))
+  throw unknownPlugin(name, [...new Set(places.map(folderName))])
 }
 
 function packageJsonOf(name: string, place: string): string | undefined {

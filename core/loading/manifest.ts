@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 import { messageOf, type SvcError } from '../src/errors.ts'
+import { matchesPattern } from '../src/pattern.ts'
 import { type Fault, schema } from '../config/schema.ts'
 
 /** The plugin api that this host speaks. */
@@ -201,21 +202,5 @@ export const commandsOf = ({ contributes = {} }: Manifest): [name: string, words
 /** Whether a manifest lets the plugin add `name` to a slot. */
 export function declares(manifest: Manifest, slot: string, name: string): boolean {
   const words = manifest.contributes?.[slot]
-  return Array.isArray(words) && words.some(word => matches(word as string, name))
-}
-
-/** In one pass: an expression made of many stars would take a stranger's time for ours. */
-function matches(pattern: string, name: string): boolean {
-  const [first = '', ...parts] = pattern.split('*')
-  const last = parts.pop()
-  if (last === undefined) return pattern === name
-  const end = name.length - last.length
-  if (first.length > end || !name.startsWith(first) || !name.endsWith(last)) return false
-  let at = first.length
-  for (const part of parts) {
-    const found = name.indexOf(part, at)
-    if (found < 0 || found + part.length > end) return false
-    at = found + part.length
-  }
-  return true
+  return Array.isArray(words) && words.some(word => matchesPattern(word as string, name))
 }

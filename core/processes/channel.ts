@@ -1,7 +1,20 @@
 import type { ServiceToken, SlotToken, Use } from '../src/token.ts'
 import { defineService } from '../src/token.ts'
 import { cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
-import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
+import {
+  ANSWER,
+  CALL,
+  cheatIn,
+  FAIL,
+  HELLO,
+  type HeldLimits,
+  ITEM,
+  isMessage,
+  type Message,
+  PROTOCOL,
+  SHAPE,
+  type Shape,
+} from './message.ts'
 import { Server } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
@@ -25,6 +38,10 @@ export interface ChannelOptions {
   readonly graceMs?: number
   /** Hears of errors without a code before they cross as INTERNAL_ERROR: their stack belongs into this side's log. */
   readonly onFault?: (error: unknown, where: string) => void
+  /** What a far side that is not trusted may make this one hold at a time. Default: as much as it likes. */
+  readonly held?: HeldLimits
+  /** The far side has done what it may not: the channel is over. */
+  readonly onBreach?: (why: string) => void
 }
 
 /** Calls and streams of any contract over one transport, both ways. */
@@ -49,7 +66,7 @@ const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet:
 
 /** Opens a channel over a transport: `openChannel(socketTransport(socket), { name: 'weather' })`. */
 export function openChannel(transport: Transport, options: ChannelOptions): Channel {
-  const { name, self = name, graceMs = 5000, onFault } = options
+  const { name, self = name, graceMs = 5000, onFault, onBreach, held = UNHELD } = options
   const ending = new AbortController()
   const over = ending.signal
   /** What to say instead of a message that may not cross: an answer becomes a failure, a call fails here. */
@@ -60,23 +77,26 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
   const { post, flush } = createOutbox(transport, self, over, refuse)
-  const server = new Server({ self, name, over, post, onFault })
-  const caller = createCaller({ graceMs, over, post })
+  const server = new Server({ self, name, over, post, onFault, held })
+  const caller = createCaller({ name, graceMs, over, post, held })
 
-  const end = (why: string) => {
+  const end = (why: string, isBreach = false) => {
     if (over.aborted) return
     ending.abort(pluginGone(name, why))
     server.stop()
     caller.stop()
+    if (isBreach) onBreach?.(why)
   }
-  const receive = (message: Message) => {
+  const receive = (message: Message, bytes: number) => {
     if (message[0] === HELLO) return message[1] === PROTOCOL
-    return message[0] === ANSWER || message[0] === ITEM || message[0] === FAIL ? caller.take(message) : server.take(message)
+    const isAnswer = message[0] === ANSWER || message[0] === ITEM || message[0] === FAIL
+    return isAnswer ? caller.take(message, bytes) : server.take(message, bytes)
   }
-  const receiveAll = (batch: unknown) => {
-    const good = Array.isArray(batch) && batch.every(message => over.aborted || (isMessage(message) && receive(message)))
+  const receiveAll = (batch: unknown, bytes = 0) => {
+    const each = Array.isArray(batch) ? bytes / batch.length : 0
+    const good = Array.isArray(batch) && batch.every(message => over.aborted || (isMessage(message) && receive(message, each)))
     if (good) return
-    end('it does not speak the words of this channel')
+    end('it does not speak the words of this channel', true)
     transport.close()
   }
   const close = () => {
@@ -102,6 +122,8 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     [Symbol.dispose]: close,
   }
 }
+
+const UNHELD: HeldLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
 const shapeOf = ({ name, api, methods }: Shape): Shape => ({ name, api, methods })
 

@@ -1,4 +1,6 @@
 import { codeOf, messageOf, type SvcError, svcError } from '../src/errors.ts'
+import { isSmall } from '../src/small.ts'
+import type { HeldLimits } from './message.ts'
 
 const GONE_MEND = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
@@ -17,18 +19,21 @@ export const cannotCross = (plugin: string, where: string, cause: unknown) =>
     mend: PLAIN_MEND,
   })
 
+/** Of what the far side calls something: it may be of any length. */
+const short = (word: string) => word.slice(0, 200)
+
 export const nothingOffered = (plugin: string, path: string) =>
-  svcError('NOT_OFFERED', `${plugin} offers nothing at "${path}"`, {
+  svcError('NOT_OFFERED', `${plugin} offers nothing at "${short(path)}"`, {
     plugin,
-    details: { path },
+    details: { path: short(path) },
     mend: 'it was taken back; look it up again',
   })
 
 const TABLE_MEND = 'the two sides were built for different contracts, or one of them lies'
 export const methodUnknown = (plugin: string, path: string, method: string) =>
-  svcError('METHOD_UNKNOWN', `"${path}" of ${plugin} has no method "${method}"`, {
+  svcError('METHOD_UNKNOWN', `"${short(path)}" of ${plugin} has no method "${short(method)}"`, {
     plugin,
-    details: { path, method },
+    details: { path: short(path), method: short(method) },
     mend: TABLE_MEND,
   })
 
@@ -47,6 +52,20 @@ export const frameTooLarge = (bytes: number, most: number) =>
   svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes is larger than ${most}`, {
     details: { bytes, most },
     mend: 'send it in pieces, as items',
+  })
+
+export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
+  svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
+    plugin,
+    details: { calls, bytes },
+    mend: 'wait for answers before asking on',
+  })
+
+export const unreadTooMuch = (plugin: string, bytes: number) =>
+  svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes that ${plugin} streams wait to be read`, {
+    plugin,
+    details: { bytes },
+    mend: 'stream smaller items, or fewer at once',
   })
 
 export const homeUnusable = (home: string, cause: unknown) =>
@@ -102,10 +121,30 @@ export function problemsToWire(error: unknown): WireError[] {
   return (Array.isArray(problems) ? problems : [error]).map(toWire)
 }
 
-/** The error that crossed. The far side may lie: what is not of the form is left out. */
+/** The error that crossed. The far side may lie: what is not of the form is left out, what is too long cut, and nothing in it moves the cursor of a terminal. */
 export function fromWire(wire: WireError): SvcError {
-  return svcError(codeOf(wire) ?? 'INTERNAL_ERROR', String(wire.message), partsOf(wire))
+  const code = codeOf(wire) ?? ''
+  const { details = {}, ...texts } = partsOf(wire)
+  const parts = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, readable(text)]))
+  return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', readable(String(wire.message)), {
+    ...parts,
+    details: isSmall(details, LONGEST_DETAILS) ? details : shortened(details),
+  })
 }
+
+/** The first few short ones. */
+function shortened(details: Record<string, unknown>): Record<string, unknown> {
+  const short = Object.entries(details)
+    .slice(0, 50)
+    .filter(one => isSmall(one, LONGEST_TEXT))
+  return { ...Object.fromEntries(short), cut: true }
+}
+
+const CODE = /^[A-Za-z][\w.-]{0,99}$/
+const LONGEST_DETAILS = 1_048_576
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g
+const readable = (text: string) => text.slice(0, LONGEST_TEXT).replace(CONTROL, '')
 
 function partsOf(error: unknown): Omit<WireError, 'code' | 'message'> {
   const { details, plugin, where, mend } = Object(error) as Partial<WireError>

@@ -1,6 +1,7 @@
 // What crosses a process
 export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
 export { copyPlain, findUnplain } from './plain.ts'
+export { coverInherited } from './inherited.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
 
 // A running server

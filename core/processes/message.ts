@@ -17,6 +17,12 @@ export const ITEM = 6
 export const FAIL = 7
 export const SHAPE = 8
 
+/** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
+export interface HeldLimits {
+  readonly calls: number
+  readonly bytes: number
+}
+
 /** What two sides of a contract must agree on. */
 export interface Shape {
   readonly name: string
@@ -41,9 +47,11 @@ export type Message =
   | [typeof SHAPE, path: string, shape: Shape]
 
 /** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
-export function plainUse({ principal, requestId, trace, deadline, idempotencyKey }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
+export function plainUse({ principal, requestId, ...more }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
+  const { trace, traceState, deadline, idempotencyKey } = more
   const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
-  return idempotencyKey === undefined ? told : { ...told, idempotencyKey }
+  if (traceState === undefined && idempotencyKey === undefined) return told
+  return { ...told, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
 }
 
 const isId = Number.isSafeInteger
@@ -52,9 +60,15 @@ const isObject = (value: unknown) => typeof value === 'object' && value !== null
 const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
 const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
 const isUse = (value: unknown) => {
-  const { principal, requestId, trace, deadline, idempotencyKey, aborted } = Object(value) as Partial<WireUse>
-  const told = isAbsentOr(isText, trace) && isAbsentOr(Number.isFinite, deadline) && isAbsentOr(isText, idempotencyKey)
-  return isText(requestId) && isPrincipal(Object(principal)) && told && isAbsentOr(isObject, aborted)
+  const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireUse>
+  const told = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
+  return (
+    isText(requestId) &&
+    isPrincipal(Object(principal)) &&
+    told &&
+    isAbsentOr(Number.isFinite, deadline) &&
+    isAbsentOr(isObject, aborted)
+  )
 }
 const isShape = (value: unknown) => {
   const { name, api, methods } = Object(value) as Partial<Shape>

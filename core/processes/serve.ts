@@ -1,12 +1,13 @@
 import { codeOf, contractMismatch } from '../src/errors.ts'
 import { differenceOf } from '../src/order.ts'
-import { fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import { askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
 import {
   ABORT,
   ANSWER,
   CALL,
   CREDIT,
   FAIL,
+  type HeldLimits,
   ITEM,
   type Message,
   plainUse,
@@ -14,7 +15,6 @@ import {
   SHAPE,
   type Shape,
   WINDOW,
-  type WireUse,
 } from './message.ts'
 
 export interface ServerOptions {
@@ -25,6 +25,7 @@ export interface ServerOptions {
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
   readonly onFault?: ((error: unknown, where: string) => void) | undefined
+  readonly held: HeldLimits
 }
 interface Offered {
   readonly shape: Shape
@@ -33,12 +34,15 @@ interface Offered {
 /** One call or stream that runs for the far side. */
 interface Running {
   readonly controller: AbortController
+  /** Of what it was asked with. */
+  readonly bytes: number
   credit: number
   left: boolean
   /** Set while a stream waits for its reader. */
   wake: (() => void) | undefined
 }
 type Method = (this: object, ...args: unknown[]) => unknown
+type Call = Extract<Message, readonly [typeof CALL, ...unknown[]]>
 
 /** The offering side of a channel. */
 export class Server {
@@ -48,6 +52,8 @@ export class Server {
   readonly #asked = new Map<string, Shape>()
   readonly #alike = new Set<string>()
   readonly #running = new Map<number, Running>()
+  #runningBytes = 0
+  #askedBytes = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
@@ -61,10 +67,10 @@ export class Server {
   }
 
   /** Answers whether the message may be. */
-  take(message: Message): boolean {
+  take(message: Message, bytes: number): boolean {
     if (message[0] === CALL && this.#running.has(message[1])) return false
-    if (message[0] === CALL) void this.#run(message[1], message[2], message[3], message[4], message[5])
-    else if (message[0] === SHAPE) this.#ask(message[1], message[2])
+    if (message[0] === SHAPE) return this.#ask(message[1], message[2], bytes)
+    if (message[0] === CALL) void this.#run(message, bytes)
     else if (message[0] === CREDIT) addCredit(this.#running.get(message[1]), message[2])
     else if (message[0] === RETURN) this.drop(message[1])
     else if (message[0] === ABORT) this.#running.get(message[1])?.controller.abort(fromWire(message[2]))
@@ -90,9 +96,11 @@ export class Server {
     }
   }
 
-  #ask(path: string, shape: Shape) {
+  #ask(path: string, shape: Shape, bytes: number): boolean {
     this.#asked.set(path, shape)
     this.#alike.delete(path)
+    this.#askedBytes += bytes
+    return this.#askedBytes <= this.#options.held.bytes
   }
 
   #checkPath(path: string) {
@@ -114,22 +122,39 @@ export class Server {
     return offered
   }
 
-  async #run(id: number, path: string, method: string, args: unknown[], wire: WireUse) {
+  #begin(id: number, bytes: number): Running {
+    const one: Running = { controller: new AbortController(), bytes, credit: WINDOW, left: false, wake: undefined }
+    this.#running.set(id, one)
+    this.#runningBytes += bytes
+    return one
+  }
+
+  #end(id: number, { bytes }: Running) {
+    this.#running.delete(id)
+    this.#runningBytes -= bytes
+  }
+
+  #checkRoom() {
+    const { name, held } = this.#options
+    if (this.#running.size > held.calls || this.#runningBytes > held.bytes) throw askedTooMuch(name, held)
+  }
+
+  async #run([, id, path, method, args, wire]: Call, bytes: number) {
     const { post, onFault } = this.#options
     const label = `${path}.${method}`
-    const one: Running = { controller: new AbortController(), credit: WINDOW, left: false, wake: undefined }
+    const one = this.#begin(id, bytes)
     if (wire.aborted) one.controller.abort(fromWire(wire.aborted))
-    this.#running.set(id, one)
     try {
+      this.#checkRoom()
       const { shape, implementation } = this.#find(path, method)
       const begin = Reflect.get(implementation, method) as Method
       const result = begin.call(implementation, ...args, { ...plainUse(wire), signal: one.controller.signal })
       const send = (item: unknown) => post([ITEM, id, item], label)
       const value = shape.methods[method] === 'call' ? await result : await pump(one, result as AsyncIterable<unknown>, send)
-      this.#running.delete(id)
+      this.#end(id, one)
       post([ANSWER, id, value], label)
     } catch (error) {
-      this.#running.delete(id)
+      this.#end(id, one)
       // A generator that was told to stop may well say so by throwing.
       if (one.left && one.controller.signal.aborted) return post([ANSWER, id, undefined], label)
       if (codeOf(error) === undefined) onFault?.(error, label)

@@ -1,11 +1,24 @@
 import type { MethodKind, Use } from '../src/token.ts'
-import { deadlineOver, fromWire, toWire, useMissing } from './errors.ts'
-import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW, type WireUse } from './message.ts'
+import { deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
+import {
+  ABORT,
+  ANSWER,
+  CALL,
+  CREDIT,
+  FAIL,
+  type HeldLimits,
+  ITEM,
+  type Message,
+  plainUse,
+  RETURN,
+  WINDOW,
+  type WireUse,
+} from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
 interface Waiting {
   /** Takes an item of a stream; answers whether it may be: more than the window is a lie. */
-  item(value: unknown): boolean
+  item(value: unknown, bytes: number): boolean
   done(value: unknown): void
   fail(error: unknown): void
   /** Undoes what watches signal and deadline. */
@@ -19,27 +32,33 @@ export interface Caller {
   /** Builds what is called like the far implementation: a plain object from the table, nothing else. */
   stub(path: string, methods: Readonly<Record<string, MethodKind>>, only?: readonly string[]): Record<string, Method>
   /** Answers whether the message may be. */
-  take(message: Message): boolean
+  take(message: Message, bytes: number): boolean
   fail(id: number, error: unknown): void
   /** The far side is gone: fails all that waits. */
   stop(): void
 }
 interface CallerOptions {
+  /** The far side's name. */
+  readonly name: string
   readonly graceMs: number
   /** Has aborted when the far side is gone. */
   readonly over: AbortSignal
   post(message: Message, label: string): void
+  readonly held: HeldLimits
 }
 /** What a call or stream needs of the calling side. */
 interface Line extends CallerOptions {
   begin(waiting: Waiting, path: string, method: string, args: unknown[], use: Use): number
   /** Ends what waits, unless it has ended. */
   settle(id: number, how: (waiting: Waiting) => void): void
+  /** Items of so many bytes have been read, or never will be. */
+  read(bytes: number): void
 }
 
 export function createCaller(options: CallerOptions): Caller {
   const waiting = new Map<number, Waiting>()
   let lastId = 0
+  let unread = 0
   const settle: Line['settle'] = (id, how) => {
     const one = waiting.get(id)
     if (!one) return
@@ -57,8 +76,19 @@ export function createCaller(options: CallerOptions): Caller {
     if (waiting.has(id)) one.stop = follow(line, id, use, label)
     return id
   }
-  const line: Line = { ...options, begin, settle }
+  const line: Line = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
   const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
+  const takeItem = (id: number, value: unknown, bytes: number) => {
+    const one = waiting.get(id)
+    if (!one) return true
+    if (unread + bytes > options.held.bytes) {
+      options.post([RETURN, id], '')
+      fail(id, unreadTooMuch(options.name, options.held.bytes))
+      return true
+    }
+    unread += bytes
+    return one.item(value, bytes)
+  }
   return {
     stub(path, methods, only) {
       const kinds = Object.entries(methods).filter(([method]) => only?.includes(method) ?? true)
@@ -66,8 +96,8 @@ export function createCaller(options: CallerOptions): Caller {
         kinds.map(([method, kind]) => [method, (kind === 'call' ? callOf : streamOf)(line, path, method)])
       )
     },
-    take(message) {
-      if (message[0] === ITEM) return waiting.get(message[1])?.item(message[2]) ?? true
+    take(message, bytes) {
+      if (message[0] === ITEM) return takeItem(message[1], message[2], bytes)
       if (message[0] === ANSWER) settle(message[1], one => one.done(message[2]))
       else if (message[0] === FAIL) fail(message[1], fromWire(message[2]))
       return true
@@ -101,16 +131,16 @@ function takeUse(args: unknown[], path: string, method: string): Use {
 
 /** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
 async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
-  const items: unknown[] = []
+  const items: (readonly [value: unknown, bytes: number])[] = []
   const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
   const end = (failed: boolean, error?: unknown) => {
     Object.assign(state, { ended: true, failed, error })
     state.wake?.()
   }
   const change = () => new Promise<void>(resolve => (state.wake = resolve))
-  const item = (value: unknown) => {
+  const item = (value: unknown, bytes: number) => {
     state.wake?.()
-    return items.push(value) <= WINDOW
+    return items.push([value, bytes]) <= WINDOW
   }
   // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
   const leave = async () => {
@@ -129,7 +159,9 @@ async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number):
           line.post([CREDIT, id, taken], '')
           taken = 0
         }
-        yield items.shift()
+        const [value, bytes] = items.shift()!
+        line.read(bytes)
+        yield value
       }
       if (state.ended) break
       await change()
@@ -137,6 +169,7 @@ async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number):
     if (state.failed) throw state.error
   } finally {
     if (!state.ended) await leave()
+    for (const [, bytes] of items) line.read(bytes)
   }
 }
 

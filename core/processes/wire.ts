@@ -12,14 +12,44 @@ export interface Transport {
   readonly strict?: boolean
   /** Throws when the value cannot be sent. */
   send(value: unknown): void
-  /** Once, before the first `send`. `gone` is called once, with the reason, when nothing can come any more. */
-  listen(receive: (value: unknown) => void, gone: (why: string) => void): void
+  /**
+   * Once, before the first `send`. `bytes`: how long a value was on its way, where that is known. `gone` is called with the reason when nothing can come any
+   * more; `isBreach` where the far side has done what it may not.
+   */
+  listen(receive: (value: unknown, bytes?: number) => void, gone: (why: string, isBreach?: boolean) => void): void
   /** Sends what was given to `send`, then lets go. */
   close(): void
 }
 
 /** The largest message of a socket. */
 export const MOST_BYTES = 64 * 1024 * 1024
+
+/** What the far side of a socket may make this one hold, in bytes: of one message, and of what it does not read. */
+export interface SocketLimits {
+  readonly most?: number
+  /** Of a message to it, where it takes less than this side does. */
+  readonly mostSent?: number
+  readonly unread?: number
+  /** Leaves this process as much time for others as what comes in takes. */
+  readonly isFair?: boolean
+}
+
+/** Bytes at once that may hold the words of thousands of calls. */
+const GULP = 16_384
+const FREE_MS = 5
+const LONGEST_REST_MS = 1000
+
+/** After a gulp, reads on when others had their turn, for as long as it took. */
+function rest(socket: Socket): void {
+  const begun = performance.now()
+  const resume = () => void socket.resume()
+  socket.pause()
+  setImmediate(() => {
+    const ms = performance.now() - begun
+    if (ms < FREE_MS) resume()
+    else setTimeout(resume, Math.min(ms, LONGEST_REST_MS)).unref()
+  })
+}
 
 type Peer = ChildProcess | NodeJS.Process
 
@@ -48,19 +78,19 @@ export function ipcTransport(peer: Peer): Transport {
 const HEAD = Buffer.alloc(4)
 
 /** One value as a frame: its length in 4 bytes (little endian), then V8's own form of it. */
-export function encodeFrame(value: unknown): Buffer {
+export function encodeFrame(value: unknown, most = MOST_BYTES): Buffer {
   const serializer = new DefaultSerializer()
   serializer.writeRawBytes(HEAD)
   serializer.writeHeader()
   serializer.writeValue(value)
   const frame = serializer.releaseBuffer()
-  if (frame.length - 4 > MOST_BYTES) throw frameTooLarge(frame.length - 4, MOST_BYTES)
+  if (frame.length - 4 > most) throw frameTooLarge(frame.length - 4, most)
   frame.writeUInt32LE(frame.length - 4)
   return frame
 }
 
 /** Cuts a stream of bytes into values; throws when a frame announces more than may be. */
-export function createFrameReader(receive: (value: unknown) => void, most = MOST_BYTES): (chunk: Buffer) => void {
+export function createFrameReader(receive: (value: unknown, bytes: number) => void, most = MOST_BYTES): (chunk: Buffer) => void {
   let chunks: Buffer[] = []
   let have = 0
   let want = 4
@@ -69,7 +99,7 @@ export function createFrameReader(receive: (value: unknown) => void, most = MOST
     if (size > most) throw frameTooLarge(size, most)
     want = size + 4
     if (rest.length < want) return rest
-    receive(deserialize(rest.subarray(4, want)))
+    receive(deserialize(rest.subarray(4, want)), size)
     const next = rest.subarray(want)
     want = 4
     return next
@@ -88,19 +118,32 @@ export function createFrameReader(receive: (value: unknown) => void, most = MOST
 /**
  * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
  * our own: it runs no code and makes no classes, a key `__proto__` stays a key, and Chromium reads its renderers' messages with it. Its limit is ours, so
- * a far side that is not trusted cannot make this one hold more than one frame of `most` bytes, nor speak Node's internal words; that is why isolated plugins
- * are reached over this and not over Node's IPC.
+ * a far side that is not trusted cannot make this one hold more than one frame of `most` bytes, nor more than `unread` bytes that it does not read, nor speak
+ * Node's internal words; that is why isolated plugins are reached over this and not over Node's IPC.
  */
-export function socketTransport(socket: Socket, most = MOST_BYTES): Transport {
+export function socketTransport(
+  socket: Socket,
+  { most = MOST_BYTES, mostSent = MOST_BYTES, unread = Number.POSITIVE_INFINITY, isFair = false }: SocketLimits = {}
+): Transport {
+  let breach: (why: string) => void = () => {}
   return {
-    send: value => void (socket.writable && socket.write(encodeFrame(value))),
+    send(value) {
+      if (!socket.writable) return
+      socket.write(encodeFrame(value, mostSent))
+      if (socket.writableLength > unread) breach(`it leaves more than ${unread} bytes unread`)
+    },
     listen(receive, gone) {
+      breach = why => {
+        gone(why, true)
+        socket.destroy()
+      }
       const read = createFrameReader(receive, most)
       socket.on('data', (chunk: Buffer) => {
+        if (isFair && chunk.length >= GULP) rest(socket)
         try {
           read(chunk)
         } catch (error) {
-          socket.destroy(error instanceof Error ? error : undefined)
+          breach(messageOf(error))
         }
       })
       socket.on('error', error => gone(messageOf(error)))
@@ -128,7 +171,7 @@ export function portTransport(port: MessagePort): Transport {
 
 interface Ear {
   receive?: (value: unknown) => void
-  gone?: (why: string) => void
+  gone?: (why: string, isBreach?: boolean) => void
 }
 
 /**

@@ -24,7 +24,8 @@ const DEEPEST = 6
 /** Facts without secrets. By hand: pino's own redaction with wildcards costs 50 µs a line, this under one. */
 function withoutSecrets<T extends object>(facts: T, depth = 0): T {
   let copy: Record<string, unknown> | undefined
-  for (const [key, value] of Object.entries(facts)) {
+  for (const key of Object.keys(facts)) {
+    const value = (facts as Record<string, unknown>)[key]
     const shown = shownOf(key, value, depth)
     if (shown === value) continue
     copy ??= (Array.isArray(facts) ? [...facts] : { ...facts }) as Record<string, unknown>

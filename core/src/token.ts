@@ -17,6 +17,8 @@ export interface Use {
   readonly requestId: string
   /** W3C `traceparent`, handed on to providers and tools. */
   readonly trace?: string
+  /** W3C `tracestate`, only beside a `trace`: what tracing systems add to it, handed on with it; at most 512 characters. */
+  readonly traceState?: string
   /** Unix time in milliseconds after which the answer is worthless. */
   readonly deadline?: number
   /** The same for each try of the same piece of work: for whoever must not do a thing twice. */

@@ -10,25 +10,29 @@ export interface WithinOptions {
  * Does `work` for at most so many milliseconds: its signal is aborted then, and whether or not it listens, the answer comes in time. Throws what `late` says,
  * and what `signal` aborted with.
  */
-export async function within<T>(
+export function within<T>(
   ms: number,
   work: (signal: AbortSignal) => T | Promise<T>,
   { signal, late = () => new Error(`it did not end within ${ms} ms`) }: WithinOptions = {}
 ): Promise<T> {
-  signal?.throwIfAborted()
-  const ending = new AbortController()
-  const ended = Promise.withResolvers<never>()
-  const end = (reason: unknown) => {
-    ending.abort(reason)
-    ended.reject(reason)
-  }
-  const onAbort = () => end(signal?.reason)
-  const timer = setTimeout(() => end(late()), ms)
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work(ending.signal), ended.promise])
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', onAbort)
-  }
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const ending = new AbortController()
+    const over =
+      <V>(tell: (value: V) => void) =>
+      (value: V) => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+        tell(value)
+      }
+    const end = over((reason: unknown) => {
+      reject(reason)
+      ending.abort(reason)
+    })
+    const onAbort = () => end(signal?.reason)
+    const timer = setTimeout(() => end(late()), ms)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    const working = async () => await work(ending.signal) // what it throws at once is a rejection too
+    working().then(over(resolve), over(reject))
+  })
 }

@@ -21,6 +21,8 @@ export interface SupervisorSettings {
 export interface SupervisorOptions<R> extends ForkOptions {
   /** Milliseconds a worker has until it reports. Default 120,000. */
   readonly startLimitMs?: number
+  /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. Default 1,000. */
+  readonly proofMs?: number
   /** With workers that die. */
   readonly patience?: Patience
   settings?(report: R): SupervisorSettings

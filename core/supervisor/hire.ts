@@ -32,7 +32,7 @@ export function hire<R>(options: ForkOptions, place: Place<R>): Member<R> {
     failed: async problems => place.onFailed(member, problems.map(fromWire)),
     legacy: async () => legacy,
   })
-  const leave = desk.seat(member.worker.process.pid ?? 0, member.channel, () => member.state === 'ready')
+  const leave = desk.seat({ pid: member.worker.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
   member.timer = setTimeout(() => {
     place.onFailed(member, [workerSlow(startLimitMs)])
     killMember(member)

@@ -9,6 +9,7 @@ import { Places } from './places.ts'
 interface Seat {
   readonly id: string
   readonly pid: number
+  readonly generation: number
   readonly channel: Channel
   readonly end: PeerEnd
   /** Serves for long yet: it may inherit. */
@@ -36,9 +37,10 @@ export class Desk {
   #names = 0
 
   /** Gives a worker its place; returns what is called when it has ended. */
-  seat(pid: number, channel: Channel, isHeir: () => boolean): () => void {
+  seat({ pid, generation }: Pick<Seat, 'pid' | 'generation'>, channel: Channel, isHeir: () => boolean): () => void {
     const id = `w${++this.#names}`
-    const seat: Seat = { id, pid, channel, end: channel.reach('peer', PeerEnd), isHeir, joined: false, last: undefined }
+    const end = channel.reach('peer', PeerEnd)
+    const seat: Seat = { id, pid, generation, channel, end, isHeir, joined: false, last: undefined }
     this.#seats.add(seat)
     channel.offer('peers', PeerDesk, {
       join: async () => this.#join(seat),
@@ -85,7 +87,9 @@ export class Desk {
     await Promise.all(others.map(seat => this.#refresh(seat)))
     // all in one turn: what one worker inherits meanwhile is counted once, with it or without
     const rest = [...this.#seats].filter(seat => seat !== from)
-    const living: PeerFigures[] = [from, ...rest].flatMap(({ last }) => (last ? [last.figures] : []))
+    const living: PeerFigures[] = [from, ...rest].flatMap(({ last, generation }) =>
+      last ? [{ ...last.figures, generation }] : []
+    )
     return [...living, ...this.#estates.map(({ figures }) => ({ ...figures, ended: true }))]
   }
 

@@ -31,7 +31,7 @@ export interface PeerDesk {
   /** Tells all others; answers when they have taken it. Throws UNAVAILABLE. */
   tell(news: PeerNews, use: Use): Promise<void>
   push(snapshot: Snapshot, use: Use): Promise<void>
-  /** The figures of all workers, the caller's first; those of ended ones that nobody has inherited are marked `ended`. */
+  /** The figures of all workers, the caller's first; those of ended ones that nobody has inherited are marked `ended`; each living one has its `generation`. */
   gather(snapshot: Snapshot, use: Use): Promise<readonly PeerFigures[]>
   /** Takes one of `limit` places that all workers share; it is free again when this worker vacates it, or ends. */
   enter(name: string, limit: number, use: Use): Promise<boolean>

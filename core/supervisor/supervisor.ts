@@ -11,7 +11,6 @@ import { Desk } from './peer-desk.ts'
 import { createTimers } from './timers.ts'
 
 const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS] = [30_000, 10_000, 2_000]
-/** So long must the first of the next generation live before anybody leaves for it: what a plugin begins in its setup may end it right after. */
 const PROOF_MS = 1_000
 
 /** Deals connections out to workers (node:cluster) and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
@@ -95,11 +94,12 @@ class Crew<R> implements Supervisor<R> {
     await roomFor(this.#members)
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
+    const { proofMs = PROOF_MS } = this.#options
     const leader = this.#lead()
     await leader.up.promise
-    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#timers.later(PROOF_MS, resolve))])
+    await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#timers.later(proofMs, resolve))])
     this.#mustRun()
-    if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(PROOF_MS)])
+    if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(proofMs)])
     const reloaded = await this.#follow(leader)
     const old = [...this.#members].filter(member => member.generation < this.#generation)
     await Promise.all(old.map(member => retire(member, swapLimitMs)))

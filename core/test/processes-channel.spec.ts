@@ -36,13 +36,14 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
       expect((back as { admin?: boolean }).admin).to.equal(undefined)
     })
 
-    it('carries principal, request id, trace, deadline and idempotency key, and nothing else of use', async () => {
+    it('carries principal, request id, trace and its state, deadline and idempotency key, and nothing else of use', async () => {
       const deadline = Date.now() + 60_000
       const mine = {
         ...use,
         principal: { id: 'ann', scopes: ['chat'] },
         requestId: 'r1',
         trace: '00-1-2-01',
+        traceState: 'a=1',
         deadline,
         idempotencyKey: 'once',
         secret: 'x',
@@ -52,6 +53,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
         principal: { id: 'ann', scopes: ['chat'] },
         requestId: 'r1',
         trace: '00-1-2-01',
+        traceState: 'a=1',
         deadline,
         idempotencyKey: 'once',
         aborted: false,

@@ -1,50 +1,15 @@
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
-import { type Channel, openChannel, socketTransport, type Transport } from '@svc/core/processes'
+import { openChannel, socketTransport } from '@svc/core/processes'
 import { systemUse } from '@svc/core'
 import { expect } from 'chai'
 import { createFrameReader, encodeFrame, MOST_BYTES } from '../processes/wire.ts'
-import { Clock, type ClockLog } from './support/clock.ts'
+import { Clock } from './support/clock.ts'
 import { createClock } from './support/create-clock.ts'
 import { failureOf } from './support/failure.ts'
+import { lying } from './support/lying.ts'
 
 const use = { principal: { id: 'eve', scopes: [] }, requestId: 'r1' }
-
-/** A channel that offers a clock, and a far side that says what the test wants. */
-function lying() {
-  const said: unknown[][] = []
-  const waiting = new Set<() => void>()
-  let speak: (value: unknown) => void = () => {}
-  let closed = false
-  const transport: Transport = {
-    send(value) {
-      said.push(...(value as unknown[][]))
-      for (const look of waiting) look()
-    },
-    listen(receive) {
-      speak = receive
-    },
-    close() {
-      closed = true
-    },
-  }
-  const channel: Channel = openChannel(transport, { name: 'eve', self: 'svc' })
-  const log: ClockLog = { produced: 0, finished: [], aborted: [] }
-  channel.offer('clock', Clock, createClock(log))
-  /** What this side has said about a call. */
-  const heard = (id: number, kind: number) =>
-    new Promise<unknown>(resolve => {
-      const look = () => {
-        const found = said.find(message => message[0] === kind && message[1] === id)
-        if (!found) return
-        waiting.delete(look)
-        resolve(found[2])
-      }
-      waiting.add(look)
-      look()
-    })
-  return { channel, log, said, heard, speak: (...messages: unknown[]) => speak(messages), isClosed: () => closed }
-}
 
 const [CALL, CREDIT, ANSWER, ITEM, FAIL] = [1, 3, 5, 6, 7]
 
@@ -184,7 +149,7 @@ describe('a channel over a socket', () => {
 
   it('reads values however their bytes are cut', () => {
     const values = [1, { a: 'x'.repeat(1000) }, [undefined, 2n], new Uint8Array(300)]
-    const bytes = Buffer.concat(values.map(encodeFrame))
+    const bytes = Buffer.concat(values.map(value => encodeFrame(value)))
     for (const size of [1, 2, 3, 7, 100, bytes.length]) {
       const seen: unknown[] = []
       const read = createFrameReader(value => seen.push(value))

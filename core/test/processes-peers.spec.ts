@@ -12,7 +12,7 @@ function enter(desk: Desk, pid: number) {
   const [here, there] = memoryTransport()
   const channel = openChannel(here, { name: `worker ${pid}` })
   const far = openChannel(there, { name: 'supervisor' })
-  const leave = desk.seat(pid, channel, () => true)
+  const leave = desk.seat({ pid, generation: 1 }, channel, () => true)
   const line: PeerLine = createPeerLine(far)
   const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
@@ -94,6 +94,7 @@ describe('workers among each other', () => {
     for (const one of crew) one.seen.count = 10
     const [a, b, c] = crew as [(typeof crew)[0], (typeof crew)[0], (typeof crew)[0]]
     expect(sum(await a.line.figures(use()))).to.equal(30)
+    expect((await a.line.figures(use())).map(one => one.generation)).to.deep.equal([1, 1, 1])
     b.die()
     for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
     a.die()

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mock } from 'node:test'
 import { svcError, type Use } from '@svc/core'
 import type { ModelEvent, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
 import { providerKit, type ProviderRequests } from '@svc/core/testing'
@@ -131,4 +133,32 @@ describe('the provider kit', () => {
     it(`catches a provider that ${what}`, async () => {
       expect(await failuresOf(cheat)).to.include.members(titles)
     })
+
+  const CLOSES = 'closes the connection upstream when it is aborted'
+  const closing = (connections?: () => number) => {
+    const open = () => ({ provider: scripted({}), ...(connections ? { connections } : {}) })
+    return providerKit(open, { plain: asks('plain'), tools: REQUESTS.tools!, silent: asks('silent') }).find(
+      one => one.title === CLOSES
+    )!
+  }
+
+  it('catches a provider whose call upstream goes on after an abort', async () => {
+    let now = 0
+    using _ = Object.assign(mock.method(Date, 'now', () => (now += 1_000)).mock, {
+      [Symbol.dispose]: () => mock.restoreAll(),
+    })
+    const { message } = await closing(() => 1)
+      .run()
+      .then(
+        () => assert.fail('it passed'),
+        (error: Error) => error
+      )
+    expect(message).to.include('closing the connection upstream')
+  })
+
+  it('skips that case, with the reason, where nobody can look at the upstream', async () => {
+    const skipped: string[] = []
+    await closing().run.call({ skip: (why: string) => void skipped.push(why) })
+    expect(skipped).to.deep.equal(['`connections` was not given'])
+  })
 })

@@ -13,6 +13,8 @@ export interface AuthSubject extends KitSubject {
   readonly good: { readonly header: string; readonly value: string; readonly id: string; readonly scopes: readonly string[] }
   /** Credentials of its kind that it must refuse, by what is wrong with them: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
+  /** Takes the good one back: for a scheme with `changes`. */
+  readonly takeBack?: () => Promise<unknown>
 }
 
 const ADDRESS = '192.0.2.1'
@@ -66,7 +68,9 @@ async function assertTaken(subject: AuthSubject): Promise<void> {
   const { scheme, good } = subject
   const { value, error } = await ask(scheme, sent(subject, good.value))
   assert.equal(error, undefined)
-  assert.deepEqual({ ...value, scopes: [...(value?.scopes ?? [])] }, { id: good.id, scopes: [...good.scopes] })
+  const { expires, ...holder } = value ?? { id: undefined, expires: undefined }
+  assert.deepEqual({ ...holder, scopes: [...(value?.scopes ?? [])] }, { id: good.id, scopes: [...good.scopes] })
+  assert.ok(expires === undefined || (Number.isFinite(expires) && expires > Date.now()), 'when it expires, in milliseconds')
   assertPlain(value, 'principal')
   assert.ok(good.id.length > 0 && good.id.length <= LONGEST_ID && good.id !== 'anonymous' && good.id !== 'system', 'the id')
 }
@@ -108,6 +112,26 @@ function refusing(make: Make): KitCase[] {
       const bad = Object.entries(subject.bad)
       assert.ok(bad.length > 0, 'give the kit one bad credential at least')
       for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(subject, value)), what)
+    }),
+    make('tells when a credential was taken back, and refuses it from then on', async subject => {
+      const { scheme, good, takeBack } = subject
+      assert.equal(
+        scheme.changes === undefined,
+        takeBack === undefined,
+        'give the kit takeBack for a scheme with changes, for no other'
+      )
+      if (!scheme.changes || !takeBack) return
+      const { use, abort } = abortable()
+      const changes = scheme.changes(use)[Symbol.asyncIterator]()
+      assert.deepEqual(await atOnce(changes.next(), 'the beginning of the watch'), { value: null, done: false })
+      await assertTaken(subject)
+      const told = changes.next()
+      const taken = takeBack()
+      assert.deepEqual(await atOnce(told, 'the news'), { value: null, done: false })
+      assertRefused(await ask(scheme, sent(subject, good.value)), 'taken back')
+      await taken
+      abort()
+      await atOnce(outcome(changes.next()), 'the end of the watch')
     }),
     make('tells nothing secret when it refuses', async subject => {
       const { value: good } = subject.good

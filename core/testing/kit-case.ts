@@ -14,19 +14,31 @@ export interface KitSubject {
   close?(): unknown
 }
 
+/** What a check answers that shows nothing for want of something in its subject: the case skips itself then. */
+interface Wanting {
+  readonly missing: string
+}
+
 /** Makes cases that each open a subject of their own and close it, whatever happens. */
 export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
-  return (title: string, check: (subject: S) => Promise<void>): KitCase => ({
+  return (title: string, check: (subject: S) => Promise<void | Wanting>): KitCase => ({
     title,
-    async run() {
+    async run(this: unknown) {
       const subject = await open()
+      let wanting: Wanting | void
       try {
-        await check(subject)
+        wanting = await check(subject)
       } finally {
         await subject.close?.()
       }
+      if (wanting) skipSelf(this, `${wanting.missing} was not given`)
     },
   })
+}
+
+function skipSelf(runner: unknown, why: string): void {
+  const test = runner as { skip?: (why: string) => unknown } | undefined
+  if (typeof test?.skip === 'function') test.skip(why)
 }
 
 /** A case that was not asked for: it skips itself, and its title says what is missing. */
@@ -34,8 +46,7 @@ export const skipped = (title: string, missing: string): KitCase => ({
   title: `${title} – skipped: ${missing} was not given`,
   skipped: missing,
   async run(this: unknown) {
-    const test = this as { skip?: unknown } | undefined
-    if (typeof test?.skip === 'function') test.skip()
+    skipSelf(this, `${missing} was not given`)
   },
 })
 
@@ -87,10 +98,14 @@ export async function becomes(what: string, holds: () => boolean | Promise<boole
   }
 }
 
+/** One for all schemas, and only to look whether they are some: the schema of schemas is most of what each would compile. */
+const schemas = new Ajv({ strict: false })
+
 /** Compiles a schema; an invalid one fails with the place. */
 export function compileSchema(schema: JsonSchema, what: string): ValidateFunction {
   try {
-    return new Ajv({ allErrors: true, strict: false, addUsedSchema: false }).compile(schema as object)
+    void schemas.validateSchema(schema as object, true)
+    return new Ajv({ allErrors: true, strict: false, addUsedSchema: false, validateSchema: false }).compile(schema as object)
   } catch (error) {
     return assert.fail(`${what} is no valid JSON Schema: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -28,7 +28,7 @@ export async function openPlugin(
 ): Promise<PluginHost> {
   const { beside = [], give = [], env = {} } = options
   const environment = setVariables(env)
-  const reach = watchReach(info)
+  const reach = watchReach(info, JSON.stringify([options.config, env]))
   const config = { host: { setup_timeout_ms: SETUP_MS }, ...configFor(plugin, options) }
   try {
     const host = await testHost([...beside, ref, ...more], {

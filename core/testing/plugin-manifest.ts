@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import { matchesPattern } from '../src/pattern.ts'
 import { assertPlain, atOnce, compileSchema, outcome } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
@@ -33,7 +34,7 @@ export function manifestCases(found: PluginPackage, options: PluginKitOptions): 
       assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
     }),
     make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
-    make('declares the variables that it reads and the hosts that it asks', async ({ undeclared }) =>
+    make('declares the variables that it reads and the hosts that it asks while it starts', async ({ undeclared }) =>
       assert.deepEqual(undeclared(), [], undeclared().join('\n'))
     ),
     ...usesCases(found, make),
@@ -64,7 +65,7 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   if (plugin === undefined || info.manifest.kind === 'command' || info.manifest.kind === 'store') return []
   const { services = [], hooks = [] } = info.manifest.permissions ?? {}
   const missing = (names: readonly string[], words: readonly string[]) =>
-    names.filter(name => !words.some(word => (word.endsWith('*') ? name.startsWith(word.slice(0, -1)) : word === name)))
+    names.filter(name => !words.some(word => matchesPattern(word, name)))
   return [
     make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
       const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)

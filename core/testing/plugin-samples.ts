@@ -3,7 +3,7 @@ import type { Json, RouteRequest } from '@svc/core/contracts'
 import type { AuthSubject } from './auth-kit.ts'
 import type { Gift } from './host.ts'
 import type { NodeSamples } from './node-kit.ts'
-import type { ProviderKitOptions, ProviderRequests } from './provider-subject.ts'
+import type { ProviderKitOptions, ProviderRequests, ProviderSubject } from './provider-subject.ts'
 import type { ToolSamples } from './tool-kit.ts'
 
 /** What shows a plugin at work. All of it may be left out: then the kit makes up what it can, and says what it skipped. */
@@ -18,8 +18,8 @@ export interface PluginSamples {
   readonly give?: readonly Gift[]
   /** By name: the whole toolKit runs then. `madeUp`: it may be called with made-up arguments although it writes, executes or asks the network. */
   readonly tools?: Readonly<Record<string, ToolSamples & { readonly madeUp?: boolean }>>
-  /** Of its providers: the whole providerKit runs then. */
-  readonly provider?: ProviderRequests & ProviderKitOptions
+  /** Of its providers: the whole providerKit runs then. `connections`: of the fake upstream that `config` leads to. */
+  readonly provider?: ProviderRequests & ProviderKitOptions & Pick<ProviderSubject, 'connections'>
   /** By name: the whole nodeKit runs then. */
   readonly nodes?: Readonly<Record<string, NodeSamples>>
   /** By name: the whole authKit runs then. */

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { AnySlot, RunningHost, SlotToken } from '@svc/core'
 import {
   type AuthScheme,
@@ -44,7 +45,10 @@ export function thingCases(found: PluginPackage, options: PluginKitOptions, host
       .slot(slot)
       .entries()
       .filter(([name]) => host.slot(slot).owner(name) === found.info.name)
-      .flatMap(([name, seen]) => named(slot, name, cases(thingOf(found, options, slot, name, seen))))
+      .flatMap(([name, seen]) => {
+        const reached = new Set<string>()
+        return named(slot, name, reached, cases(thingOf(found, options, slot, name, seen, reached)))
+      })
   return [
     ...each(Tools, ofTool),
     ...each(Providers, ofProvider),
@@ -55,18 +59,38 @@ export function thingCases(found: PluginPackage, options: PluginKitOptions, host
   ]
 }
 
-const named = (slot: AnySlot, name: string, cases: readonly KitCase[]): KitCase[] =>
-  cases.map(one => ({ ...one, title: `${slot.name} ${name}: ${one.title}` }))
+/** Each case fails, too, for what the plugin reached for meanwhile and does not declare. */
+const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonly KitCase[]): KitCase[] =>
+  cases.map(one => ({
+    ...one,
+    title: `${slot.name} ${name}: ${one.title}`,
+    async run() {
+      reached.clear()
+      await one.run.call(this)
+      assert.deepEqual([...reached], [], [...reached].join('\n'))
+    },
+  }))
 
-function thingOf<T>(found: PluginPackage, options: PluginKitOptions, slot: SlotToken<T>, name: string, seen: T): Thing<T> {
+function thingOf<T>(
+  found: PluginPackage,
+  options: PluginKitOptions,
+  slot: SlotToken<T>,
+  name: string,
+  seen: T,
+  reached: Set<string>
+): Thing<T> {
   return {
     name,
     seen,
     options,
     permissions: found.info.manifest.permissions ?? {},
     async open() {
-      const { host, close } = await openPlugin(found, options)
-      return { item: itemOf(host, slot, name), close }
+      const { host, close, undeclared } = await openPlugin(found, options)
+      const end = async () => {
+        for (const one of undeclared()) reached.add(one)
+        await close()
+      }
+      return { item: itemOf(host, slot, name), close: end }
     },
   }
 }
@@ -91,12 +115,14 @@ function ofTool(thing: Thing<Tool>): KitCase[] {
 
 function ofProvider(thing: Thing<Provider>): KitCase[] {
   const { options, open } = thing
+  const made = providerCases(thing)
+  if (!options.provider) return [...made, missing('providerKit')]
+  const { connections, ...samples } = options.provider
   const subject = async () => {
     const { item, close } = await open()
-    return { provider: item, close }
+    return { provider: item, close, ...(connections ? { connections } : {}) }
   }
-  const kit = options.provider ? providerKit(subject, options.provider, options.provider) : [missing('providerKit')]
-  return [...providerCases(thing), ...kit]
+  return [...made, ...providerKit(subject, samples, samples)]
 }
 
 function ofNode(thing: Thing<WorkflowNode>): KitCase[] {

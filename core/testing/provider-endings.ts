@@ -91,6 +91,7 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
   const quiet = 'ends when it is aborted while it waits for the first piece'
   const stuck = 'ends when it is aborted while it waits for the next piece'
   const left = 'ends its work when the reader leaves, and can be asked again'
+  const closed = 'closes the connection upstream when it is aborted'
   return [
     make('does not begin what is aborted already', async subject => {
       const { use, abort } = abortable()
@@ -125,7 +126,23 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
           checkOrder(await readAll(subject.provider, plain))
         })
       : skipped(left, '`endless`'),
+    endless || silent || stalled ? make(closed, closesUpstream([endless, silent, stalled])) : skipped(closed, '`endless`'),
   ]
+}
+
+/** That of each call the upstream is left; where nobody can look at that, the case says so instead of passing. */
+const closesUpstream = (requests: readonly (ModelRequest | undefined)[]) => async (subject: ProviderSubject) => {
+  const { provider, connections } = subject
+  if (!connections) return { missing: '`connections`' }
+  for (const request of requests) {
+    if (!request) continue
+    const { use, abort } = abortable()
+    const reading = outcome(drainAborted(provider.chat(request, use)[Symbol.asyncIterator]()))
+    await becomes('the call upstream', async () => (await connections()) > 0)
+    abort()
+    await atOnce(reading, 'the end of an aborted call')
+    await nobodyServed(subject)
+  }
 }
 
 /** Aborts a call that the upstream does not answer. */

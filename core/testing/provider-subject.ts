@@ -4,7 +4,10 @@ import type { caseMaker, KitSubject } from './kit-case.ts'
 /** A provider to be proved; it may live in another process. */
 export interface ProviderSubject extends KitSubject {
   readonly provider: Provider
-  /** How many calls an upstream is serving for it now: must fall to 0 whenever nobody waits for them any more. */
+  /**
+   * How many calls an upstream is serving for it now: must fall to 0 whenever nobody waits for them any more. Without it nothing shows that an abort reaches
+   * the upstream, and the case of that skips itself.
+   */
   connections?(): number | Promise<number>
 }
 

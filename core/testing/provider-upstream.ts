@@ -73,7 +73,8 @@ export async function openUpstream(by: Answerer): Promise<FakeUpstream> {
     sockets.add(socket.setNoDelay(true))
     socket.once('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
+  // samples of a plugin open one for all its cases, and nobody closes it: waiting for requests holds up no process
+  server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   const close = async () => {
     if (!server.listening) return

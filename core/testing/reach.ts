@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { PackageInfo } from '@svc/core'
+import { matchesHost, matchesPattern } from '../src/pattern.ts'
 
 /** Hears what the code of a package asks the world for while others run beside it. */
 export interface Reach extends Disposable {
@@ -9,10 +10,11 @@ export interface Reach extends Disposable {
   found(): readonly string[]
 }
 
-type Permissions = NonNullable<PackageInfo['manifest']['permissions']>
-
-/** Watches `process.env` and requests over HTTP. A wall is something else: this is for an author who has forgotten a line. */
-export function watchReach({ folder, manifest: { permissions = {} } }: PackageInfo): Reach {
+/**
+ * Watches `process.env` and requests over HTTP. A wall is something else: this is for an author who has forgotten a line. Servers on loopback whose address is
+ * in `given`, the configuration and environment of the samples, are the test's own and need none.
+ */
+export function watchReach({ folder, manifest: { permissions = {} } }: PackageInfo, given: string): Reach {
   const seen = new Set<string>()
   const isOwn = stackOf(folder)
   const real = process.env
@@ -30,7 +32,9 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
       return Reflect.has(target, name)
     },
   })
-  const requests = hearRequests(permissions, isOwn, seen)
+  const isMeant = (host: string) =>
+    matchesHost(permissions.network ?? [], host) || (isLoopback(host) && given.includes(`//${host}`))
+  const requests = hearRequests(isMeant, isOwn, seen)
   return {
     found: () => [...seen],
     [Symbol.dispose]() {
@@ -40,11 +44,13 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
   }
 }
 
-const declares = (declared: readonly string[] = [], name: string) => declared.includes(name) || declared.includes('*')
+const declares = (declared: readonly string[] = [], name: string) => declared.some(one => matchesPattern(one, name))
 
-function hearRequests({ network = [] }: Permissions, isOwn: () => boolean, seen: Set<string>): Disposable {
+const isLoopback = (host: string) => /^(127\.0\.0\.1|localhost|\[::1\]):\d+$/.test(host)
+
+function hearRequests(isMeant: (host: string) => boolean, isOwn: () => boolean, seen: Set<string>): Disposable {
   const note = (host: string) => {
-    if (!isDeclared(network, host) && isOwn()) seen.add(`it asks ${host}: add it to "permissions": { "network": ["${host}"] }`)
+    if (!isMeant(host) && isOwn()) seen.add(`it asks ${host}: add it to "permissions": { "network": ["${host}"] }`)
   }
   const fetched = (message: unknown) => {
     const { origin } = (message as { request: { origin: string | URL } }).request
@@ -64,16 +70,6 @@ function hearRequests({ network = [] }: Permissions, isOwn: () => boolean, seen:
     },
   }
 }
-
-/** `api.example.org`, `api.example.org:8443`, `*.example.org`, `*`. */
-const isDeclared = (network: readonly string[], host: string) =>
-  network.some(
-    one =>
-      one === '*' ||
-      one === host ||
-      one === host.replace(/:\d+$/, '') ||
-      (one.startsWith('*.') && host.replace(/:\d+$/, '').endsWith(one.slice(1)))
-  )
 
 /** Tells whether the code of a folder, and no package in it, is on the stack. */
 function stackOf(folder: string): () => boolean {

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Answer, Request } from '../support/client.ts'
-import { any, exact, matching } from '../support/match.ts'
+import { absent, any, exact, matching } from '../support/match.ts'
 
 export type { Answer, Request } from '../support/client.ts'
 export { absent, any, exact, from, including, list, matching, not, oneOf, time, without } from '../support/match.ts'
@@ -47,7 +47,7 @@ export interface Exchange {
   readonly steps: readonly Step[]
   /** It has a service of its own: for what changes the state of the server, and for configuration. */
   readonly alone?: true
-  /** It shares a service with all samples that say the same word, which has the configuration of them all; profile and mode are put back after each. */
+  /** It shares a service with all samples that say the same word, which has the configuration of them all. Those about `switches` have profile, override and mode put back after each. */
   readonly together?: string
   /** The project's configuration of that service. */
   readonly config?: Readonly<Record<string, unknown>>
@@ -143,3 +143,65 @@ export const wire = (lines: readonly string[], body = ''): Wire => ({ wire: `${l
 
 /** The path of a module beside a sample: a plugin for its service. */
 export const beside = (file: string, sample: string): string => fileURLToPath(new URL(file, sample))
+
+/** What is open to everybody. */
+export const OPEN_ROUTES: readonly string[] = ['/health', '/health/live', '/health/ready']
+
+const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
+
+/** A request to every route that asks for a credential, by the scope that it needs; the pages and the tool protocol are no routes. */
+export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'tools' | 'admin', readonly Request[]>> = {
+  chat: [
+    ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/chat/answer', '/api/v1/conversations'].map(good),
+    get('/api/v1/conversations'),
+    get('/api/v1/conversations/c'),
+    remove('/api/v1/conversations/c'),
+  ],
+  read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
+    .concat('/api/v1/capabilities/recommend?task_type=code')
+    .map(get),
+  workflows: [
+    get('/api/v1/workflows'),
+    get('/api/v1/workflows/runs'),
+    get('/api/v1/workflows/definition?workflow=w'),
+    ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r/${what}`)),
+    post('/api/v1/workflows/run', { workflow: 'w' }),
+    ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
+    post('/api/v1/workflows/r/answer', { step: 's', value: true }),
+    post('/api/v1/workflows/r/events', { name: 'e' }),
+  ],
+  tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
+  admin: ['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
+}
+
+/** What is no route: pages and the tool protocol. */
+export const GUARDED_MOUNTS = { read: [get('/docs')], tools: [post('/mcp', {})] } as const
+
+const templateOf = (path: string) =>
+  path
+    .replace(/\?.*$/, '')
+    .replace('/conversations/c', '/conversations/{id}')
+    .replace('/workflows/r/', '/workflows/{id}/')
+    .replace('/tools/t', '/tools/{name}')
+
+/** The paths of /openapi.json: those above with their scopes, and no others. */
+export function describedRoutes(): unknown {
+  const paths: Record<string, Record<string, unknown>> = {}
+  const add = ({ method, path }: Request, scope: unknown) =>
+    void ((paths[templateOf(path)] ??= {})[method.toLowerCase()] = { 'x-scope': scope })
+  for (const path of OPEN_ROUTES) add(get(path), absent)
+  for (const [scope, requests] of Object.entries(GUARDED_ROUTES)) for (const one of requests) add(one, scope)
+  return exact(Object.fromEntries(Object.entries(paths).map(([path, methods]) => [path, exact(methods)])))
+}
+
+/** A profile file for all samples that share a service. */
+export const PROFILES = {
+  'profiles.yaml': `
+default: default
+profiles:
+  default: {}
+  careful: { description: Slow and sure, provider: local, model: local-small, temperature: 0.1, max_tokens: 7, system_prompt: Be careful, mode: review }
+  short: { model: local-small, max_tokens: 5, tools: [read_file], system_prompt: Answer in a few words. Be kind. }
+  small: { provider: local, model: local-small }
+`,
+} as const

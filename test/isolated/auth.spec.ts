@@ -1,16 +1,15 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
-import { authKit, type AuthSubject, isolated, testHost } from '@svc/core/testing'
-import { inSandbox, WHERE } from '../support/in-sandbox.ts'
+import { authKit, type AuthSubject, testHost } from '@svc/core/testing'
+import { inSandbox, packageOf, WHERE } from '../support/in-sandbox.ts'
 import { createTokens } from '../../plugins/auth-bearer/src/tokens.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../../plugins/auth-oidc/test/support/issuer.ts'
 
 const KEY = 'the-key-of-the-house'
 const DAY = 86_400_000
 const use = systemUse(new AbortController().signal)
-const plugin = (name: string) => new URL(`../../plugins/${name}/`, import.meta.url)
 
-/** Runs the kit on one scheme of a host that stays up for all its cases. */
+/** Runs the kit on one scheme of a host that stays up for all its cases; each has credentials of its own. */
 function proved(
   what: string,
   where: string,
@@ -19,13 +18,11 @@ function proved(
 ) {
   describe(`${what} ${where}, by the auth kit`, () => {
     let host: RunningHost
-    let subject: AuthSubject
     before(async () => {
       host = await start()
-      subject = await subjectOf(host)
     })
     after(() => host.close())
-    for (const one of authKit(() => subject)) it(one.title, one.run)
+    for (const one of authKit(() => subjectOf(host))) it(one.title, one.run)
   })
 }
 
@@ -42,8 +39,8 @@ proved(
 
 proved(
   'auth-bearer',
-  'in a process of its own',
-  async () => testHost([plugin('store-memory'), await isolated(plugin('auth-bearer'))], { strict: false }),
+  WHERE,
+  async () => testHost([packageOf('store-memory'), ...(await inSandbox('auth-bearer'))], { strict: false }),
   async host => {
     const tokens = createTokens(host.service(Store))
     await tokens.open(use)
@@ -53,6 +50,7 @@ proved(
       scheme: host.slot(AuthSchemes).get('bearer')!,
       good: { header: 'authorization', value: `Bearer ${token}`, id: 'token:anna', scopes: ['chat'] },
       bad: { expired: `Bearer ${old.token}` },
+      takeBack: () => tokens.revoke('anna', use),
     }
   }
 )
@@ -66,9 +64,9 @@ describe('with a real issuer', () => {
 
   const start = async () => {
     const config = { server: { auth: { oidc: { issuer: issuer.url, audience: AUDIENCE } } } }
-    return testHost([await isolated(plugin('auth-oidc'))], { strict: false, config })
+    return testHost(await inSandbox('auth-oidc', {}, { network: ['127.0.0.1'] }), { strict: false, config })
   }
-  proved('auth-oidc', 'in a process of its own', start, async host => ({
+  proved('auth-oidc', WHERE, start, async host => ({
     scheme: host.slot(AuthSchemes).get('oidc')!,
     good: {
       header: 'authorization',

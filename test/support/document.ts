@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { CONDITIONS, FRUGAL, SOURCE_TYPES, SVC } from './entry.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const SVC = join(ROOT, 'cli/bin/svc.js')
 const FENCE = /^```(ts|js|jsonc?|yaml)\n([\s\S]*?)^```$/gm
 const NAME = /^(?:\/\/|#) ([\w./-]+\.\w+)\n/
 const TSCONFIG = /A tsconfig for such a folder[^`]*`"type": "module"`: `([^`]+)`/
@@ -38,7 +38,7 @@ export async function readDocument(path: string): Promise<Document> {
   let folder = ''
   const at = (name: string) => join(folder, name)
   const run: Document['run'] = async (...args) => {
-    const options = { cwd: folder, env: { ...process.env, SVC_HOME: at('home'), NODE_OPTIONS: '' } }
+    const options = { cwd: folder, env: { ...process.env, ...FRUGAL, SVC_HOME: at('home'), NODE_OPTIONS: '' } }
     return promisify(execFile)(process.execPath, args, options).then(
       ({ stdout }) => ({ code: 0, out: stdout }),
       ({ code, stdout, stderr }) => ({ code, out: `${stdout}${stderr}` })
@@ -59,18 +59,18 @@ export async function readDocument(path: string): Promise<Document> {
       await writeFile(at('tsconfig.json'), JSON.stringify({ compilerOptions: await compilerOptions() }))
     },
     run,
-    svc: (...args) => run('--conditions=svc-source', SVC, ...args),
+    svc: (...args) => run(...SVC, ...args),
     remove: () => rm(folder, { recursive: true }),
   }
 }
 
 const withoutComments = (code: string) => code.replaceAll(/(^|\s)\/\/.*$/gm, '')
 
-/** The tsconfig that docs/plugins.md gives to authors, and what it says to add within the checkout. */
+/** The tsconfig that docs/plugins.md gives to authors; from the sources, what it says to add within the checkout. */
 async function compilerOptions(): Promise<object> {
   const text = TSCONFIG.exec(await readFile(join(ROOT, 'docs/plugins.md'), 'utf8'))?.[1] ?? ''
   const { compilerOptions: given } = JSON.parse(text.replaceAll('\n', ' ')) as { compilerOptions: object }
-  return { ...given, customConditions: ['svc-source'], types: ['node', 'mocha'] }
+  return { ...given, ...SOURCE_TYPES, types: ['node', 'mocha'] }
 }
 
 /** The tests that hold for every document: its samples are clear, have the right types, and their own tests pass. */
@@ -90,8 +90,8 @@ export function documentTests(document: Document, { passes }: { readonly passes:
   it('has tests that pass', async () => {
     const mocha = join(ROOT, 'node_modules/mocha/bin/mocha.js')
     const specs = document.names.filter(name => name.endsWith('.spec.ts'))
-    const args = ['--no-config', '--node-option', 'conditions=svc-source', '--reporter', 'json', '--timeout', '20000', ...specs]
-    const { code, out } = await document.run(mocha, ...args)
+    const args = ['--no-config', '--reporter', 'json', '--timeout', '20000', ...specs]
+    const { code, out } = await document.run(...CONDITIONS, mocha, ...args)
     expect(code, out).to.equal(0)
     const { stats } = JSON.parse(out.slice(out.indexOf('{'))) as { stats: { passes: number; suites: number } }
     expect(stats.suites).to.equal(specs.length)

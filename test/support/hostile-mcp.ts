@@ -34,7 +34,7 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
   fail: { run: () => ({ ...text('it went wrong'), isError: true }) },
   never: { run: () => NEVER },
   die: { run: () => process.exit(3) },
-  pid: { run: () => text(JSON.stringify({ pid: process.pid, grandchild })) },
+  pid: { run: (_, __, { params }) => text(JSON.stringify({ pid: process.pid, grandchild, meta: params?.['_meta'] })) },
   env: { run: () => text(JSON.stringify(process.env)) },
   cancelled: { run: () => text(JSON.stringify(cancelled)) },
   odd: { run: () => ({ content: [{ type: 'hologram', data: { a: [1] } }], structuredContent: { b: 2 }, _meta: { c: 3 } }) },

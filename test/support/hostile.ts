@@ -46,7 +46,7 @@ export interface Faults {
   readonly forgetsAfter?: number
 }
 
-const SCRIPT = fileURLToPath(new URL('./hostile-mcp.ts', import.meta.url))
+const SCRIPT = fileURLToPath(new URL('./hostile-server.mjs', import.meta.url))
 
 /** The command of a hostile server over stdio. */
 export const hostileCommand = (faults: Faults = {}) => ({ command: process.execPath, args: [SCRIPT, JSON.stringify(faults)] })

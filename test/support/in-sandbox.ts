@@ -1,4 +1,4 @@
-import type { PluginRef } from '@svc/core'
+import type { Manifest, PluginRef } from '@svc/core'
 import { held, isolated, noBubblewrap } from '@svc/core/testing'
 
 export const packageOf = (name: string) => new URL(`../../plugins/${name}/`, import.meta.url)
@@ -8,9 +8,13 @@ const why = noBubblewrap()
 /** Where these run, for titles: a plain process says why. */
 export const WHERE = why === undefined ? 'in the sandbox' : `in a process of its own (NOT IN THE SANDBOX: ${why})`
 
-/** A plugin of ours in a process of its own, in the sandbox where this machine has one, with what that needs. */
-export const inSandbox = async (name: string, env: Readonly<Record<string, string>> = {}): Promise<readonly PluginRef[]> => {
+/** A plugin of ours in a process of its own, in the sandbox where this machine has one, with what that needs; `permissions` where not those of its manifest. */
+export const inSandbox = async (
+  name: string,
+  env: Readonly<Record<string, string>> = {},
+  permissions?: Manifest['permissions']
+): Promise<readonly PluginRef[]> => {
   if (why !== undefined) return [await isolated(packageOf(name), env)]
   Object.assign(process.env, env)
-  return [...POLICY, await held(packageOf(name), POLICY)]
+  return [...POLICY, await held(packageOf(name), POLICY, permissions)]
 }

@@ -6,6 +6,8 @@ import { type PackageJson, tarballOf, writeFiles } from './registry.ts'
 export interface Tides {
   readonly version: string
   readonly name?: string
+  /** It says which core it wants, as it should: npm is then asked once more whether all can be had. Of most tests it is no part, and half of what they would take. */
+  readonly asksCore?: true
   /** Of its manifest, beside what a tool has. */
   readonly svc?: object
   /** What its setup does before it adds the tool. */
@@ -16,7 +18,7 @@ export interface Tides {
 export const TIDES = 'svc-plugin-tides'
 
 /** The package of a plugin whose tool `tides` says which version it is. */
-function packageOf({ version, name = TIDES, svc = {} }: Tides): PackageJson {
+function packageOf({ version, name = TIDES, svc = {}, asksCore }: Tides): PackageJson {
   return {
     name,
     version,
@@ -24,7 +26,7 @@ function packageOf({ version, name = TIDES, svc = {} }: Tides): PackageJson {
     type: 'module',
     main: 'index.js',
     keywords: ['svc-plugin'],
-    peerDependencies: { '@svc/core': '^0.1.0' },
+    ...(asksCore ? { peerDependencies: { '@svc/core': '^0.1.0' } } : {}),
     svc: { api: 1, kind: 'tool', contributes: { tools: ['tides'] }, ...svc },
   }
 }
@@ -83,9 +85,14 @@ const NEEDED = [
 /** What a server of chat and tools needs of what comes with svc, and no more. */
 export const FEW: readonly string[] = NEEDED.map(name => `@svc/plugin-${name}`)
 
-/** Writes a configuration that has no others: each command and each worker starts in half the time. */
-export async function configureFew(folder: string, more: object = {}): Promise<void> {
-  const out = (DEFAULTS.plugins as string[]).filter(name => !FEW.includes(name))
-  const plugins = out.map(use => ({ use, enabled: false }))
+/** Writes a configuration that has no others but those named: each command and each worker starts in half the time. */
+export async function configureFew(
+  folder: string,
+  { plugins: own = [], ...more }: { readonly plugins?: readonly string[]; readonly [section: string]: unknown } = {},
+  named: readonly string[] = []
+): Promise<void> {
+  const needed = [...FEW, ...named.map(name => `@svc/plugin-${name}`)]
+  const out = (DEFAULTS.plugins as string[]).filter(name => !needed.includes(name))
+  const plugins = [...out.map(use => ({ use, enabled: false })), ...own]
   await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ plugins, ...more }))
 }

@@ -25,7 +25,8 @@ export class PluginsNew extends Command {
     const { args, flags } = await this.parse(PluginsNew)
     const { newPlugin } = await import('../writing/new-plugin.ts')
     const { folder, files } = await newPlugin({ name: args.name, kind: flags.kind, js: flags.js, dir: flags.dir })
-    const at = relative(process.cwd(), folder) || '.'
+    const { callerFolder } = await import('../caller.ts')
+    const at = relative(callerFolder(), folder) || '.'
     this.log(`${args.name} is in ${at}:\n${files.map(file => `  ${file}`).join('\n')}`)
     this.log(`\nnext:\n  cd ${at}\n  npm install\n  npm test\n  svc plugins dev`)
   }

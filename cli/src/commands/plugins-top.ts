@@ -5,7 +5,7 @@ import { secondsOf } from './shared-flags.ts'
 export class PluginsTop extends Command {
   static override summary = SUMMARIES['plugins:top']
   static override description =
-    'Asks the server that runs from this svc home, or the one that --url or --port names, for its metrics: of each plugin the calls of its taps and of what it adds, how many failed, the time they took, and of one in a process of its own its memory and processor time, how often it was brought up again, and what it was refused. All workers together. On a terminal it looks again and again, with what happens a second, until Ctrl-C; elsewhere, with --once or --json, once. SVC_API_KEY (an API key or a token of `svc tokens create`) is sent where it is set.'
+    'Asks the server that runs from this svc home, or the one that --url or --port names, for its metrics: of each plugin the calls of its taps and of what it adds, how many failed, the time they took, and of one in a process of its own its memory and processor time, how often it was brought up again, and what it was refused. All workers together. On a terminal it looks again and again, with what happens a second, until Ctrl-C; elsewhere, with --once or --json, once. Where the terminal is too narrow names are shortened, then TIME, /S, CPU, MEMORY, BUSY and CALLS left out, in this order; --json has all. SVC_API_KEY (an API key or a token of `svc tokens create`) is sent where it is set.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --once --sort memory',

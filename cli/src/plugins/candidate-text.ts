@@ -1,8 +1,10 @@
 import { styleText } from 'node:util'
-import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '@svc/plugin-set'
+import type { Candidate, IsolationMode, LockedPlugin, Origin } from '@svc/plugin-set'
 import { shownPath } from '@svc/core'
 import { oneLine, visible } from '../text.ts'
-import { ISOLATIONS } from './isolation.ts'
+import { runsText } from './isolation.ts'
+import { permissionWords } from './permission-words.ts'
+import { unsetIn } from './variables.ts'
 
 /** A plugin as it would be, and where it would run; why not, where it may not. */
 export interface Proposal {
@@ -11,8 +13,8 @@ export interface Proposal {
   readonly trusted: boolean
 }
 
-/** What a plugin is and asks for, as a person reads it before it is let in. */
-export function proposalText({ candidate, isolation }: Proposal): string {
+/** What a plugin is and asks for, as a person reads it before it is let in. `isOpen`: its process may run where no sandbox holds it. */
+export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean): string {
   const { name, version, from, manifest, description } = candidate
   const versions = from === undefined || from === version ? version : `${from} → ${version}`
   const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${visible(manifest.kind)}`
@@ -24,7 +26,7 @@ export function proposalText({ candidate, isolation }: Proposal): string {
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
     ...rowsOf('signed', signedWords(candidate)),
-    ['runs', ISOLATIONS[isolation]],
+    ['runs', runsText(isolation, isOpen)],
   ] as const
   const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
   return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
@@ -43,23 +45,6 @@ const addedWords = (contributes: Candidate['manifest']['contributes'] = {}): str
   Object.entries(contributes).map(
     ([slot, names]) => `${slot}: ${(Array.isArray(names) ? (names as string[]) : Object.keys(names)).join(', ')}`
   )
-
-const PERMISSION_WORDS: Readonly<Record<keyof Permissions, (name: string) => string>> = {
-  network: host => `connect to ${host}`,
-  env: variable => `read the variable ${variable}`,
-  read: path => `read ${path}`,
-  write: path => `write ${path}`,
-  services: service => `use ${service} of this service, with all that it holds`,
-  hooks: hook => `join ${hook}: see and change what goes through it`,
-}
-
-/** What a plugin may do, in words; what may nothing says so. */
-export function permissionWords(permissions: Permissions): string[] {
-  const words = Object.entries(PERMISSION_WORDS).flatMap(([kind, say]) => (permissions[kind as keyof Permissions] ?? []).map(say))
-  return words.length > 0
-    ? words
-    : ['nothing beyond its own files, and those of the system that every program reads: no network, no variables']
-}
 
 /** Only an update has something to compare with. */
 function changeRows({ from, permissionChange: { added, removed } }: Candidate): Row[] {
@@ -107,6 +92,7 @@ export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   contributes: candidate.manifest.contributes ?? {},
   permissions: candidate.permissions,
   permission_change: candidate.permissionChange,
+  unset_variables: unsetIn(candidate.permissions),
   install_scripts: candidate.installScripts,
   scripts_allowed: candidate.scripts,
   dependency_scripts: candidate.dependencyScripts,

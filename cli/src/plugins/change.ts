@@ -6,10 +6,13 @@ import { factsOf, printError } from '../report-error.ts'
 import { here, setHome } from '../settings.ts'
 import { consent } from './ask.ts'
 import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
+import { checkNames } from './check-names.ts'
 import { describeAll } from './describe.ts'
-import { checkIsolation, isolationOf, type Wish } from './isolation.ts'
+import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
-import { refusedText, takeBack, type TakenUp, takeUp } from './take-up.ts'
+import { visible } from '../text.ts'
+import { refusedText, type TakenUp, tryChange } from './take-up.ts'
+import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 /** What a person wants of a change. */
 export interface Asked extends Wish {
@@ -60,7 +63,8 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
   if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
     return tell(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
   const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
-  if (proposals.length > 0) show(proposals, change, asked)
+  if (proposals.length > 0) await show(proposals, change, asked)
+  await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
   if (asked.dryRun) return tell(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
@@ -68,21 +72,23 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
     return 1
   }
   const built = early ?? (await change.build())
-  await change.commit(await lockedOf(built, proposals, asked, around))
-  const taken = await takenUp(change, asked, around)
+  const taken = await takenUp(change, await lockedOf(built, proposals, asked, around), asked, around)
   progress.clear()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
-  return tell(asked, { text: `${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
+  const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
+  return tell(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+/** Its author may do without some of them: a note, no fault. */
+function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
+  const unset = unsetIn(permissions)
+  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_MEND}`]
 }
 
 /** What is in force from now on, or was before where nothing can serve with it. */
-async function takenUp(change: StagedChange, { config }: Asked, { signal, progress }: Around): Promise<TakenUp> {
-  const home = here().home
-  const tell = (step: 'reload' | 'plan') => progress.tell({ step })
-  const taken = await takeUp(home, { config, before: change.before, signal, tell })
-  if (taken.problems.length === 0 && !signal.aborted) return taken
-  await change.rollback()
-  if (taken.urls.length > 0) await takeBack(home)
+async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { config }: Asked, { signal, progress }: Around) {
+  const taking = { config, before: change.before, signal, tell: (step: 'reload' | 'start') => progress.tell({ step }) }
+  const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
   signal.throwIfAborted()
   return taken
 }
@@ -115,11 +121,12 @@ function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<
   return { isolation, trusted }
 }
 
-function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes }: Asked): void {
+async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: Asked) {
   if (json && yes) return
+  const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
   const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
   const stream = json ? process.stderr : process.stdout
-  stream.write(`${[...proposals.map(proposalText), ...goes].join('\n\n')}\n\n`)
+  stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
 }
 
 function questionOf({ candidates }: StagedChange, { verb }: Asked): string {

@@ -22,7 +22,7 @@ export async function describeAll(
   for (const { locked, folder } of plugins) {
     signal.throwIfAborted()
     tell({ step: 'describe', plugin: locked.name })
-    described.push({ ...locked, ...(await describe(locked, folder, value, place.home)) })
+    described.push({ ...locked, ...(await describe(locked, folder, value)) })
   }
   signal.throwIfAborted()
   return described
@@ -32,15 +32,14 @@ export async function describeAll(
 async function describe(
   locked: LockedPlugin,
   folder: string,
-  settings: Parameters<typeof describeInSandbox>[1],
-  home: string
+  settings: Parameters<typeof describeInSandbox>[1]
 ): Promise<{ readonly declares?: unknown }> {
   let declares: unknown
   const { problems } = await planHost({
     config: configOf({ plugins: [entryOf(locked, folder)] }),
     async isolate({ name, module, folder: own }) {
       const held = { folder: own, permissions: locked.permissions }
-      declares = await describeInSandbox({ name, module, held }, settings, home)
+      declares = await describeInSandbox({ name, module, held }, settings)
       return definePlugin({ setup() {} })
     },
   })

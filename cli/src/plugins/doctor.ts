@@ -3,19 +3,35 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, type SvcError } from '@svc/core'
-import { type Lock, readLock, setFolder, verifySet } from '@svc/plugin-set'
+import { isAbandoned, type Lock, readLock, setFolder } from '@svc/plugin-set'
 import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
 import { findingsText } from '../doctor/findings-text.ts'
 import { sandboxFinding } from '../doctor/sandbox.ts'
+import { visible } from '../text.ts'
 import { setHome } from '../settings.ts'
+import { verified } from './installed.ts'
+import { startProblems } from './try-start.ts'
+import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
   const home = setHome()
-  const findings = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
-  const good = findings.every(one => one.state !== 'fail')
+  const found = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
+  const findings = isGood(found) ? [...found, ...(await startFindings())] : found
+  const good = isGood(findings)
   process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
   return good ? 0 : 1
+}
+
+const isGood = (findings: readonly Finding[]) => findings.every(one => one.state !== 'fail')
+
+/** What nothing but a start shows: names that clash, a setup that throws, a wall that this machine has not. */
+async function startFindings(): Promise<Finding[]> {
+  const problems = await startProblems()
+  if (problems.length === 0) return [ok('start', 'a host has started with them')]
+  return problems.map(({ plugin, message, code, mend }) =>
+    fail('start', visible(`${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`), mend)
+  )
 }
 
 async function lockFindings(home: string): Promise<Finding[]> {
@@ -23,7 +39,12 @@ async function lockFindings(home: string): Promise<Finding[]> {
     const lock = await readLock(home)
     const off = lock.plugins.filter(one => !one.enabled).length
     const count = `${lock.plugins.length} installed${off > 0 ? `, ${off} of them disabled` : ''}`
-    return [ok('lock', count), ...(await fileFindings(home, lock)), ...(await packageFindings(home, lock))]
+    return [
+      (await isAbandoned(home)) ? warn('lock', `${count}; ${ABANDONED}`, ABANDONED_MEND) : ok('lock', count),
+      ...(await fileFindings(home, lock)),
+      ...variableFindings(lock),
+      ...(await packageFindings(home, lock)),
+    ]
   } catch (error) {
     const { code, message, mend } = error as SvcError
     if (code !== 'LOCK_INVALID') throw error
@@ -31,9 +52,20 @@ async function lockFindings(home: string): Promise<Finding[]> {
   }
 }
 
+/** Somebody ended the process that tried it. */
+const ABANDONED = 'a later change was ended before it was known to serve, and does not count'
+const ABANDONED_MEND = 'make it again; svc reload, where a server runs that has taken it up'
+
+/** Of plugins that are switched on. */
+const variableFindings = ({ plugins }: Lock): Finding[] =>
+  plugins.flatMap(({ name, enabled, permissions }) => {
+    const unset = enabled ? unsetIn(permissions) : []
+    return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_MEND)]
+  })
+
 async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
   if (lock.plugins.length === 0) return []
-  const problems = await verifySet(home, lock)
+  const problems = await verified(home, lock)
   if (problems.length === 0) return [ok('files', 'those that were installed')]
   return problems.map(({ plugin, message, code, mend }) =>
     fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, mend)
@@ -87,9 +119,17 @@ function namesIn(folder: string): string[] {
   }
 }
 
+/** Since 11.16 npm can be told to fetch nothing from an address. */
+function isHeld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 11 || (major === 11 && minor >= 16)
+}
+const LOOSE = 'asks an address that a package of the registry names for a dependency, before that is refused'
+
 async function npmFinding(): Promise<Finding> {
   try {
-    return ok('npm', (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim())
+    const version = (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim()
+    return isHeld(version) ? ok('npm', version) : warn('npm', `${version} ${LOOSE}`, 'npm install --global npm@11')
   } catch {
     return warn('npm', 'could not be started', 'install npm (it comes with Node.js): without it only bundles can be installed')
   }

@@ -29,6 +29,14 @@ export const notInstalled = (plugin: string, installed: readonly string[]): SvcE
   })
 }
 
+/** As a start would say it. */
+export const nameTaken = (plugin: string, slot: string, name: string, by: string): SvcError =>
+  svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
+    plugin,
+    details: { slot, name, by },
+    mend: `switch one of them off (svc plugins disable, or enabled: false in "plugins"), or install another plugin`,
+  })
+
 export const severalWithBundle = (): SvcError =>
   svcError('COMMAND_LINE_INVALID', 'a bundle takes the place of all that is installed: nothing else can be installed with it', {
     mend: 'restore the bundle first, and install the others then',

@@ -2,14 +2,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 import { type PluginReport, shownPath, systemUse } from '@svc/core'
-import { findServers } from '@svc/core/processes'
+import { findServers, type FoundServer } from '@svc/core/processes'
 import { type Lock, type LockedPlugin, readLock, verifySet } from '@svc/plugin-set'
 import { here, setHome } from '../settings.ts'
-import { oneLine, visible } from '../text.ts'
-import { lockedFacts, originWords, permissionWords } from './candidate-text.ts'
+import { counted, milliseconds, oneLine, visible } from '../text.ts'
+import { lockedFacts, originWords } from './candidate-text.ts'
 import { folderOf } from './installed.ts'
-import { ISOLATIONS } from './isolation.ts'
+import { goesWithout, runsText } from './isolation.ts'
+import { asTheyAre, OLD_FIGURES, refusedText, type Told } from './live.ts'
+import { permissionWords } from './permission-words.ts'
 import { named } from './update.ts'
+import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 interface Info {
   readonly locked: LockedPlugin
@@ -20,6 +23,12 @@ interface Info {
   /** As it stands in the servers that run. */
   readonly running: readonly PluginReport[]
   readonly isServed: boolean
+  /** When its process stood so, where that is not now. */
+  readonly asOf: string | undefined
+  /** Variables that it may read and that are not set here. */
+  readonly unset: readonly string[]
+  /** Its process may run where no sandbox holds it. */
+  readonly isOpen: boolean
 }
 
 /** What a package says of itself. */
@@ -41,8 +50,12 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     folder,
     about: aboutIn(folder),
     fault: await faultOf(home, lock, locked),
-    running: reports.flat(),
+    running: reports.flatMap(one => one.plugins),
     isServed: reports.length > 0,
+    asOf: reports.find(one => one.asOf !== undefined)?.asOf,
+    unset: unsetIn(locked.permissions),
+    // what is wrong with the configuration is not this command's matter
+    isOpen: await goesWithout().catch(() => false),
   }
   process.stdout.write(`${json ? JSON.stringify(factsOf(info), null, 2) : textOf(info)}\n`)
   return info.fault === undefined ? 0 : 1
@@ -68,11 +81,19 @@ async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promis
 
 const ASK_MS = 10_000
 
-async function reportsOf(name: string): Promise<PluginReport[][]> {
+/** As each server has it now. */
+async function reportsOf(name: string): Promise<Told[]> {
   using stack = new DisposableStack()
   const servers = (await findServers(here().home)).map(server => stack.use(server))
-  const reports = await Promise.all(servers.map(({ control }) => control.report(systemUse(AbortSignal.timeout(ASK_MS)))))
-  return reports.map(({ plugins }) => plugins.filter(one => one.name === name))
+  return await Promise.all(servers.map(server => reportOf(server, name)))
+}
+
+async function reportOf({ control, info }: FoundServer, name: string): Promise<Told> {
+  const { plugins } = await control.report(systemUse(AbortSignal.timeout(ASK_MS)))
+  return asTheyAre(
+    plugins.filter(one => one.name === name),
+    info
+  )
 }
 
 const healthOf = ({ locked, running, isServed }: Info): string => {
@@ -87,11 +108,26 @@ const factsOf = (info: Info) => ({
   folder: info.folder,
   health: healthOf(info),
   ...(info.fault === undefined ? {} : { fault: info.fault }),
+  unset_variables: info.unset,
+  ...(info.asOf === undefined ? {} : { process_as_of: info.asOf }),
   running: info.running,
 })
 
+/** Of one in a process of its own. */
+function processRows(plugin: PluginReport): string[][] {
+  const { restarts, memoryBytes, cpuMs } = plugin
+  if (restarts === undefined) return []
+  const taken = `${counted((memoryBytes ?? 0) / MIB)} MiB, ${milliseconds(cpuMs ?? 0)} of processor time`
+  return [
+    ['process', `${taken}, brought up again ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
+    ['refused', refusedText(plugin) ?? 'nothing'],
+  ]
+}
+
+const MIB = 1_048_576
+
 function textOf(info: Info): string {
-  const { locked, folder, about, fault, running } = info
+  const { locked, folder, about, fault, running, unset, asOf, isOpen } = info
   const added = running[0]?.added ?? {}
   const rows = [
     ['from', originWords(locked.origin)],
@@ -99,9 +135,12 @@ function textOf(info: Info): string {
     ...(about.homepage === undefined ? [] : [['home', about.homepage]]),
     ...(about.license === undefined ? [] : [['licence', about.license]]),
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
-    ['runs', ISOLATIONS[locked.isolation]],
+    ['runs', runsText(locked.isolation, isOpen)],
     ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],
+    ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_MEND}`]]),
     ['health', healthOf(info)],
+    ...running.flatMap(processRows),
+    ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
     ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
     ['files', fault ?? 'those that were installed'],
     ['folder', shownPath(folder)],

@@ -1,4 +1,5 @@
 import { planChange, planRestore } from '@svc/plugin-set'
+import { dottedFromCaller } from '../caller.ts'
 import type { Asked } from './change.ts'
 import { runChange } from './change.ts'
 import { severalWithBundle } from './errors.ts'
@@ -11,7 +12,8 @@ export interface InstallAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' 
 }
 
 /** `svc plugins install`: plugins from anywhere, or the whole set of a bundle; resolves with the exit code. */
-export async function installPlugins({ specs, offline, scripts, ...asked }: InstallAsked): Promise<number> {
+export async function installPlugins({ specs: words, offline, scripts, ...asked }: InstallAsked): Promise<number> {
+  const specs = words.map(dottedFromCaller)
   const bundles = await Promise.all(specs.map(isBundle))
   const nothing = 'already installed: nothing to change'
   if (!bundles.includes(true)) {
@@ -39,7 +41,7 @@ export const linkPlugin = ({
   folder,
   ...asked
 }: Omit<InstallAsked, 'specs' | 'offline' | 'scripts'> & { readonly folder: string }) =>
-  runChange((home, options) => planChange(home, { link: [folder] }, options), {
+  runChange((home, options) => planChange(home, { link: [dottedFromCaller(folder)] }, options), {
     ...asked,
     verb: 'link',
     done: 'linked',

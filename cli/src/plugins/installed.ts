@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { asSvcError, type Layer, type PluginEntry, type SvcError } from '@svc/core'
+import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
 import { type Lock, type LockedPlugin, readLock, setFolder, verifySet } from '@svc/plugin-set'
 
 /** What is installed, as configuration, and what is wrong with it. */
@@ -16,11 +16,25 @@ const LOCK_LAYER = 'svc-plugins.lock'
 export async function readInstalled(home: string, lock?: Lock): Promise<Installed> {
   try {
     const inForce = lock ?? (await readLock(home))
-    return { layer: layerOf(home, inForce), problems: await verifySet(home, inForce) }
+    return { layer: layerOf(home, inForce), problems: await verified(home, inForce) }
   } catch (error) {
     return { layer: { name: LOCK_LAYER, value: {} }, problems: [asSvcError(error, 'LOCK_INVALID')] }
   }
 }
+
+/** What `verifySet` finds, with a mend that fits: in a build nothing can be put together anew. */
+export async function verified(home: string, lock: Lock): Promise<SvcError[]> {
+  const problems = await verifySet(home, lock)
+  return process.env.SVC_PLUGINS ? problems.map(ofBuild) : problems
+}
+
+const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
+  svcError(code, message, {
+    details,
+    ...(plugin === undefined ? {} : { plugin }),
+    ...(where === undefined ? {} : { where }),
+    mend: 'this is a build: put a new one (svc build) in its place, or copy it again from where it is as it was',
+  })
 
 function layerOf(home: string, lock: Lock): Layer {
   const plugins = lock.plugins.filter(one => one.enabled).map(one => entryOf(one, folderOf(home, lock, one)))

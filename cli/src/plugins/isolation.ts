@@ -1,6 +1,7 @@
-import type { Manifest } from '@svc/core'
+import { get, type Manifest } from '@svc/core'
 import type { Candidate, IsolationMode, LockedPlugin } from '@svc/plugin-set'
 import { whyInProcess } from '../isolate-with.ts'
+import { findSettings } from '../settings.ts'
 import { isolationUnfit, needsTrust } from './errors.ts'
 
 /** What a person says of how a plugin shall run. */
@@ -32,8 +33,19 @@ export function checkIsolation({ name, manifest }: Candidate, mode: IsolationMod
   if (mode === 'in-process' && !trusted) throw needsTrust(name, why ?? '--isolation in-process was said')
 }
 
-/** In words, for a person. */
-export const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
+/** Whether the configuration lets plugins run in processes of their own where this machine has no sandbox that can hold them. */
+export async function goesWithout(config?: string): Promise<boolean> {
+  const { value } = await findSettings(config === undefined ? {} : { config })
+  return !['refuse', undefined].includes(get(value, ['isolation', 'without_sandbox']) as string | undefined)
+}
+
+/** Where a plugin runs and what holds it, for a person. */
+export const runsText = (mode: IsolationMode, isOpen: boolean): string =>
+  mode === 'process' && isOpen ? WITHOUT : ISOLATIONS[mode]
+
+const WITHOUT =
+  'in a process of its own, held to what it may only where this machine has a sandbox; else, as isolation.without_sandbox says, the NETWORK IS OPEN to it and its memory has no limit'
+const ISOLATIONS: Readonly<Record<IsolationMode, string>> = {
   process: 'in a process of its own, held to what it may',
   'in-process': 'in the process of svc: nothing holds it to what it may',
   quickjs: 'in the JavaScript sandbox, held to what it may',

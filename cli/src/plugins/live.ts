@@ -4,18 +4,40 @@ import type { ServerInfo } from '@svc/core/processes'
 import type { Metrics, Series } from '../metrics-text.ts'
 import { readFigures } from '../server-figures.ts'
 
-/** Isolated plugins as they are now: what their host told when it was ready is told again with what the server counts. As it was where the server does not tell. */
-export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<readonly PluginReport[]> {
-  if (info.url === '' || !plugins.some(one => one.isolation === 'process')) return plugins
-  const { hostname } = new URL(info.url)
-  const isHere = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
-  const metrics = await readFigures({ url: info.url, trusted: isHere }).then(
+/** Plugins of a server. */
+export interface Told {
+  readonly plugins: readonly PluginReport[]
+  /** When isolated ones stood so, in ISO 8601; absent where they stand so now. */
+  readonly asOf?: string
+}
+
+/** Isolated plugins as they are now: what their host told when it was ready is told again with what the server counts. Where it does not tell that, as they were, and since when. */
+export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<Told> {
+  if (!plugins.some(one => one.isolation === 'process')) return { plugins }
+  const workers = info.workers.filter(one => one.state === 'ready')
+  const metrics = info.url === '' ? undefined : await metricsOf(info.url)
+  if (metrics === undefined || !isTold(metrics)) return { plugins, asOf: timeOf(workers, info) }
+  return { plugins: plugins.map(one => live(one, metrics, workers.length)) }
+}
+
+function metricsOf(url: string): Promise<Metrics | undefined> {
+  const { hostname } = new URL(url)
+  const trusted = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
+  return readFigures({ url, trusted }).then(
     figures => figures.metrics,
     () => undefined // a server that listens no more has said what it could
   )
-  const workers = info.workers.filter(one => one.state === 'ready').length
-  return metrics === undefined ? plugins : plugins.map(one => live(one, metrics, workers))
 }
+
+const isTold = (metrics: Metrics) => [...metrics.values()].some(one => one.name === 'svc_plugin_up')
+
+/** A host tells how its plugins stand when it is ready: once for all of its generation. */
+const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
+  new Date(Math.min(...workers.map(one => one.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
+
+/** What a person is told with figures that are old. */
+export const OLD_FIGURES =
+  'the server tells no newer ones: the plugin metrics must be loaded, and SVC_API_KEY set where authentication is on'
 
 function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
   const { name, instance = '' } = plugin
@@ -35,3 +57,9 @@ function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginRe
 }
 
 const kindOf = ({ labels, value }: Series) => [labels.kind ?? '', value] as const
+
+/** `network 3, read 1`; undefined where nothing was refused. */
+export function refusedText({ refusals = {} }: PluginReport): string | undefined {
+  const counts = Object.entries(refusals).filter(([, count]) => count > 0)
+  return counts.length === 0 ? undefined : counts.map(([kind, count]) => `${kind} ${count}`).join(', ')
+}

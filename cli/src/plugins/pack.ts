@@ -1,7 +1,7 @@
-import { resolve } from 'node:path'
 import { statSync } from 'node:fs'
 import { shownPath } from '@svc/core'
 import { packSet, readLock } from '@svc/plugin-set'
+import { fromCaller } from '../caller.ts'
 import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
 import { setHome } from '../settings.ts'
 import { tell } from './change.ts'
@@ -11,7 +11,7 @@ import { openProgress } from './progress.ts'
 export async function packPlugins({ file, json }: { readonly file: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
   using progress = openProgress()
-  const path = resolve(file)
+  const path = fromCaller(file)
   try {
     await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.tell })
   } catch (error) {

@@ -14,13 +14,13 @@ const WORDS: Readonly<Record<string, string>> = {
   commit: 'putting it in force',
   describe: 'running it once in its sandbox:',
   reload: 'reloading the server',
-  plan: 'trying the configuration with it',
+  start: 'starting a host with it once',
 }
 
 /** One line on a terminal that says what is under way; nothing where there is none. */
 export interface ProgressLine extends Disposable {
   readonly tell: (progress: {
-    readonly step: Progress['step'] | 'describe' | 'reload' | 'plan'
+    readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
     readonly plugin?: string
   }) => void
   readonly clear: () => void

@@ -1,9 +1,9 @@
-import { changeLock, type Lock, readLock, rollback } from '@svc/plugin-set'
+import { changeLock, type Lock, readLock } from '@svc/plugin-set'
 import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
 import { here, setHome } from '../settings.ts'
 import { refused, servedBy, tell } from './change.ts'
 import { openProgress } from './progress.ts'
-import { takeBack, takeUp } from './take-up.ts'
+import { tryChange } from './take-up.ts'
 import { named } from './update.ts'
 
 export interface SwitchAsked {
@@ -24,18 +24,16 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   const facts = { [word]: names }
   if (names.every(name => named(before.plugins, name).enabled === enabled))
     return tell(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
-  await changeLock(home, lock => switched(lock, names, enabled))
-  const taken = await takeUp(here().home, {
+  const taking = {
     config: asked.config,
     before,
     signal: interrupt.signal,
-    tell: step => progress.tell({ step }),
-  })
+    tell: (step: 'reload' | 'start') => progress.tell({ step }),
+  }
+  const taken = await tryChange(here().home, taking, holds => changeLock(home, lock => switched(lock, names, enabled), holds))
   progress.clear()
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
     return tell(asked, { text: `${word} ${names.join(', ')}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
-  await rollback(home, before)
-  if (taken.urls.length > 0) await takeBack(here().home)
   if (!interrupt.signal.aborted) return refused(asked, taken.problems)
   process.stderr.write('interrupted: nothing was changed\n')
   return INTERRUPTED

@@ -1,9 +1,8 @@
-import { planHost, StartFailed, type SvcError, systemUse } from '@svc/core'
+import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
 import type { Lock } from '@svc/plugin-set'
-import { hostOptions } from '../host-options.ts'
 import { problemsOf } from '../report-error.ts'
-import { findSettings, here } from '../settings.ts'
+import { startProblems } from './try-start.ts'
 
 /** What came of it: why it cannot be served with what is installed now, and which servers serve with it. */
 export interface TakenUp {
@@ -17,23 +16,42 @@ export interface TakingUp {
   /** What was in force before. */
   readonly before: Lock
   readonly signal: AbortSignal
-  readonly tell: (step: 'reload' | 'plan') => void
+  readonly tell: (step: 'reload' | 'start') => void
 }
 
-/** Lets every server of the home take up what is installed now; where none runs, tries the configuration with it. Stops at the first one that cannot. */
-export async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
+/**
+ * Lets `put` put a change in force, on trial until servers have taken it up; what was in force before serves again where one cannot, or the person has interrupted it.
+ * Killed on the way, what was before is what starts.
+ */
+export async function tryChange(
+  home: string,
+  taking: TakingUp,
+  put: (holds: () => Promise<boolean>) => Promise<unknown>
+): Promise<TakenUp> {
+  let taken: TakenUp = { problems: [], urls: [] }
+  const isGood = () => taken.problems.length === 0 && !taking.signal.aborted
+  await put(async () => {
+    taken = await takeUp(home, taking)
+    return isGood()
+  })
+  if (!isGood() && taken.urls.length > 0) await takeBack(home)
+  return taken
+}
+
+/** Lets every server of the home take up what is installed now; where none runs, a host is started with it once. Stops at the first one that cannot. */
+async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
   using stack = new DisposableStack()
   const servers = (await findServers(home)).map(server => stack.use(server))
   if (servers.length > 0) {
     taking.tell('reload')
     return await reloadAll(servers)
   }
-  taking.tell('plan')
+  taking.tell('start')
   return { problems: await newProblems(taking), urls: [] }
 }
 
 /** After the way back: what was in force before serves again where the new set had been taken up. */
-export async function takeBack(home: string): Promise<void> {
+async function takeBack(home: string): Promise<void> {
   using stack = new DisposableStack()
   await reloadAll((await findServers(home)).map(server => stack.use(server)))
 }
@@ -60,23 +78,13 @@ async function reloaded(control: FoundServer['control']): Promise<SvcError[]> {
 
 /** What was wrong before as well is nothing that the plugins are to be blamed for. */
 async function newProblems({ config, before }: TakingUp): Promise<SvcError[]> {
-  const now = await planned(config)
+  const now = await startProblems(config)
   if (now.length === 0) return []
-  const then = new Set((await planned(config, before)).map(textOf))
+  const then = new Set((await startProblems(config, before)).map(textOf))
   return now.filter(problem => !then.has(textOf(problem)))
 }
 
 const textOf = ({ code, plugin, message }: SvcError) => JSON.stringify([code, plugin, message])
-
-async function planned(config: string | undefined, installed?: Lock): Promise<SvcError[]> {
-  const place = { ...here(), ...(installed ? { installed } : {}) }
-  try {
-    const settings = await findSettings(config === undefined ? {} : { config }, place)
-    return [...(await planHost(hostOptions(settings, place.home))).problems]
-  } catch (error) {
-    return problemsOf(error)
-  }
-}
 
 /** The page for a change that was taken back. */
 export const refusedText = (problems: readonly SvcError[]): StartFailed => new StartFailed(problems)

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { strayDependencies } from '@svc/plugin-set'
 import { TEMPLATES } from '../templates-folder.ts'
 import type { Finding, Linted, PackageJson } from './lint.ts'
 import { faultOf } from './names.ts'
@@ -21,6 +22,7 @@ export const packageFindings = (linted: Linted): Finding[] => [
   ...aboutFindings(linted),
   ...fileFindings(linted),
   ...coreFindings(linted.json),
+  ...strayFindings(linted),
   ...scriptFindings(linted),
 ]
 
@@ -135,6 +137,18 @@ function takes(range: string, version: string): boolean {
   const fixed = sign === '' ? 3 : sign === '>=' ? 0 : sign === '~' ? 2 : a.findIndex(part => part > 0) + 1
   return at >= fixed && b[at]! > a[at]!
 }
+
+/** What `svc plugins install` refuses, and by the same function. */
+const strayFindings = ({ folder, json }: Linted): Finding[] =>
+  [json, ...installed(folder, json)].flatMap(one =>
+    strayDependencies(one).map(what =>
+      error(
+        'PLUGIN_DEPENDENCY_STRAY',
+        `${one.name ?? 'it'} ${what}: svc plugins install refuses it`,
+        'let it depend on packages of the registry, by their names and versions'
+      )
+    )
+  )
 
 const INSTALL = ['preinstall', 'install', 'postinstall']
 

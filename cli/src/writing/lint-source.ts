@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { matchesHost, matchesPattern } from '@svc/core/isolation'
 import type { Finding, Linted } from './lint.ts'
 
 /** A line of source, without comments. */
@@ -19,12 +20,12 @@ export function sourceFindings({ folder, info }: Linted): Finding[] {
   return once([
     ...lines.flatMap(line =>
       variablesIn(line)
-        .filter(name => !env.includes(name))
+        .filter(name => !env.some(one => matchesPattern(one, name)))
         .map(name => variable(name, line))
     ),
     ...lines.flatMap(line =>
       hostsIn(line)
-        .filter(host => !isDeclared(network, host))
+        .filter(host => !matchesHost(network, host))
         .map(host => hostOf(host, line))
     ),
     ...(network.length > 0 ? [] : lines.filter(({ code }) => NETWORK.test(code)).map(unnamed)),
@@ -63,15 +64,6 @@ const hostsIn = ({ code }: Line): string[] =>
 
 /** Names in texts that nobody asks: examples, this machine, vocabularies. */
 const NO_HOST = /^(localhost|127\.0\.0\.1|json-schema\.org|www\.w3\.org)(:\d+)?$|(^|\.)example(\.\w+)?$/
-
-const isDeclared = (network: readonly string[], host: string) =>
-  network.some(
-    one =>
-      one === '*' ||
-      one === host ||
-      one === host.replace(/:\d+$/, '') ||
-      (one.startsWith('*.') && host.replace(/:\d+$/, '').endsWith(one.slice(1)))
-  )
 
 const NETWORK = /(?<![\w.])fetch\(|from ['"]node:(https?|http2|net|tls|dgram)['"]/
 const PROCESS = /from ['"]node:(child_process|worker_threads|cluster)['"]/

@@ -1,5 +1,5 @@
 import { findPackageJSON } from 'node:module'
-import { readManifest } from '@svc/core'
+import { type Manifest, readManifest } from '@svc/core'
 import { DEFAULTS } from '../curated.ts'
 import { OWN_WORDS } from '../summaries.ts'
 import type { Finding, Linted } from './lint.ts'
@@ -34,9 +34,13 @@ async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {
   const names = new Map<string, string[]>()
   for (const plugin of DEFAULTS.plugins as readonly string[]) {
     const { manifest } = await readManifest(findPackageJSON(plugin, import.meta.url)!)
-    for (const [slot, list] of Object.entries(manifest.contributes ?? {}))
-      for (const name of Array.isArray(list) ? (list as readonly string[]) : [])
-        if (!name.includes('*')) names.set(`${slot} ${name}`, [...(names.get(`${slot} ${name}`) ?? []), plugin])
+    for (const [slot, name] of namesIn(manifest)) names.set(`${slot} ${name}`, [...(names.get(`${slot} ${name}`) ?? []), plugin])
   }
   return names
 }
+
+/** Slot and name of all that a manifest declares word for word; commands are none. */
+export const namesIn = ({ contributes = {} }: Manifest): (readonly [slot: string, name: string])[] =>
+  Object.entries(contributes).flatMap(([slot, list]) =>
+    (Array.isArray(list) ? (list as readonly string[]) : []).flatMap(name => (name.includes('*') ? [] : [[slot, name] as const]))
+  )

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { API, type Manifest } from '@svc/core'
 import { fileURLToPath } from 'node:url'
+import { fromCaller } from '../caller.ts'
 import { TEMPLATES } from '../templates-folder.ts'
 import { folderTaken } from './errors.ts'
 import { type PluginWords, withWords, wordsOf } from './names.ts'
@@ -29,7 +30,7 @@ export interface NewPlugin {
 /** Makes the package of a plugin that passes its kit. Throws NAME_INVALID, FOLDER_TAKEN; then nothing was written. */
 export async function newPlugin({ name, kind, js, dir }: Asked): Promise<NewPlugin> {
   const words = wordsOf(name)
-  const folder = resolve(dir ?? basename(name))
+  const folder = fromCaller(dir ?? basename(name))
   if (existsSync(folder) && readdirSync(folder).length > 0) throw folderTaken(folder)
   const files = await filesOf(kind, words, js ? 'js' : 'ts')
   for (const [path, text] of Object.entries(files)) {

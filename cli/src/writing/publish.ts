@@ -1,10 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { promisify } from 'node:util'
 import { messageOf } from '@svc/core'
 import { svcHome } from '@svc/core/config'
+import { fromCaller } from '../caller.ts'
 import { notPublished, packFailed } from './errors.ts'
 import { findingsText, hasErrors, lintPlugin } from './lint.ts'
 import { caseText, hasFailed, summaryText, testPlugin } from './test-plugin.ts'
@@ -29,7 +29,7 @@ const NPM_MS = 120_000
 
 /** Lints, tests, shows what npm would send, and sends it after a question. Resolves with the exit code. Throws NOT_PUBLISHED, PACK_FAILED. */
 export async function publishPlugin({ folder, dryRun, yes, print }: Asked): Promise<number> {
-  const at = resolve(folder)
+  const at = fromCaller(folder)
   const findings = await lintPlugin(at)
   print(findingsText(findings))
   const tested = await testPlugin({ folder: at, seed: 1, home: svcHome() }, one =>

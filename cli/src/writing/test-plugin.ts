@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { styleText } from 'node:util'
 import { messageOf, readManifest, within } from '@svc/core'
 import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/core/testing'
-import { milliseconds } from '../text.ts'
+import { milliseconds, visible } from '../text.ts'
 import { curatedFor } from './beside.ts'
 import { folderOfPlugin } from './folder.ts'
 
@@ -64,9 +64,13 @@ async function resultOf(one: KitCase): Promise<CaseResult> {
   if (skipped !== undefined) return { title, state: 'skipped', ms: 0 }
   const began = performance.now()
   const took = () => Math.round(performance.now() - began)
+  let missing: string | undefined
+  const skip = (why: string) => (missing = why)
   try {
-    await within(CASE_MS, () => one.run.call({}))
-    return { title, state: 'passed', ms: took() }
+    await within(CASE_MS, () => one.run.call({ skip }))
+    return missing === undefined
+      ? { title, state: 'passed', ms: took() }
+      : { title: `${title} – skipped: ${missing}`, state: 'skipped', ms: took() }
   } catch (error) {
     return { title, state: 'failed', ms: took(), error: messageOf(error) }
   }
@@ -83,7 +87,7 @@ export function caseText({ title, state, ms, error = '' }: CaseResult): string {
       ? ''
       : `\n${error
           .split('\n')
-          .map(line => `       ${line}`)
+          .map(line => `       ${visible(line)}`)
           .join('\n')}`
   return `${styleText(color, sign, { stream: process.stdout })}   ${title}${time}${why}`
 }
@@ -92,6 +96,9 @@ export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state
 
 export function summaryText({ plugin, version, seed, cases }: TestResult): string {
   const count = (state: CaseResult['state']) => cases.filter(one => one.state === state).length
-  const skipped = count('skipped') === 0 ? '' : `, ${count('skipped')} skipped (samples in test/samples.ts show more)`
+  const skipped =
+    count('skipped') === 0
+      ? ''
+      : `, ${count('skipped')} skipped: what it reads and asks there was not looked at (samples in test/samples.ts show more)`
   return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
 }

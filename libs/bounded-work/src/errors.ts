@@ -25,8 +25,12 @@ export const workLate = (ms: number): SvcError =>
 export const workClosed = (): SvcError =>
   svcError('WORK_CLOSED', 'its processes were closed', { mend: 'start no work while closing' })
 
+/** What the work threw without meaning to: its words go to whoever asked for the work, but no path of this machine. */
 export const workFailed = (work: string, why: string): SvcError =>
-  svcError('WORK_FAILED', `${work} failed: ${why}`, { details: { work } })
+  svcError('WORK_FAILED', `${work} failed: ${why.replace(PATH, '…')}`, { details: { work } })
+
+/** Where a path from the root of the machine begins. Folders may hold blanks, quotes and colons: no more of the line is told. */
+const PATH = /(?:\bfile:\/\/|\b[A-Za-z]:\\|\\\\|(?<![\p{L}\p{N}\p{M}_.\-/])\/).*$/gmu
 
 /** A failure that the worker told. */
 export function fromWorker(work: string, failure: Failure, megabytes: number): SvcError {

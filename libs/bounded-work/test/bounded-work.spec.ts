@@ -66,7 +66,7 @@ describe('bounded work', () => {
     expect(message).to.equal('before')
   })
 
-  it('tells what the work refused with its code, what else it threw in its words, and never a stack', async () => {
+  it('tells what the work refused with its code, what else it threw in its words, and never a stack or a path', async () => {
     await using bounded = open()
     const refused = await refusal(bounded.run('refuse', undefined, use()))
     expect(refused).to.include({ code: 'NO_SUCH_THING', message: 'there is none', mend: 'take another' })
@@ -75,6 +75,8 @@ describe('bounded work', () => {
       code: 'WORK_FAILED',
       message: 'fail failed: x is no function',
     })
+    const { message } = await refusal(bounded.run('stray', undefined, use()))
+    expect(message).to.equal("stray failed: Cannot find module '…\nRequire stack:\n- …")
     expect((await refusal(bounded.run('leak', undefined, use()))).code).to.equal('WORK_FAILED')
     expect((await refusal(bounded.run('exit', undefined, use()))).message).to.equal('exit failed: its process ended (3)')
   })

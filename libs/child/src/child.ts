@@ -2,10 +2,10 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { coverInherited } from '@svc/core/processes'
 import { drained } from './drained.ts'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
-import { coverInherited } from './inherited.ts'
 import { tailOf } from './tail.ts'
 
 export interface ChildOptions {

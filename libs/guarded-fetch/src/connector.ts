@@ -1,6 +1,6 @@
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
-import { Agent, buildConnector } from 'undici'
+import { Agent, buildConnector, type Dispatcher, ProxyAgent } from 'undici'
 import type { AddressGuard } from './addresses.ts'
 import { addressForbidden } from './errors.ts'
 import type { Resolve } from './resolve.ts'
@@ -22,7 +22,10 @@ export interface ConnectorOptions {
 type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
 /** Connections that go where the guard looked: the socket is given the very addresses that were checked, while Host and the name of TLS stay what they were. */
-export function createAgent({ guard, resolve, ...options }: ConnectorOptions): Agent {
+export function createAgent({ guard, resolve, ...options }: ConnectorOptions): Dispatcher {
+  const { SVC_EGRESS: uri } = process.env
+  // Set in the process of an isolated plugin: the host's proxy is its only way out, finds the names and looks at the addresses itself.
+  if (uri !== undefined) return new ProxyAgent({ uri, ...poolOf(options), ...trust(options), proxyTunnel: true })
   const connect = buildConnector({
     allowH2: false,
     timeout: options.connectMs,
@@ -37,14 +40,22 @@ export function createAgent({ guard, resolve, ...options }: ConnectorOptions): A
       if (isIP(hostname) !== 0 && !guard.permits(hostname, hostname)) done(addressForbidden(hostname), null)
       else connect(target, done)
     },
-    allowH2: false,
-    connections: options.connections,
-    pipelining: options.keepAliveMs > 0 ? 1 : 0,
-    keepAliveTimeout: Math.max(options.keepAliveMs, 1),
-    keepAliveMaxTimeout: Math.max(options.keepAliveMs, 1),
-    maxHeaderSize: options.headerBytes,
+    ...poolOf(options),
   })
 }
+
+type Pool = Pick<ConnectorOptions, 'connections' | 'keepAliveMs' | 'headerBytes'>
+
+const poolOf = ({ connections, keepAliveMs, headerBytes }: Pool) => ({
+  allowH2: false,
+  connections,
+  pipelining: keepAliveMs > 0 ? 1 : 0,
+  keepAliveTimeout: Math.max(keepAliveMs, 1),
+  keepAliveMaxTimeout: Math.max(keepAliveMs, 1),
+  maxHeaderSize: headerBytes,
+})
+
+const trust = ({ ca }: Pick<ConnectorOptions, 'ca'>) => (ca === undefined ? {} : { requestTls: { ca } })
 
 const lookupWith = (resolve: Resolve) => (host: string, options: LookupOptions, found: Found) => {
   resolve(host).then(

@@ -11,7 +11,7 @@ export interface FetchConfig {
 }
 
 /** The usual values of a section, and the longest time it may allow. */
-export interface FetchUsual {
+interface FetchUsual {
   readonly timeoutMs: number
   readonly longestMs: number
   readonly maxBytes: number

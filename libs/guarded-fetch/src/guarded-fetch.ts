@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Agent, Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { type AddressGuard, createAddressGuard } from './addresses.ts'
 import { ACCEPTED, decoded } from './body.ts'
 import { fromBody, fromNetwork, tooManyRedirects, tooSlow } from './errors.ts'
@@ -91,7 +91,7 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
 }
 
 interface Opened {
-  readonly agent: Agent
+  readonly agent: Dispatcher
   readonly request: typeof import('undici').request
 }
 

@@ -1,5 +1,6 @@
 import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
 import type { ListedTool, ToolSchema } from '@svc/mcp'
+import type { Traced } from './call/trace.ts'
 import type { Backoff, KnownEra } from './options.ts'
 
 /** How a connection stands. Times are Unix milliseconds. */
@@ -34,6 +35,11 @@ export interface Waiting {
   readonly signal?: AbortSignal
 }
 
+/** The circumstances of a call: its end, and the trace that its server is told (`_meta`, and headers over HTTP). Nothing else of a `Use` leaves this process. */
+export interface CallUse extends Traced {
+  readonly signal: AbortSignal
+}
+
 export interface StepOptions extends McpCallOptions {
   /** Whose call it is: who answers what a server asks must be the same. */
   readonly owner?: string
@@ -52,7 +58,7 @@ export interface McpClient extends AsyncDisposable {
   /** Calls a tool; `timeout` in seconds wins over the client's own, 0 is invalid. Never throws but for wrong options. */
   callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & Waiting): Promise<CallAnswer>
   /** The same step by step: what it tells, then one `result` or `input`. Throws MCP_CALL_FAILED. */
-  call(name: string, args: Arguments, options: StepOptions, use: { readonly signal: AbortSignal }): AsyncIterable<ToolStep>
+  call(name: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
   /** Told each time a connection is lost; answers what ends it. */
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void

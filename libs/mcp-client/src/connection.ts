@@ -9,7 +9,7 @@ import { failed, notConnected, tooSlow } from './failures.ts'
 import type { Clock } from './options.ts'
 import { raced } from './raced.ts'
 import type { Settled } from './settled.ts'
-import type { Link } from './transport/link.ts'
+import { type Link, unheard } from './transport/link.ts'
 import { createWiring, type Wiring, type WiringEvents } from './wiring.ts'
 
 /** One connection, from its handshake to its end. What comes late on it reaches nothing else. */
@@ -130,7 +130,7 @@ function connected({ name, clock }: Settled, client: Client, { link, exchange, b
     }),
     stderr: () => link.stderr(),
     meta: can => ({ [META.version]: protocolVersion, [META.client]: CLIENT, [META.capabilities]: capabilitiesOf(can) }),
-    respond: (id, answer) => void link.send({ jsonrpc: '2.0', id, ...answer }, '').catch(() => {}),
+    respond: (id, answer) => link.send({ jsonrpc: '2.0', id, ...answer }, '', unheard),
     authorize: () => link.authorize(),
     giveUp: reason => link.giveUp(reason),
     close: () => link.close(),

@@ -1,7 +1,7 @@
 import type { ToolStep } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp'
 import { failed } from './failures.ts'
-import type { Link, Message } from './transport/link.ts'
+import { type Link, type Message, unheard } from './transport/link.ts'
 
 /** What a server answered: JSON-RPC's result, or its error. */
 export type Answer = { readonly result: unknown } | { readonly error: RpcError }
@@ -53,22 +53,19 @@ const LONGEST_MESSAGE = 2_000
 /** `name` is the server's, `generation` this connection's: an answer to an older one is nobody's here. */
 export function createExchange(name: string, generation: number, link: Link, isStateless: () => boolean): Exchange {
   const pending = new Map<string, Pending>()
+  const line: Line = { name, link, isStateless, pending }
   let last = 0
   let over: Error | undefined
   const rejectAll = (error: Error) => {
     for (const one of pending.values()) one.reject(error)
   }
   return {
-    async request(method, params, options) {
-      if (over !== undefined) throw over
-      options.signal.throwIfAborted()
+    request(method, params, options) {
+      if (over !== undefined) return Promise.reject(over)
+      if (options.signal.aborted) return Promise.reject(options.signal.reason as Error)
       const id = `${generation}.${++last}`
       const message = { jsonrpc: '2.0', id, method, params: params(id) }
-      try {
-        return await ask(name, link, isStateless, message, options, pending)
-      } finally {
-        pending.delete(id)
-      }
+      return new Promise((resolve, reject) => ask(line, message, options, { resolve, reject }))
     },
     take(message) {
       if (message.method === undefined) return answer(name, message, pending)
@@ -93,17 +90,35 @@ interface Request {
   readonly id: string
 }
 
-async function ask(
-  name: string,
-  link: Link,
-  isStateless: () => boolean,
+/** What requests of one exchange share. */
+interface Line {
+  readonly name: string
+  readonly link: Link
+  readonly isStateless: () => boolean
+  readonly pending: Map<string, Pending>
+}
+
+/** Sends a request, and ends it once: with its answer, a failure, or the signal. */
+function ask(
+  { name, link, isStateless, pending }: Line,
   message: Request,
   { headers, signal, asker }: AskOptions,
-  pending: Map<string, Pending>
-): Promise<Answer> {
+  ending: Pick<Pending, 'resolve' | 'reject'>
+): void {
   const { id } = message
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const streams = link.perRequest ? new AbortController() : undefined
+  const forget = () => {
+    pending.delete(id)
+    signal.removeEventListener('abort', onAbort)
+  }
+  const resolve = (answer: Answer) => {
+    forget()
+    ending.resolve(answer)
+  }
+  const reject = (error: Error) => {
+    forget()
+    ending.reject(error)
+  }
   const onAbort = () => {
     reject(signal.reason as Error)
     if (!link.perRequest || !isStateless()) cancel(link, id)
@@ -111,24 +126,18 @@ async function ask(
   }
   signal.addEventListener('abort', onAbort, { once: true })
   pending.set(id, { asker, resolve, reject })
-  link
-    .send(
-      message,
-      id,
-      streams && { ...(headers && { headers }), requestSignal: streams.signal, onRequestStreamEnd: () => reject(cutOff(name)) }
-    )
-    .catch((error: unknown) => reject(failed(name, error)))
-  try {
-    return await promise
-  } finally {
-    signal.removeEventListener('abort', onAbort)
+  const more = streams && {
+    ...(headers && { headers }),
+    requestSignal: streams.signal,
+    onRequestStreamEnd: () => reject(cutOff(name)),
   }
+  link.send(message, id, error => reject(failed(name, error)), more)
 }
 
 /** Who no longer wants an answer does not wait for the server to know it. */
 function cancel(link: Link, id: string): void {
   const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled' } }
-  link.send(told, '').catch(() => {})
+  link.send(told, '', unheard)
 }
 
 const cutOff = (name: string) => callFailed(name, 'connection_refused', 'the connection was lost before the answer came')

@@ -13,6 +13,8 @@ import type { Settled } from './settled.ts'
 /** Keeps one connection to a server: one attempt at a time, again after a loss, given up where it makes no sense. */
 export interface Supervisor {
   status(): McpStatus
+  /** The connection, where there is one. */
+  readonly live: Connection | undefined
   /** The connection, made where there is none. Waits for attempts that are under way. Throws MCP_CALL_FAILED, and what the signal aborted with. */
   ready(signal: AbortSignal): Promise<Connection>
   /** The same for somebody in a hurry: once a second attempt in a row has failed it throws why, and the attempts go on without it. */
@@ -51,6 +53,9 @@ export function createSupervisor(settled: Settled, emit: (change: McpChange) => 
   }
   return {
     status: () => shown(keep),
+    get live() {
+      return keep.live
+    },
     ready: signal => waitFor(keep, signal, ({ done }) => done),
     soon: signal => waitFor(keep, signal, ({ done, doubt }) => Promise.race([done, doubt.promise])),
     connect(signal) {

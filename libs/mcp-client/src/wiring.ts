@@ -3,7 +3,7 @@ import { readLog } from './call/log.ts'
 import { createExchange, type Exchange } from './exchange.ts'
 import { tooLarge } from './failures.ts'
 import type { Settled } from './settled.ts'
-import type { Link, LinkEvents, Message } from './transport/link.ts'
+import { type Link, type LinkEvents, type Message, unheard } from './transport/link.ts'
 import { openLink } from './transport/open.ts'
 
 /** A link, and who gets what comes over it. */
@@ -57,8 +57,8 @@ export async function createWiring(
   function ask(id: string | number, method: Parameters<typeof noAnswer>[0], params: unknown): void {
     const asker = exchange.asker()
     if (asker?.ask !== undefined) asker.ask(id, method, params)
-    // nobody knows whose question it is; that the answer does not arrive is the server's loss
-    else void link.send({ jsonrpc: '2.0', id, ...noAnswer(method) }, '').catch(() => {})
+    // nobody knows whose question it is
+    else link.send({ jsonrpc: '2.0', id, ...noAnswer(method) }, '', unheard)
   }
 
   const link = await openLink(settled, events, signal)

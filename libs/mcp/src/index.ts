@@ -6,3 +6,4 @@ export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param
 export { canonical, differenceOf, hashOf, pinnedOf } from './pin.ts'
 export { fromMcpSchema, type McpToolSchema, toMcpSchema, type ToolSchema } from './tool-schema.ts'
 export { isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './versions.ts'
+export { type StepsEnd, watchedSteps } from './watched-steps.ts'

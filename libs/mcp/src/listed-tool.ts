@@ -79,15 +79,13 @@ function cleaned(value: Json | undefined, place: string, tell: (place: string, s
   return Object.fromEntries(entries)
 }
 
-/** Whether a value has more levels than this; takes no stack. */
+/** Whether a value has more levels than this; takes no more stack than so many levels do. */
 export function deeper(value: unknown, most: number): boolean {
-  let level: unknown[] = [value]
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > most) return true
-    level = level.flatMap(one => (typeof one === 'object' && one !== null ? Object.values(one) : [])).filter(isNested)
-  }
+  if (!isNested(value)) return false
+  if (most < 0) return true
+  for (const one of Object.values(value)) if (deeper(one, most - 1)) return true
   return false
 }
 
-const isNested = (value: unknown) => typeof value === 'object' && value !== null
+const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 const isObject = (value: unknown): value is Fact => isNested(value) && !Array.isArray(value)

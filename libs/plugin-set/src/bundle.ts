@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { schema } from '@svc/core'
 import { bundleInvalid } from './errors.ts'
 import { checkedLock, EMPTY } from './lock.ts'
@@ -58,4 +59,13 @@ export function bundleIn(text: string): Bundle {
   } catch (error) {
     throw bundleInvalid(`${MANIFEST} is not as svc writes it`, error)
   }
+}
+
+const MODULES = `${SET}/node_modules/`
+
+/** Whether a link (`path` in the bundle) leads to where a bundle may have one. One of npm is: a program of a package, or the core of svc, which is put there on this machine. */
+export function staysInside(path: string, link: string): boolean {
+  if (posix.isAbsolute(link) || !path.startsWith(MODULES)) return false
+  const target = posix.normalize(posix.join(posix.dirname(path), link))
+  return target.startsWith(MODULES) || (path === `${MODULES}@svc/core` && target === `${SET}/host/core`)
 }

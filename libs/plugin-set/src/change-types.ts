@@ -100,10 +100,12 @@ export interface StagedChange extends AsyncDisposable {
   readonly isEmpty: boolean
   /** Puts the new set together, complete and in its place, but not in force. Throws NPM_FAILED and the others of `planChange`. */
   build(): Promise<BuiltSet>
-  /** Puts the new set in force, in one step, with these entries for the candidates (`build().plugins`, changed as the person chose). Throws PLUGIN_SET_UNBUILT before `build`. */
-  commit(plugins: readonly LockedPlugin[]): Promise<Lock>
-  /** After `commit`, until disposed of: what was in force before is in force again. The new set goes with the disposal. */
-  rollback(): Promise<Lock>
+  /**
+   * Puts the new set in force, in one step, with these entries for the candidates (`build().plugins`, changed as the person chose). With `holds` on trial: until that resolves with true
+   * the new set is in force only as long as this process lives; with false, or where it throws, what was before is in force again. Resolves with what is in force then.
+   * Throws PLUGIN_SET_UNBUILT before `build`, and what `holds` throws.
+   */
+  commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock>
 }
 
 /** A plugin as the registry's search tells of it. */

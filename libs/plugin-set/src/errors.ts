@@ -26,9 +26,9 @@ export const notAPlugin = (plugin: string, why: string): SvcError =>
     mend: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
   })
 
-export const dependencyStray = (plugin: string, what: string): SvcError =>
+export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
-    plugin,
+    ...(plugin === undefined ? {} : { plugin }),
     mend: 'do not install it; of your own: let it depend on packages of the registry, by their names',
   })
 
@@ -127,6 +127,16 @@ export interface NpmFault {
 export const npmFailed = ({ reason, says, mend }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
   svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, mend })
 
+/** Many registries of companies keep packages and search none. */
+export const searchFailed = (cause: SvcError): SvcError => {
+  const [, status] = /^code E(\d{3})$/m.exec([cause.details.npm].flat().join('\n')) ?? []
+  return svcError('PLUGIN_SEARCH_FAILED', `the registry does not answer a search${status === undefined ? '' : ` (${status})`}`, {
+    cause,
+    details: cause.details,
+    mend: 'install by name, which needs no search: svc plugins install <name>; or ask another registry: npm_config_registry=<url> svc plugins search …',
+  })
+}
+
 export const setEmpty = (): SvcError =>
   svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { mend: 'install one first: svc plugins install <name>' })
 
@@ -134,6 +144,11 @@ export const linked = (plugin: string): SvcError =>
   svcError('PLUGIN_LINKED', 'is a link to a folder, which no bundle can hold', {
     plugin,
     mend: `install the folder instead (svc plugins install <folder>), or take it out: svc plugins uninstall ${plugin}`,
+  })
+
+export const leadsOut = (path: string): SvcError =>
+  svcError('PLUGIN_LEADS_OUT', `${path} is a link that leads out of what is installed: no other machine has what it leads to`, {
+    mend: 'svc plugins update puts the files together anew; or take the plugin out, whose install script made the link',
   })
 
 export const bundleInvalid = (why: string, cause?: unknown): SvcError =>

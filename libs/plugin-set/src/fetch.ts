@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 import type { Candidate } from './change-types.ts'
-import { nameDiffers, notAPlugin } from './errors.ts'
+import { dependencyStray, nameDiffers, notAPlugin } from './errors.ts'
 import type { Origin } from './lock-types.ts'
 import { type NpmRun, runNpm } from './npm.ts'
 import { type PluginPackage, readPluginPackage } from './package-json.ts'
@@ -42,6 +42,8 @@ export async function fetchPlugin({ origin, scripts }: Wanted, { work, npm, tell
   tell('inspect', label)
   const { packageJson, contents, integrity, bytes } = await readTarball(tarball, label, npm.signal)
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
+  // npm would fetch it to look at it, before anybody has said yes
+  if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
   if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, integrity, bytes }
   const [asked] = partsOf(origin.spec)
   if (asked !== plugin.name) throw nameDiffers(asked, plugin.name)

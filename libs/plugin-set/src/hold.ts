@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, timestamp } from '@svc/core'
 import { setBusy } from './errors.ts'
@@ -6,6 +6,8 @@ import { setBusy } from './errors.ts'
 /** SQLite's codes for a file that another holds, and for one that went while it was opened. */
 const [BUSY, GONE] = [5, 14]
 const TRIES = 20
+/** Milliseconds: a look of `isHeld` lasts shorter. */
+const LOOK_MS = 100
 
 interface Holder {
   readonly pid?: number
@@ -42,9 +44,9 @@ async function tryLock(file: string, note: string): Promise<Disposable | undefin
   const before = identity(file)
   let lock: InstanceType<typeof DatabaseSync> | undefined
   try {
-    lock = new DatabaseSync(file, { timeout: 0 })
+    lock = new DatabaseSync(file, { timeout: LOOK_MS })
     // nothing is written: it needs no journal beside it
-    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN IMMEDIATE')
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     lock?.close()
     const { errcode } = error as { errcode?: number }
@@ -60,6 +62,23 @@ async function tryLock(file: string, note: string): Promise<Disposable | undefin
 function identity(file: string): string | undefined {
   const stat = statSync(file, { bigint: true, throwIfNoEntry: false })
   return stat && `${stat.ino} ${stat.birthtimeNs}`
+}
+
+/** Whether anybody holds the plugins below a home. Those who look do not see each other: they only read. */
+export async function isHeld(home: string): Promise<boolean> {
+  const file = join(home, 'plugins', 'changing')
+  if (!existsSync(file)) return false
+  const { DatabaseSync } = await import('node:sqlite')
+  try {
+    using look = new DatabaseSync(file, { readOnly: true, timeout: 0 })
+    look.prepare('SELECT count(*) FROM sqlite_master').get()
+    return false
+  } catch (error) {
+    const { errcode } = error as { errcode?: number }
+    if (errcode === GONE) return false
+    if (errcode === BUSY) return true
+    throw error
+  }
 }
 
 /** Its files go while it is still held; who has opened them sees that they went. */

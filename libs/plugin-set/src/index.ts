@@ -12,9 +12,10 @@ export type {
   StagedChange,
 } from './change-types.ts'
 export { planChange } from './plan-change.ts'
-export { changeLock, rollback, sweepSets } from './change-lock.ts'
+export { changeLock, sweepSets } from './change-lock.ts'
 // Carrying it to another machine
 export { packSet } from './pack-set.ts'
 export { planRestore } from './plan-restore.ts'
+export { strayDependencies, type Wishes } from './stray.ts'
 // Looking for more
 export { searchPlugins } from './search.ts'

@@ -1,20 +1,18 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
+import { strayWish, type Wishes, wishesOf } from './stray.ts'
 
 /** npm's lock, as far as it is read here. */
 export interface NpmLock {
   readonly packages: Readonly<Record<string, NpmPackage>>
 }
-interface NpmPackage {
+interface NpmPackage extends Wishes {
   /** Where its folder has another name. */
   readonly name?: string
   readonly version?: string
   readonly link?: boolean
   readonly hasInstallScript?: boolean
-  readonly dependencies?: Readonly<Record<string, string>>
-  readonly optionalDependencies?: Readonly<Record<string, string>>
-  readonly peerDependencies?: Readonly<Record<string, string>>
 }
 
 const fileIn = (set: string) => join(set, 'package-lock.json')
@@ -63,12 +61,6 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
   }))
 }
 
-const wishesOf = ({ dependencies, optionalDependencies, peerDependencies }: NpmPackage) => ({
-  ...dependencies,
-  ...optionalDependencies,
-  ...peerDependencies,
-})
-
 /**
  * A dependency that is something else than a package of the registry under its own name, in words: a folder or an address (npm would link a folder of this machine into the set),
  * or a name under which another package lies there (its code would run in whatever asks for that name). Undefined where there is none.
@@ -88,7 +80,8 @@ const MODULES = 'node_modules/'
 
 function strayWords(packages: NpmLock['packages'], path: string, name: string, spec: string): string | undefined {
   if (spec.startsWith('npm:')) return undefined
-  if (/[:/\\]/.test(spec)) return `needs ${name} as ${spec}, which is no package of the registry`
+  const address = strayWish(name, spec)
+  if (address !== undefined) return address
   const place = placeOf(packages, path, name)
   const there = place && packages[place]?.name
   return there === undefined || there === name ? undefined : `would be given ${there} for ${name}, which another plugin calls so`

@@ -4,6 +4,7 @@ import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
+import { isHeld } from './hold.ts'
 import type { Lock } from './lock-types.ts'
 import { NAME, SET_ID, VERSION } from './names.ts'
 
@@ -36,21 +37,59 @@ const plugin = {
   trusted: flag,
   declares: {},
 }
-const lockSchema = schema<Lock>(
-  closed(
-    {
-      version: { enum: [1] },
-      set: { type: 'string', pattern: SET_ID.source },
-      former: { type: 'string', pattern: SET_ID.source },
-      plugins: { type: 'array', items: closed(plugin, ['declares']) },
-      dependencies: closed({ files: hash, stamp: hash }),
-    },
-    ['former']
-  )
-)
+const lock = {
+  version: { enum: [1] },
+  set: { type: 'string', pattern: SET_ID.source },
+  former: { type: 'string', pattern: SET_ID.source },
+  plugins: { type: 'array', items: closed(plugin, ['declares']) },
+  dependencies: closed({ files: hash, stamp: hash }),
+}
+const lockSchema = schema<WrittenLock>(closed({ ...lock, before: closed(lock, ['former']) }, ['former', 'before']))
 
-/** What is installed below this home; an empty lock where there is none. Throws LOCK_INVALID. */
+/** The file: while a change is on trial, what was in force before it stands there too. */
+interface WrittenLock extends Lock {
+  readonly before?: Lock
+}
+
+/**
+ * What is installed below this home; an empty lock where there is none. A change that is on trial counts as long as the process lives that tries it: else what was in force before.
+ * Throws LOCK_INVALID.
+ */
 export async function readLock(home: string): Promise<Lock> {
+  const { before, ...tried } = writtenLock(home)
+  return before === undefined || (await isHeld(home)) ? tried : before
+}
+
+/** Whether a change was on trial when its process was killed: it does not count, and the next change takes it away. */
+export async function isAbandoned(home: string): Promise<boolean> {
+  return writtenLock(home).before !== undefined && !(await isHeld(home))
+}
+
+/** What is in force, for who holds the plugins: an abandoned change is taken away first. Throws LOCK_INVALID. */
+export async function settledLock(home: string): Promise<Lock> {
+  const { before, ...tried } = writtenLock(home)
+  if (before === undefined) return tried
+  await writeLock(home, before)
+  return before
+}
+
+/** Where `holds` is given it tries what is new, and says whether it stays; killed meanwhile, or where it throws, what was before is in force. Returns what is in force then. */
+export async function putInForce(home: string, before: Lock, next: Lock, holds?: () => Promise<boolean>): Promise<Lock> {
+  if (holds === undefined) {
+    await writeLock(home, next)
+    return next
+  }
+  await writeLock(home, { ...next, before })
+  let last = before
+  try {
+    if (await holds()) last = next
+  } finally {
+    await writeLock(home, last)
+  }
+  return last
+}
+
+function writtenLock(home: string): WrittenLock {
   // one small file at each start: by way of the thread pool it takes ten times as long
   if (!existsSync(lockFile(home))) return EMPTY
   return checkedLock(parsed(textOf(lockFile(home))))
@@ -73,14 +112,19 @@ function parsed(written: string): unknown {
 }
 
 /** Throws LOCK_INVALID. */
-export function checkedLock(value: unknown): Lock {
+export function checkedLock(value: unknown): WrittenLock {
   const [fault] = lockSchema.check(value)
   if (fault) throw lockInvalid(`${fault.path || 'it'} ${fault.message}`)
-  const lock = value as Lock
+  const written = value as WrittenLock
+  if (written.before) checkPlugins(written.before)
+  checkPlugins(written)
+  return written
+}
+
+function checkPlugins(lock: Lock): void {
   const names = new Set(lock.plugins.map(one => one.name))
   if (names.size < lock.plugins.length) throw lockInvalid('it has a plugin twice')
   if (lock.set === '' && lock.plugins.some(needsSet)) throw lockInvalid('it names no set for its plugins')
-  return lock
 }
 
 /** A link lies where it is. */
@@ -93,17 +137,17 @@ export const setFolder = (home: string, lock: Lock): string | undefined =>
 export const setsOf = (home: string): string => join(home, 'plugins', 'sets')
 
 /** Keys in one order, whoever made the lock. */
-const KEYS = ['version', 'set', 'former', 'plugins', 'dependencies'] as const
+const KEYS = ['version', 'set', 'former', 'plugins', 'dependencies', 'before'] as const
 
 /** Puts a lock in force, in one step that a power cut cannot halve; one without plugins is no file. */
-export async function writeLock(home: string, lock: Lock): Promise<void> {
+async function writeLock(home: string, lock: WrittenLock): Promise<void> {
   const file = lockFile(home)
-  if (lock.plugins.length === 0) await rm(file, { force: true })
+  if (lock.plugins.length === 0 && lock.before === undefined) await rm(file, { force: true })
   else await replace(file, `${JSON.stringify(sorted(lock), null, 2)}\n`)
   await syncFolder(home)
 }
 
-const sorted = (lock: Lock) => Object.fromEntries(KEYS.flatMap(key => (lock[key] === undefined ? [] : [[key, lock[key]]])))
+const sorted = (lock: WrittenLock) => Object.fromEntries(KEYS.flatMap(key => (lock[key] === undefined ? [] : [[key, lock[key]]])))
 
 async function replace(file: string, written: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

@@ -1,6 +1,6 @@
 import type { RunResult } from '@svc/child'
 import type { SvcError } from '@svc/core'
-import { notFound, npmFailed, type NpmFault, plainWords } from './errors.ts'
+import { dependencyStray, notFound, npmFailed, type NpmFault, plainWords } from './errors.ts'
 
 const MOST_LINES = 8
 
@@ -53,14 +53,23 @@ const NETWORK_CODE =
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EIDLETIMEOUT|.*CERT.*|SELF_SIGNED.*|UNABLE_TO_.*)$/
 const OTHER: NpmFault = { reason: 'other', says: 'npm failed', mend: 'details have its own words' }
 
-/** What a run of npm that failed means: PLUGIN_NOT_FOUND, NPM_FAILED. */
+/** What a run of npm that failed means: PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY, NPM_FAILED. */
 export function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
   const words = wordsIn(`${stderr.text}\n${stdout.text}`)
   if (stopped === 'timeout') return npmFailed(tooLong(limitMs), words, plugin)
   const code = /^npm (?:error|ERR!) code (\S+)/m.exec(stderr.text)?.[1] ?? ''
   if (code === 'E404') return notFound(missingIn(stderr.text) ?? plugin ?? '', 'package', words)
   if (code === 'ETARGET') return notFound(targetIn(stderr.text) ?? plugin ?? '', 'version', words)
+  const stray = STRAY[code]
+  if (stray !== undefined)
+    return dependencyStray(plugin, `a package that it brings needs ${stray}, which is no package of the registry`)
   return npmFailed(faultOf(code), words, plugin)
+}
+
+/** npm was told to fetch none of these, and does not say of whom. */
+const STRAY: Readonly<Record<string, string>> = {
+  EALLOWGIT: 'a git repository',
+  EALLOWREMOTE: 'a file from an address',
 }
 
 function faultOf(code: string): NpmFault {

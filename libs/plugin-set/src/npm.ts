@@ -26,6 +26,9 @@ const ALWAYS = [
   '--package-lock=true',
   '--install-strategy=hoisted',
   '--install-links=false',
+  // the set's own tarballs and the core are files and a folder; what else is one is refused by npm's lock
+  '--allow-file=all',
+  '--allow-directory=all',
   '--no-audit',
   '--no-fund',
   '--no-update-notifier',

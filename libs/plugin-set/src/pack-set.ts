@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { lstatSync, readlinkSync } from 'node:fs'
 import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { type Bundle, type BundledFile, MANIFEST, SET } from './bundle.ts'
+import { type Bundle, type BundledFile, MANIFEST, SET, staysInside } from './bundle.ts'
 import type { SetOptions } from './change-types.ts'
-import { linked, setEmpty } from './errors.ts'
+import { leadsOut, linked, setEmpty } from './errors.ts'
 import { contentOf, type FileBelow, filesBelow } from './files.ts'
 import { holdSet } from './hold.ts'
-import { needsSet, readLock, setFolder } from './lock.ts'
+import { needsSet, setFolder, settledLock } from './lock.ts'
 import type { Lock } from './lock-types.ts'
 import { createStaging } from './staging.ts'
 import { problemsOf } from './verify.ts'
@@ -17,7 +17,7 @@ const WRITTEN = new Date('2000-01-01T00:00:00Z')
 
 /**
  * Writes all that is installed into one file (.tgz): lock, tarballs, node_modules as it is, and a hash of each file. Two packs of a set have equal bytes.
- * Throws what `verifySet` finds, PLUGIN_LINKED, PLUGIN_SET_EMPTY, PLUGIN_SET_BUSY, LOCK_INVALID.
+ * Throws what `verifySet` finds, PLUGIN_LINKED, PLUGIN_LEADS_OUT, PLUGIN_SET_EMPTY, PLUGIN_SET_BUSY, LOCK_INVALID.
  */
 export async function packSet(
   home: string,
@@ -25,9 +25,11 @@ export async function packSet(
   { signal, onProgress }: Pick<SetOptions, 'signal' | 'onProgress'> = {}
 ): Promise<void> {
   using _held = await holdSet(home, 'packing')
-  const lock = await readLock(home)
+  const lock = await settledLock(home)
   const set = await packable(home, lock)
   const files = filesBelow(set, path => path === 'host')
+  const out = files.find(one => one.isLink && !staysInside(`${SET}/${one.path}`, readlinkSync(join(set, one.path))))
+  if (out) throw leadsOut(out.path)
   onProgress?.({ step: 'hash' })
   const bundle = bundleOf(set, lock, files)
   const staging = createStaging(home)

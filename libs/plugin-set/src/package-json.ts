@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Manifest, readManifest } from '@svc/core'
 import { nameOurs, notAPlugin } from './errors.ts'
 import { isOurs, NAME, VERSION } from './names.ts'
+import { strayDependencies, type Wishes, wishesOf } from './stray.ts'
 
 /** What is read of a plugin's package.json. */
 export interface PluginPackage {
@@ -14,17 +15,16 @@ export interface PluginPackage {
   readonly installScripts: readonly string[]
   /** It depends on something, be it the core alone: npm has to say whether all of it can be had. */
   readonly hasDependencies: boolean
+  /** In words, each of these that is no package of the registry. */
+  readonly stray: readonly string[]
 }
 
-interface PackageJson {
+interface PackageJson extends Wishes {
   readonly name?: unknown
   readonly version?: unknown
   readonly description?: unknown
   readonly svc?: unknown
   readonly scripts?: Readonly<Record<string, unknown>>
-  readonly dependencies?: object
-  readonly optionalDependencies?: object
-  readonly peerDependencies?: object
 }
 
 const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall']
@@ -49,7 +49,8 @@ export async function readPluginPackage(
     manifest: await manifestIn(text!, work),
     // what npm does for a package with a binding.gyp and no script of its own
     installScripts: hasGyp && !own.includes('install') && !own.includes('preinstall') ? [...own, 'binding.gyp'] : own,
-    hasDependencies: Object.keys({ ...pkg.dependencies, ...pkg.optionalDependencies, ...pkg.peerDependencies }).length > 0,
+    hasDependencies: Object.keys(wishesOf(pkg)).length > 0,
+    stray: strayDependencies(pkg),
   }
 }
 

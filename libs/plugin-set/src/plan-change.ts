@@ -5,7 +5,7 @@ import { candidateOf } from './candidate.ts'
 import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
 import { type Fetched, fetchPlugin, type Wanted } from './fetch.ts'
 import { holdSet } from './hold.ts'
-import { needsSet, readLock, setFolder } from './lock.ts'
+import { needsSet, setFolder, settledLock } from './lock.ts'
 import { readNpmLock, strayDependency } from './lock-graph.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { writeSet } from './new-set.ts'
@@ -25,7 +25,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   const asked = askedBy(request)
   await using undo = new AsyncDisposableStack()
   const hold = undo.use(await holdSet(home, whatOf(request)))
-  const before = await readLock(home)
+  const before = await settledLock(home)
   const wanted = [...asked, ...updatedBy(request, before)]
   const removed = removedBy(request, before)
   await sweep(home, before)
@@ -128,6 +128,9 @@ const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
   return old?.origin.kind === origin.kind && old.origin.spec === origin.spec
 }
 
+/** To know what an address or a repository holds npm would ask it, before anybody has said yes. npm before 11.16 does not know these, and asks. */
+const NOTHING_FROM_ELSEWHERE = ['--allow-git=none', '--allow-remote=none']
+
 /** Resolves what the new ones bring with them: npm writes it down, and installs nothing yet. Where none brings anything it need not be asked. */
 async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: Plan): Promise<Candidate[]> {
   const { fresh, old } = ingredients
@@ -136,7 +139,12 @@ async function candidatesOf({ before, fetched, ingredients, staging, offline, op
     options.onProgress?.({ step: 'resolve' })
     await writeSet(staging.set, ingredients)
     const plugin = fresh.length === 1 ? { plugin: fresh[0]!.name } : {}
-    await runNpm(['install', '--package-lock-only'], { ...options, ...plugin, cwd: staging.set, offline })
+    await runNpm(['install', '--package-lock-only', ...NOTHING_FROM_ELSEWHERE], {
+      ...options,
+      ...plugin,
+      cwd: staging.set,
+      offline,
+    })
   }
   const lock = isAsked || old === undefined ? await readNpmLock(staging.set) : await readNpmLock(old)
   const stray = isAsked && lock !== undefined ? strayDependency(lock) : undefined

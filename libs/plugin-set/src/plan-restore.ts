@@ -6,7 +6,7 @@ import { candidateOf } from './candidate.ts'
 import type { Candidate, SetOptions, StagedChange } from './change-types.ts'
 import { bundleInvalid } from './errors.ts'
 import { holdSet } from './hold.ts'
-import { readLock } from './lock.ts'
+import { settledLock } from './lock.ts'
 import { readNpmLock } from './lock-graph.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { tarballName } from './names.ts'
@@ -28,7 +28,7 @@ export async function planRestore(
 ): Promise<StagedChange> {
   await using undo = new AsyncDisposableStack()
   const hold = undo.use(await holdSet(home, 'restoring a bundle'))
-  const before = await readLock(home)
+  const before = await settledLock(home)
   await sweep(home, before)
   const staging = createStaging(home)
   undo.defer(() => staging.remove(false))

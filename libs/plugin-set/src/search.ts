@@ -1,7 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { asSvcError } from '@svc/core'
 import type { FoundPlugin, SetOptions } from './change-types.ts'
+import { searchFailed } from './errors.ts'
 import { runNpm } from './npm.ts'
 
 const KEYWORD = 'svc-plugin'
@@ -17,7 +19,7 @@ interface SearchResult {
   readonly time?: { readonly modified?: string }
 }
 
-/** Asks the registry of npm's configuration for packages with the keyword `svc-plugin` that have these words. Throws NPM_MISSING, NPM_FAILED. */
+/** Asks the registry of npm's configuration for packages with the keyword `svc-plugin` that have these words. Throws PLUGIN_SEARCH_FAILED where it knows no search, NPM_MISSING, NPM_FAILED. */
 export async function searchPlugins(
   text: string,
   options: Pick<SetOptions, 'signal' | 'npm' | 'limitMs'> = {}
@@ -29,9 +31,17 @@ export async function searchPlugins(
     const found = await ask(`keywords:${KEYWORD}`)
     // not every registry knows this way to ask
     return found.length > 0 ? found : await ask(KEYWORD)
+  } catch (error) {
+    throw isOfSearch(error) ? searchFailed(asSvcError(error, 'NPM_FAILED')) : error
   } finally {
     await rm(cwd, { recursive: true, force: true })
   }
+}
+
+/** That it could not be reached or wants a login is told as it is. */
+function isOfSearch(error: unknown): boolean {
+  const { code, details } = asSvcError(error, 'FAILED')
+  return code === 'PLUGIN_NOT_FOUND' || (code === 'NPM_FAILED' && ['registry', 'other'].includes(String(details.reason)))
 }
 
 const foundIn = (answer: string): FoundPlugin[] =>

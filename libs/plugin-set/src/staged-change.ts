@@ -1,6 +1,6 @@
 import type { BuiltSet, Candidate, StagedChange } from './change-types.ts'
 import { setUnbuilt } from './errors.ts'
-import { writeLock } from './lock.ts'
+import { putInForce } from './lock.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { byName } from './names.ts'
 import { type Staging, sweep } from './staging.ts'
@@ -29,19 +29,14 @@ export function createStagedChange({ home, before, staging, hold, make, tell, ..
   const inTurn = turns()
   let built: NewSet | undefined
   let committed = false
-  async function commit(plugins: readonly LockedPlugin[]): Promise<Lock> {
+  async function commit(plugins: readonly LockedPlugin[], holds?: () => Promise<boolean>): Promise<Lock> {
     if (built === undefined) throw setUnbuilt()
     tell('commit')
     const lock = lockOf(before, built, plugins)
-    await writeLock(home, lock)
-    committed = true
-    await sweep(home, lock, staging.id)
-    return lock
-  }
-  async function rollback(): Promise<Lock> {
-    await writeLock(home, before)
-    committed = false
-    return before
+    const inForce = await putInForce(home, before, lock, holds)
+    committed = inForce === lock
+    if (committed) await sweep(home, lock, staging.id)
+    return inForce
   }
   async function remove(): Promise<void> {
     using _held = hold
@@ -56,8 +51,7 @@ export function createStagedChange({ home, before, staging, hold, make, tell, ..
         built ??= await make()
         return { folder: built.folder, plugins: built.plugins }
       }),
-    commit: plugins => inTurn(() => commit(plugins)),
-    rollback: () => inTurn(rollback),
+    commit: (plugins, holds) => inTurn(() => commit(plugins, holds)),
     [Symbol.asyncDispose]: () => (removed ??= inTurn.last(remove)),
   }
 }

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { posix } from 'node:path'
 import { type ArchiveEntry, isFile, readArchive, strayPath } from './archive.ts'
-import { type Bundle, bundleIn, MANIFEST, SET } from './bundle.ts'
+import { type Bundle, bundleIn, MANIFEST, SET, staysInside } from './bundle.ts'
 import { archiveWords, bundleInvalid } from './errors.ts'
 import { filesBelow } from './files.ts'
 import { bundledFile } from './pack-set.ts'
@@ -79,15 +78,6 @@ function checkEntries({ files }: Bundle, entries: ReadonlyMap<string, ArchiveEnt
       throw bundleInvalid(`${path} is not what it names`)
     if (isLink && !staysInside(path, one.link)) throw bundleInvalid(`${path} leads out of it`)
   }
-}
-
-const MODULES = `${SET}/node_modules/`
-
-/** A link of npm: a program of a package, or the core of svc, which is put there on this machine. */
-function staysInside(path: string, link: string): boolean {
-  if (posix.isAbsolute(link) || !path.startsWith(MODULES)) return false
-  const target = posix.normalize(posix.join(posix.dirname(path), link))
-  return target.startsWith(MODULES) || (path === `${MODULES}@svc/core` && target === `${SET}/host/core`)
 }
 
 function checkFiles({ files }: Bundle, set: string): void {

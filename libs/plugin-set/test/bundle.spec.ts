@@ -1,12 +1,12 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packSet, planRestore, readLock, setFolder, verifySet } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { create, extract } from 'tar'
 import { writeFiles } from '../../../test/support/registry.ts'
 import { filesBelow } from '../src/files.ts'
-import { failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
+import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
 const PLUGIN = plugin('svc-plugin-one', '1.0.0', {
   dependencies: { helper: '1.0.0' },
@@ -158,6 +158,20 @@ describe('a bundle', () => {
     await writeFiles(linked, { 'package.json': JSON.stringify(plugin('svc-plugin-linked')) })
     await place.change({ link: [linked] })
     expect(await failure(packSet(place.home, file))).to.equal('PLUGIN_LINKED')
+  })
+
+  it('is not written where a link leads out of what is installed, which no other machine has; one that leads nowhere within is left as it is', async () => {
+    await using other = await openPlace()
+    const links = "fs.symlinkSync('gone.js', 'a-inward'); fs.symlinkSync('../../../out.js', 'b-outward')"
+    const linking = plugin('svc-plugin-linking', '1.0.0', { scripts: { postinstall: `node -e "${links}"` } })
+    await other.change({ install: [{ spec: await other.tarball(linking, CODE), scripts: true }] })
+    const file = join(other.folder, 'plugins.tgz')
+    const error = await failing(packSet(other.home, file))
+    expect([error.code, error.message]).to.deep.equal([
+      'PLUGIN_LEADS_OUT',
+      'node_modules/svc-plugin-linking/b-outward is a link that leads out of what is installed: no other machine has what it leads to',
+    ])
+    expect(existsSync(file)).to.equal(false)
   })
 })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { importFrom } from '@svc/core'
-import { changeLock, type Lock, lockFile, planChange, readLock, rollback, setFolder, sweepSets, verifySet } from '@svc/plugin-set'
+import { changeLock, type Lock, lockFile, planChange, readLock, setFolder, sweepSets, verifySet } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { writeFiles } from '../../../test/support/registry.ts'
 import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
@@ -183,21 +183,22 @@ describe('what is installed', () => {
       expect(await failure(change.commit([]))).to.equal('PLUGIN_SET_UNBUILT')
       const { plugins } = await change.build()
       expect(await place.lock()).to.deep.equal(first)
-      await change.commit(plugins)
-      expect((await place.lock()).plugins[0]!.version).to.equal('2.0.0')
-      await change.rollback()
+      const tried = await change.commit(plugins, async () => {
+        expect((await place.lock()).plugins[0]!.version).to.equal('2.0.0')
+        return false
+      })
+      expect(tried).to.deep.equal(first)
       expect([await place.lock(), await problems()]).to.deep.equal([first, []])
       committing = change.commit(plugins) // its end waits for this
     }
     const second = await committing
     expect(await problems()).to.deep.equal([])
     expect(second.former).to.equal(first.set)
-    await rollback(place.home, first)
+    await changeLock(place.home, () => first)
     expect([await place.lock(), await problems()]).to.deep.equal([first, []])
-    await rollback(place.home, second)
+    await changeLock(place.home, () => second)
     await sweepSets(place.home)
     expect(existsSync(setFolder(place.home, first)!)).to.equal(false)
-    expect(await failure(rollback(place.home, first))).to.equal('PLUGIN_FILES_MISSING')
     expect(await problems()).to.deep.equal([])
   })
 

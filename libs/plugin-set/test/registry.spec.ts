@@ -3,10 +3,11 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { planChange, searchPlugins, setFolder, verifySet } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { type PackageJson, type Registry, startRegistry } from '../../../test/support/registry.ts'
-import { CODE, failure, NOWHERE, openPlace, type Place, plugin, settings, stateOf } from './support/place.ts'
+import { CODE, failing, failure, NOWHERE, openPlace, type Place, plugin, settings, stateOf } from './support/place.ts'
 
 const RAN = { scripts: { postinstall: "node -e \"require('node:fs').writeFileSync('ran', Object.keys(process.env).join())\"" } }
 const dependency = (name: string): PackageJson => ({ name, version: '1.2.0', main: 'index.js', ...RAN })
@@ -17,6 +18,18 @@ const weather = (version: string, network: string[]) =>
     dependencies: { 'dep-of-weather': '^1' },
     svc: { api: 1, kind: 'tool', permissions: { network } },
   })
+
+/** A server that answers all with one status. */
+async function answering(status: number) {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '')
+    response.writeHead(status).end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, asked, [Symbol.asyncDispose]: () => promisify(server.close.bind(server))() }
+}
 
 describe('plugins of a registry', function () {
   this.timeout(30_000)
@@ -93,6 +106,31 @@ describe('plugins of a registry', function () {
     expect(found.map(({ name, description }) => [name, description])).to.deep.equal([['svc-plugin-weather', 'Tells the weather']])
   })
 
+  it('cannot be searched for where the registry has no search: that is told, and what to do without', async () => {
+    await using none = await answering(404)
+    const before = settings({ npm_config_registry: none.url })
+    const error = await failing(searchPlugins('weather'))
+    settings(before)
+    expect([error.code, error.message]).to.deep.equal(['PLUGIN_SEARCH_FAILED', 'the registry does not answer a search (404)'])
+    expect(error.mend).to.contain('svc plugins install <name>')
+  })
+
+  it('bring nothing from an address, and nobody is asked for it: neither for what a plugin names nor for what a package of the registry does', async () => {
+    await using elsewhere = await answering(200)
+    const evil = `${elsewhere.url}/evil.tgz`
+    for (const [name, spec] of [
+      ['dep-remote', evil],
+      ['dep-git', `git+${evil}`],
+    ] as const) {
+      await publish({ name, version: '1.0.0', dependencies: { evil: spec } })
+      const asks = plugin('svc-plugin-far', '1.0.0', { dependencies: { [name]: '1' } })
+      expect(await refused(await place.tarball(asks, CODE)), name).to.equal('PLUGIN_DEPENDENCY_STRAY')
+    }
+    const direct = plugin('svc-plugin-near', '1.0.0', { optionalDependencies: { evil } })
+    expect(await refused(await place.tarball(direct, CODE))).to.equal('PLUGIN_DEPENDENCY_STRAY')
+    expect(elsewhere.asked).to.deep.equal([])
+  })
+
   it('are refused where there is none, no such version, a dependency is missing, another core is wanted, or the name is another', async () => {
     expect(await refused('svc-plugin-nobody')).to.equal('PLUGIN_NOT_FOUND package')
     expect(await refused('svc-plugin-weather@7')).to.equal('PLUGIN_NOT_FOUND version')
@@ -105,15 +143,13 @@ describe('plugins of a registry', function () {
   })
 
   it('leave the set as it was where the registry fails, is not there, or another tarball comes than it promised; each told apart', async () => {
-    const broken = createServer((_request, response) => response.writeHead(500).end('{}')).listen(0, '127.0.0.1')
-    await once(broken, 'listening')
-    const before = settings({ npm_config_registry: `http://127.0.0.1:${(broken.address() as AddressInfo).port}` })
+    await using broken = await answering(500)
+    const before = settings({ npm_config_registry: broken.url })
     expect(await refused('svc-plugin-fresh')).to.equal('NPM_FAILED registry')
     settings({ npm_config_registry: NOWHERE })
     expect(await refused('svc-plugin-fresh')).to.equal('NPM_FAILED network')
     expect(await refused('svc-plugin-fresh', true)).to.equal('NPM_FAILED not-cached')
     settings(before)
-    broken.close()
     await publish(plugin('svc-plugin-swapped'), { integrity: `sha512-${'A'.repeat(86)}==` })
     expect(await refused('svc-plugin-swapped')).to.equal('NPM_FAILED integrity')
   })

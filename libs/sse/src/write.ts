@@ -10,3 +10,8 @@ export function eventFrame(id: number, event: string, data: string): string {
 export function plainFrame(event: string, data: string): string {
   return `event: ${event}\ndata: ${data}\n\n`
 }
+
+const RETRY_MS = 500
+
+/** The field that tells a reader when to come back: after half a second to a second, at random, so that not all come at once. An empty line must follow. */
+export const retryField = (): string => `retry: ${RETRY_MS + Math.floor(Math.random() * RETRY_MS)}\n`

@@ -19,7 +19,7 @@ export function checkBaseUrl(text: string, provider: string): BaseUrl {
 }
 
 /** A text with credentials in it, or what may be some, is not told. */
-const shown = (text: string) => (text.includes('@') || text.length > 100 ? '' : `, was ${JSON.stringify(text)}`)
+const shown = (text: string) => (/[@?#]/.test(text) || text.length > 100 ? '' : `, was ${JSON.stringify(text)}`)
 
 const mendOf = (text: string) =>
   /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(text)

@@ -132,12 +132,15 @@ const ACCEPT_JSON = ['accept', 'application/json']
 const BODY = ['content-type', 'application/json']
 const SAFE_ID = /^[\w.-]{1,128}$/
 const TRACE = /^[\da-f-]{55,128}$/
+const STATE = /^[\x20-\x7e]{1,512}$/
 
 /** Leads from the upstream's log to ours. */
-const headersOf = ({ requestId, trace }: Use): string[] => [
+const headersOf = ({ requestId, trace, traceState }: Use): string[] => [
   ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
-  ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace] : []),
+  ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace, ...stateOf(traceState)] : []),
 ]
+
+const stateOf = (state: string | undefined) => (state !== undefined && STATE.test(state) ? ['tracestate', state] : [])
 
 const kindOfPage = (type: string) => {
   if (/html/i.test(type)) return 'a web page'

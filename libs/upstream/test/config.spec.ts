@@ -24,6 +24,7 @@ describe('a base URL', () => {
     ['ftp://acme.example', /begins with http/, /write/],
     ['https://me:sk-123456@acme.example', /no user and no password/, /api_key_env/],
     ['me:sk-123456@acme.example', /begins with http/, /write/],
+    ['acme.example/v1?key=sk-123456', /begins with http/, /write/],
     ['https://acme.example/v1?key=sk-123456', /no query/, /leave out/],
     ['https://acme.example/v1#sk-123456', /no query/, /leave out/],
   ] as const)

@@ -19,6 +19,7 @@ describe('an upstream, streaming', () => {
       'x-request-id': 'request-1',
     })
     expect(asked?.headers.traceparent).to.match(/^00-a+-b+-01$/)
+    expect(asked?.headers.tracestate).to.equal('a=1')
   })
 
   it('keeps characters whole that are cut anywhere, with each kind of line end', async () => {

@@ -28,6 +28,7 @@ const NOTE_MS = 60_000
 export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme {
   const known = new Map<string, Known>()
   let opened: Promise<void> | undefined
+  let forgotten = 0
 
   const open = () => {
     opened ??= tokens.open(lasting).catch((error: unknown) => {
@@ -38,6 +39,7 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
   }
   const read = async (digest: string, use: Use): Promise<Known | undefined> => {
     const readAt = performance.now()
+    const before = forgotten
     await open()
     const found = await tokens.find(digest, use)
     const notedAt = known.get(digest)?.notedAt ?? Number.NEGATIVE_INFINITY
@@ -45,13 +47,18 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     if (!found) return undefined
     if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? '')
     const one = { found, readAt, notedAt }
-    known.set(digest, one)
+    // it may have gone meanwhile
+    if (before === forgotten) known.set(digest, one)
     return one
   }
   const note = (one: Known) => {
     if (performance.now() - one.notedAt < NOTE_MS) return
     one.notedAt = performance.now()
     tokens.note(one.found, lasting).catch((err: unknown) => log.debug({ err }, 'the use of a token could not be noted'))
+  }
+  const forget = () => {
+    forgotten++
+    known.clear()
   }
   return {
     challenge: 'Bearer realm="svc"',
@@ -67,7 +74,25 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
       const one = last && performance.now() - last.readAt < FRESH_MS ? last : await read(digest, use)
       if (!one || Date.parse(one.found.record.expires) <= Date.now()) throw tokenRefused()
       note(one)
-      return { id: `token:${one.found.record.name}`, scopes: one.found.record.scopes }
+      const { name, scopes, expires } = one.found.record
+      return { id: `token:${name}`, scopes, expires: Date.parse(expires) }
     },
+    async *changes(use) {
+      await open()
+      yield* forgetting(tokens.gone(use), forget)
+    },
+  }
+}
+
+/** The same news, each after `forget`, and one for the beginning. */
+async function* forgetting(news: AsyncIterable<null>, forget: () => void): AsyncGenerator<null> {
+  const gone = news[Symbol.asyncIterator]()
+  for (;;) {
+    // asked for before what was read is forgotten, so that no token goes between the two
+    const next = gone.next()
+    next.catch(() => {}) // it is awaited below, unless nobody wants to hear more
+    forget()
+    yield null
+    if ((await next).done) return
   }
 }

@@ -9,6 +9,8 @@ export interface TokenRecord {
   readonly expires: string
   /** To the minute, about. */
   readonly used?: string
+  /** When it was taken back: it is good for nothing since. */
+  readonly revoked?: string
 }
 
 /** A token as people see it. */
@@ -21,9 +23,10 @@ export const COLLECTION = 'auth_tokens'
 export const SPACE: Space = {
   name: 'auth_tokens',
   version: 1,
-  collections: { [COLLECTION]: { indexes: { by_name: ['name'], by_expires: ['expires'] } } },
+  // A revoked token stays as a record that says so: restoring a backup of before must not make it good again.
+  collections: { [COLLECTION]: { indexes: { by_name: ['name'], by_expires: ['expires'] }, watched: true, lasting: true } },
 }
 
 export const asJson = (record: TokenRecord): Json => ({ ...record })
-export const recordOf = ({ value }: StoreRecord): TokenRecord => value as unknown as TokenRecord
+export const recordOf = ({ value }: Pick<StoreRecord, 'value'>): TokenRecord => value as unknown as TokenRecord
 export const shown = (one: StoreRecord): TokenShown => ({ id: idOf(one.key), ...recordOf(one) })

@@ -35,6 +35,8 @@ export interface Tokens {
   /** Makes one; `token` is told this once. Forgets those that expired long ago. */
   make(wish: TokenWish, use: Use): Promise<{ readonly token: string; readonly shown: TokenShown }>
   find(digest: string, use: Use): Promise<FoundToken | undefined>
+  /** Tells each time that tokens were taken back, from now on. */
+  gone(use: Use): AsyncIterable<null>
   /** By name, then by age. */
   list(use: Use): Promise<TokenShown[]>
   /** Notes that it was used now, unless it has gone or changed. */
@@ -51,11 +53,17 @@ export function createTokens(store: Store): Tokens {
     make: (wish, use) => make(store, wish, use),
     async find(digest, use) {
       const found = await store.get(COLLECTION, digest, use)
-      return found && { digest, version: found.version, record: recordOf(found) }
+      return found && isGood(found) ? { digest, version: found.version, record: recordOf(found) } : undefined
+    },
+    async *gone(use) {
+      for await (const { value } of store.watch(COLLECTION, use)) if (value === undefined || !isGood({ value })) yield null
     },
     async list(use) {
       const all = await allOf(store, { index: 'by_name', limit: PAGE }, use)
-      return all.map(shown).sort((a, b) => compare(a.name, b.name) || compare(a.created, b.created))
+      return all
+        .filter(isGood)
+        .map(shown)
+        .sort((a, b) => compare(a.name, b.name) || compare(a.created, b.created))
     },
     async note({ digest, version, record }, use) {
       const value = asJson({ ...record, used: new Date().toISOString() })
@@ -63,9 +71,9 @@ export function createTokens(store: Store): Tokens {
       await store.batch([put], {}, use).catch(unlessConflict)
     },
     async revoke(nameOrId, use) {
-      const found = await named(store, nameOrId, use)
+      const found = (await named(store, nameOrId, use)).filter(isGood)
       if (found.length === 0) throw tokenUnknown(nameOrId)
-      await remove(store, found, use)
+      await mark(store, found, use)
       // No worker trusts what it read for longer than this, however busy or stopped it was: so none needs to be asked.
       await sleep(FRESH_MS + SLACK_MS, undefined, { signal: use.signal })
       return found.map(shown)
@@ -73,6 +81,7 @@ export function createTokens(store: Store): Tokens {
   }
 }
 
+const isGood = (one: Pick<StoreRecord, 'value'>) => recordOf(one).revoked === undefined
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 const unlessConflict = (error: unknown) => {
@@ -97,6 +106,14 @@ async function named(store: Store, nameOrId: string, use: Use): Promise<StoreRec
   // `g` comes after every digit of a digest
   if (begin !== undefined) return allOf(store, { from: begin, to: `${begin}g`, limit: PAGE }, use)
   return allOf(store, { index: 'by_name', equals: [nameOrId], limit: PAGE }, use)
+}
+
+async function mark(store: Store, found: readonly StoreRecord[], use: Use): Promise<void> {
+  const revoked = new Date().toISOString()
+  const ops = found.map(one => {
+    return { op: 'put' as const, collection: COLLECTION, key: one.key, value: asJson({ ...recordOf(one), revoked }) }
+  })
+  await store.batch(ops, {}, use)
 }
 
 async function remove(store: Store, found: readonly StoreRecord[], use: Use): Promise<void> {

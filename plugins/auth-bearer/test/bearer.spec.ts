@@ -22,6 +22,7 @@ async function subject(host: RunningHost, found?: ReturnType<typeof createBearer
     tokens,
     good: { header: 'authorization', value: `Bearer ${anna.token}`, id: 'token:anna', scopes: ['chat', 'read'] },
     bad: { expired: `Bearer ${old.token}`, unknown: `Bearer svc_${'A'.repeat(43)}`, 'of wrong form': 'Bearer svc_' },
+    takeBack: () => tokens.revoke('anna', use),
     close: () => host.close(),
   }
 }
@@ -79,7 +80,7 @@ describe('auth-bearer', () => {
     const one = await open()
     expect(await answerOf(one)).to.include({ id: 'token:anna' })
     const { token } = await one.tokens.make({ name: 'ben', scopes: ['read'], ttlMs: DAY }, use)
-    expect(await answerOf(one, `Bearer ${token}`)).to.deep.equal({ id: 'token:ben', scopes: ['read'] })
+    expect(await answerOf(one, `Bearer ${token}`)).to.deep.include({ id: 'token:ben', scopes: ['read'] })
     await one.close()
   })
 

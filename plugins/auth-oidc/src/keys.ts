@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Log, within } from '@svc/core'
 import type { LocalJWKSet } from 'jose'
 import { issuerUnavailable } from './errors.ts'
@@ -9,14 +10,14 @@ export interface KeyTimes {
   readonly fresh: number
   /** That they still count while the issuer cannot be reached. */
   readonly stale: number
-  /** Between two fetches that an unknown key asks for: strangers can name any. */
+  /** Between two fetches that unknown keys ask for: strangers can name any. Whoever comes meanwhile waits for the next. */
   readonly cooldown: number
   /** After a failed fetch until the next. */
   readonly pause: number
 }
-export const KEY_TIMES: KeyTimes = { fresh: 600_000, stale: 3_600_000, cooldown: 30_000, pause: 5_000 }
+export const KEY_TIMES: KeyTimes = { fresh: 600_000, stale: 3_600_000, cooldown: 5_000, pause: 5_000 }
 
-/** A caller's share of a fetch, which has limits of its own. */
+/** A caller's share of the cooldown and a fetch, which has limits of its own. */
 const WAIT_MS = 15_000
 
 export interface KeysParts {
@@ -31,14 +32,16 @@ export interface KeysParts {
 export interface Keys {
   /** Throws UNAVAILABLE. */
   current(signal: AbortSignal): Promise<LocalJWKSet>
-  /** Keys younger than these, which lack one; `undefined` when it is too soon to ask again. */
-  after(known: LocalJWKSet, signal: AbortSignal): Promise<LocalJWKSet | undefined>
+  /** Keys younger than these, which lack one: the issuer may have a new one since. Throws UNAVAILABLE. */
+  after(known: LocalJWKSet, signal: AbortSignal): Promise<LocalJWKSet>
 }
 
 export function createKeys({ place, times, log, signal: ending }: KeysParts): Keys {
   let held: { readonly set: LocalJWKSet; readonly at: number } | undefined
   let failed: { readonly error: unknown; readonly at: number } | undefined
   let flight: Promise<LocalJWKSet> | undefined
+  let turn: Promise<LocalJWKSet> | undefined
+  let lastTurn = Number.NEGATIVE_INFINITY
 
   const age = (one: { readonly at: number }) => performance.now() - one.at
   const fetchNow = async () => {
@@ -55,10 +58,21 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
       flight = undefined
     }
   }
-  const fetched = async (signal: AbortSignal): Promise<LocalJWKSet> => {
-    if (failed && age(failed) < times.pause) throw issuerUnavailable(failed.error, times.pause)
-    flight ??= fetchNow()
-    const shared = flight
+  const fetchSoon = async () => {
+    if (failed && age(failed) < times.pause) throw failed.error
+    return (flight ??= fetchNow())
+  }
+  // One after a fetch that nobody unknown asked for comes at once: a key may be new however lately the others were fetched.
+  const fetchInTurn = async () => {
+    try {
+      await sleep(Math.max(0, lastTurn + times.cooldown - performance.now()), undefined, { signal: ending })
+      lastTurn = performance.now()
+      return await fetchSoon()
+    } finally {
+      turn = undefined
+    }
+  }
+  const share = async (shared: Promise<LocalJWKSet>, signal: AbortSignal): Promise<LocalJWKSet> => {
     try {
       return await within(WAIT_MS, () => shared, { signal })
     } catch (error) {
@@ -70,7 +84,7 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
       signal.throwIfAborted()
       if (held && age(held) < times.fresh) return held.set
       try {
-        return await fetched(signal)
+        return await share(fetchSoon(), signal)
       } catch (error) {
         if (held && age(held) < times.stale && !signal.aborted) return held.set
         throw error
@@ -78,7 +92,7 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
     },
     async after(known, signal) {
       if (held && held.set !== known) return held.set
-      return held && age(held) < times.cooldown ? undefined : fetched(signal)
+      return share((turn ??= fetchInTurn()), signal)
     },
   }
 }

@@ -41,7 +41,7 @@ export function createOidc(parts: OidcParts): AuthScheme {
       const payload = await verify(token, keys, parts, use)
       const id = idIn(payload, issuer)
       if (id === undefined) throw tokenRefused()
-      return { id, scopes: scopesIn(payload, scopeClaim) }
+      return { id, scopes: scopesIn(payload, scopeClaim), expires: (payload.exp! + CLOCK_SECONDS) * 1000 }
     },
   }
 }
@@ -58,9 +58,10 @@ async function verify(token: string, keys: Keys, parts: OidcParts, use: Use): Pr
 }
 
 /** Before anything is fetched or computed: a token that says itself that it is not for us. */
-function concerns(token: string, { issuer }: OidcParts): boolean {
-  if (token.length > LONGEST) return false
-  return ALGORITHMS.includes(decodeProtectedHeader(token).alg ?? '') && decodeJwt(token).iss === issuer
+function concerns(token: string, { issuer, audience }: OidcParts): boolean {
+  if (token.length > LONGEST || !ALGORITHMS.includes(decodeProtectedHeader(token).alg ?? '')) return false
+  const { iss, aud, exp = 0 } = decodeJwt(token)
+  return iss === issuer && [aud].flat().includes(audience) && exp > Date.now() / 1000 - CLOCK_SECONDS
 }
 
 /** A key that is not there may have come meanwhile. */
@@ -70,8 +71,8 @@ async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetK
     try {
       return await known(header, token)
     } catch (error) {
-      const younger = codeOf(error) === 'ERR_JWKS_NO_MATCHING_KEY' ? await keys.after(known, signal) : undefined
-      if (!younger) throw error
+      if (codeOf(error) !== 'ERR_JWKS_NO_MATCHING_KEY') throw error
+      const younger = await keys.after(known, signal)
       return younger(header, token)
     }
   }

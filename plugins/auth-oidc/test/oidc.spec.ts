@@ -1,4 +1,4 @@
-import type { ConfigTree } from '@svc/core'
+import { type ConfigTree, systemUse } from '@svc/core'
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -81,7 +81,7 @@ describe('auth-oidc', () => {
     })
 
     it('may rotate: a new one is taken with its first token, the old one no more', async () => {
-      const scheme = schemeOf(issuer, { times: { ...KEY_TIMES, cooldown: 0 } })
+      const scheme = schemeOf(issuer, { times: { ...KEY_TIMES, cooldown: 20 } })
       const old = await issuer.token()
       expect(await ask(scheme, old)).to.include({ id: `${issuer.url}#anna` })
       for (const alg of ['ES256', 'EdDSA', 'PS256']) {
@@ -91,20 +91,43 @@ describe('auth-oidc', () => {
       }
     })
 
+    it('may rotate just after they were fetched: the first token of the new one is taken at once', async () => {
+      const scheme = schemeOf(issuer, { times: { ...KEY_TIMES, cooldown: 600_000 } })
+      await ask(scheme, await issuer.token())
+      await issuer.rotate()
+      expect(await ask(scheme, await issuer.token())).to.include({ id: `${issuer.url}#anna` })
+    })
+
+    it('may rotate just after a stranger had them fetched: the token of the new one waits for the next fetch and is taken', async () => {
+      const scheme = schemeOf(issuer, { times: { ...KEY_TIMES, cooldown: 200 } })
+      await ask(scheme, await issuer.token())
+      expect(await codeFor(ask(scheme, await issuer.token({}, { kid: 'unknown' })))).to.equal('AUTHENTICATION_FAILED')
+      await issuer.rotate()
+      expect(await ask(scheme, await issuer.token())).to.include({ id: `${issuer.url}#anna` })
+    })
+
     it('are not fetched again for each stranger who names an unknown one', async () => {
-      const scheme = schemeOf(issuer)
+      const ending = new AbortController()
+      const scheme = schemeOf(issuer, { lasting: systemUse(ending.signal) })
       await ask(scheme, await issuer.token())
       const asked = issuer.asked.length
-      for (let at = 0; at < 20; at++) {
-        const forged = await issuer.token({}, { kid: `unknown-${at}` })
-        expect(await codeFor(ask(scheme, forged))).to.equal('AUTHENTICATION_FAILED')
-      }
-      expect(issuer.asked).to.have.length(asked)
+      const forged = await Promise.all(Array.from({ length: 20 }, (_, at) => issuer.token({}, { kid: `unknown-${at}` })))
+      for (const code of await Promise.all(forged.map(token => codeFor(ask(scheme, token)))))
+        expect(code).to.equal('AUTHENTICATION_FAILED')
+      expect(issuer.asked, 'discovery and keys, once for all').to.have.length(asked + 2)
+      const leaving = new AbortController()
+      const late = codeFor(ask(scheme, await issuer.token({}, { kid: 'unknown-yet' }), systemUse(leaving.signal)))
+      expect(await ask(scheme, await issuer.token()), 'others do not wait').to.include({ id: `${issuer.url}#anna` })
+      leaving.abort()
+      expect(await late).to.not.equal('taken')
+      expect(issuer.asked).to.have.length(asked + 2)
+      ending.abort()
     })
 
     it('are not asked for by a token that says itself that it is not for us', async () => {
       const scheme = schemeOf(issuer)
-      const others = [await issuer.token({ iss: 'https://issuer.example' }), unsigned({ iss: issuer.url })]
+      const claims = [{ iss: 'https://issuer.example' }, { aud: 'another' }, { exp: now() - 60 }]
+      const others = [...(await Promise.all(claims.map(one => issuer.token(one)))), unsigned({ iss: issuer.url })]
       for (const token of others) expect(await codeFor(ask(scheme, token))).to.equal('AUTHENTICATION_FAILED')
       expect(issuer.asked).to.deep.equal([])
     })

@@ -1,7 +1,7 @@
 import { type Use, within } from '@svc/core'
 import type { ModelInfo, ModelRef, ModelRequest, Provider, ProviderFeatures } from '@svc/core/contracts'
 import { invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
-import { flattened } from './messages.ts'
+import { hasImage, shaped } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
 import type { Turn } from './turn.ts'
 
@@ -66,15 +66,16 @@ export function adapted(request: ModelRequest, at: Candidate, turn: Turn): Model
   return {
     ...same,
     model: at.model,
-    messages: at.features.tool_calling ? messages : flattened(messages),
+    messages: shaped(messages, at.features),
     ...(keepsTools ? { tools } : {}),
     ...(temperature !== undefined && takesTemperature(at, turn, isSelected) ? { temperature } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens: outputOf(maxTokens, at, turn, isSelected) }),
   }
 }
 
-const takesAll = ({ model, temperature, maxTokens }: ModelRequest, at: Candidate) =>
+const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at: Candidate) =>
   at.features.tool_calling &&
+  (at.features.vision || !messages.some(hasImage)) &&
   model === at.model &&
   (temperature === undefined || at.info?.temperature !== false) &&
   (maxTokens === undefined || at.info?.output === undefined || maxTokens <= at.info.output)

@@ -3,7 +3,7 @@ import type { MessagePart, ModelMessage, ModelRequest, StoredMessage, ToolSpec }
 import type { Candidate } from './candidate.ts'
 import { estimated } from './count.ts'
 import { contextTooLong } from './errors.ts'
-import { flattened, forProvider, paired } from './messages.ts'
+import { forProvider, paired, shaped } from './messages.ts'
 import { cutContent } from './tool-result.ts'
 
 // A token stands for at least one byte; so text of fewer bytes than the window has tokens fits without being counted.
@@ -66,8 +66,7 @@ const LAST_RESULTS = [20_000, 5_000, 1_000, OLD_RESULT]
 
 function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: Candidate): Steps {
   const seen = (message: StoredMessage) => forProvider(message, at.provider)
-  const shape = at.features.tool_calling ? same : flattened
-  const turns = past.map(turn => shape(paired(turn).map(seen)))
+  const turns = past.map(turn => shaped(paired(turn).map(seen), at.features))
   const begins = request.messages.findIndex(message => message.role !== 'system')
   const system = request.messages.slice(0, begins)
   const own = request.messages.slice(begins).map(seen)
@@ -82,8 +81,6 @@ function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[]
     },
   }
 }
-
-const same = (messages: readonly ModelMessage[]) => messages
 
 const resultsIn = (message: ModelMessage) => message.parts.filter(part => part.type === 'tool_result').length
 

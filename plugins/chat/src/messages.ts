@@ -1,4 +1,4 @@
-import type { MessagePart, ModelMessage, StoredMessage } from '@svc/core/contracts'
+import type { MessagePart, ModelMessage, ProviderFeatures, StoredMessage, TextPart } from '@svc/core/contracts'
 import { textOf } from './tool-result.ts'
 
 export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
@@ -37,8 +37,33 @@ const idsOf = (type: 'tool_call' | 'tool_result', message: StoredMessage | undef
 
 const isCall = (part: MessagePart) => part.type === 'tool_call'
 
+/** Messages as a model takes them that can do so much. */
+export function shaped(messages: readonly ModelMessage[], { tool_calling, vision }: ProviderFeatures): readonly ModelMessage[] {
+  const seen = vision ? messages : withoutImages(messages)
+  return tool_calling ? seen : flattened(seen)
+}
+
+/** Whether a message has an image, its own or a tool's. */
+export const hasImage = ({ parts }: ModelMessage): boolean =>
+  parts.some(part => part.type === 'image' || (part.type === 'tool_result' && part.content.some(isImage)))
+
+const isImage = ({ type }: { readonly type: string }) => type === 'image'
+
+/** Servers refuse what their model cannot see, and would again in every later turn: it is told in words. */
+const UNSEEN: TextPart = { type: 'text', text: '[an image was left out: the model cannot see images]' }
+
+function withoutImages(messages: readonly ModelMessage[]): readonly ModelMessage[] {
+  if (!messages.some(hasImage)) return messages
+  return messages.map(message => (hasImage(message) ? { ...message, parts: message.parts.map(unseen) } : message))
+}
+
+function unseen(part: MessagePart): MessagePart {
+  if (part.type === 'image') return UNSEEN
+  return part.type === 'tool_result' ? { ...part, content: part.content.map(one => (isImage(one) ? UNSEEN : one)) } : part
+}
+
 /** The same for a model that knows no tools: calls and results as text. */
-export function flattened(messages: readonly ModelMessage[]): readonly ModelMessage[] {
+function flattened(messages: readonly ModelMessage[]): readonly ModelMessage[] {
   const tells = (message: ModelMessage) => message.role === 'tool' || message.parts.some(isCall)
   if (!messages.some(tells)) return messages
   return messages.map(message =>

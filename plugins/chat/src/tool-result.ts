@@ -7,9 +7,11 @@ export const failure = (text: string): ToolResult => ({ content: [{ type: 'text'
 export const textOf = (content: readonly ContentPart[]) =>
   content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
-/** Parts of a result, and characters of images and the like in it. */
+/** Parts of a result, and characters of images and sounds in it. */
 const PARTS = 1_000
 const MEDIA = 4_000_000
+/** Characters of a media type (RFC 6838: twice 127, and a slash): some providers tell it in words. */
+const MEDIA_TYPE = 255
 
 /**
  * A tool is somebody's code: what it answers is looked at before anybody relies on it, and no more of it than `limit` characters. Throws TypeError for what is
@@ -32,24 +34,44 @@ function isPart(part: unknown): boolean {
   return typeof type === 'string' && (type !== 'text' || typeof text === 'string')
 }
 
-/** The content with at most so many characters of text, with notes where something was cut. */
+/** The content with at most so many characters of what providers tell in words, and of media, with notes where something was cut. */
 export function cutContent(content: readonly ContentPart[], limit: number, media: number = MEDIA): readonly ContentPart[] {
   const kept: ContentPart[] = []
-  let [text, other] = [limit, media]
+  let [words, other] = [limit, media]
   for (const [at, part] of content.entries()) {
     if (at === PARTS) return [...kept, note(`[cut: ${content.length - at} parts more]`)]
-    if (part.type === 'text') {
-      kept.push(part.text.length > text ? note(cutText(part.text, text)) : part)
-      text = Math.max(0, text - part.text.length)
+    if (part.type === 'image' || part.type === 'audio') {
+      const length = isWithin(part.mimeType, MEDIA_TYPE) ? jsonOf(part, other)?.length : undefined
+      kept.push(length === undefined ? leftOut(part) : part)
+      other -= length ?? 0
     } else {
-      const json = jsonOf(part, other)
-      kept.push(json === undefined ? note(`[${part.type.slice(0, 50)} left out: too large]`) : part)
-      other -= json?.length ?? 0
+      const [cut, length] = cutPart(part, words)
+      kept.push(cut)
+      words -= length
     }
   }
   return kept
 }
 
+/**
+ * A part that providers tell in words, and how many characters of the limit it takes. Some tell it as JSON, which is longer than what is in it: where that is
+ * too long, the text of a resource is what is kept, and of a link or data nothing.
+ */
+function cutPart(part: ContentPart, limit: number): readonly [ContentPart, number] {
+  const length = part.type === 'text' ? part.text.length : jsonOf(part, limit)?.length
+  if (length !== undefined && length <= limit) return [part, length]
+  const text = wordsOf(part)
+  if (text === undefined) return [leftOut(part), 0]
+  return text.length > limit ? [note(cutText(text, limit)), limit] : [note(text), text.length]
+}
+
+function wordsOf(part: ContentPart): string | undefined {
+  if (part.type === 'text') return part.text
+  const { text } = (part as { resource?: { text?: unknown } }).resource ?? {}
+  return typeof text === 'string' ? text : undefined
+}
+
+const leftOut = (part: ContentPart) => note(`[${part.type.slice(0, 50)} left out: too large]`)
 const note = (text: string): ContentPart => ({ type: 'text', text })
 
 // a slice would keep the whole text in memory as long as it lives

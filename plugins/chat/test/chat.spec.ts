@@ -1,5 +1,5 @@
 import { Conversations } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { openUpstream, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { chatHouse, codeThrown, textOf } from './house.ts'
 
@@ -189,5 +189,22 @@ describe('a turn that fails', () => {
     await using other = await chatHouse({ config: { chat: { timeout_ms: 30 } } })
     const second = await codeThrown(other.chat.reply({ message: 'hi\n/delay 5000' }, testUse()))
     expect(second.details).to.include({ kind: 'timeout' })
+  })
+
+  it('ends a stream that falls silent between tokens, and lets go of its upstream', async () => {
+    const left = Promise.withResolvers<void>()
+    await using upstream = await openUpstream(async (_, reply) => {
+      reply.gone.addEventListener('abort', () => left.resolve())
+      await reply.write('data: {"choices":[{"delta":{"content":"Well"}}]}\n\n')
+      await reply.silence()
+    })
+    const fake = { type: 'openai', base_url: `${upstream.url}/v1`, models: ['m'] }
+    const config = { chat: { token_timeout_ms: 30 }, providers: { fake } }
+    await using house = await chatHouse({ give: [new URL('../../provider-openai/', import.meta.url)], config })
+    const events = await house.stream({ message: 'hi', provider: 'fake' })
+    expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
+    expect(events.at(-2)).to.deep.nested.include({ 'error.details.kind': 'timeout' })
+    expect(events.at(-1)).to.include({ status: 'failed' })
+    await left.promise
   })
 })

@@ -23,7 +23,7 @@ async function served() {
   const mount = host.slot(Mounts).get('docs')!
   const server = createServer((incoming, response) => {
     response.setHeader('Vary', 'Origin')
-    mount.handle(incoming, response, systemUse(new AbortController().signal)).catch((error: unknown) => {
+    mount.handle!(incoming, response, systemUse(new AbortController().signal)).catch((error: unknown) => {
       response.writeHead(500).end(codeOf(error))
     })
   })

@@ -64,7 +64,8 @@ function addTo(list: BlockList, entry: string) {
   else list.addAddress(plain(address), family)
 }
 
-const peerOf = ({ socket }: IncomingMessage) => plain(socket.remoteAddress ?? '')
+/** The address at the other end of a connection; empty where it is gone. */
+export const peerOf = ({ socket }: Pick<IncomingMessage, 'socket'>) => plain(socket.remoteAddress ?? '')
 const ownScheme = ({ socket }: IncomingMessage) => ('encrypted' in socket ? 'https' : 'http')
 
 /** An IPv4 address that comes as IPv6 is one all the same. */

@@ -10,7 +10,14 @@ export interface Authentication {
   prepare(use: Use): Promise<void>
   /** The gate. Throws AUTHENTICATION_FAILED, RATE_LIMITED, FORBIDDEN. */
   readonly gate: Gate
+  /** Whether a credential is asked for. */
+  asks(x: Exchange): boolean
+  /** Asks once more about a request that was let in: whether its credential is still good for the same, and until when. Nothing where it is not, or nobody can say. */
+  again(x: Exchange): Promise<Standing | undefined>
 }
+
+/** Unix time in milliseconds after which a credential holds no more; absent: nobody knows an end. */
+type Standing = Pick<Holder, 'expires'>
 
 interface AuthenticationParts {
   readonly enabled: boolean
@@ -20,11 +27,12 @@ interface AuthenticationParts {
   readonly store: Pick<Store, 'count'> | undefined
 }
 
-type Holder = Pick<Principal, 'id' | 'scopes'>
+type Holder = Pick<Principal, 'id' | 'scopes'> & { readonly expires?: number }
 
 const ANONYMOUS = 'anonymous'
 const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
+const STRANGE = 'the credential is none that is known here'
 /** Headers that carry one credential each: two are a contradiction, whatever they say. */
 const SINGLE = ['authorization', 'x-api-key'] as const
 
@@ -42,27 +50,44 @@ export function createAuthentication({ enabled, timeoutMs, schemes, store }: Aut
     try {
       refuseDoubled(x)
       holder = await askInTime(who, x, timeoutMs)
-      if (!holder && who.own.length > 0 && showsOne(x)) throw authenticationFailed('the credential is none that is known here')
+      if (!holder && who.own.length > 0 && showsOne(x)) throw authenticationFailed(STRANGE)
     } catch (error) {
       throw await refuse(x, error, who)
     }
-    if (!holder) throw challenged(x, who)
+    if (!holder) throw challenged(x, who, showsOne(x) ? STRANGE : undefined)
     return holder
+  }
+  const whoFor = (x: Exchange) => {
+    const { scope } = placeOf(x) ?? {}
+    return scope === undefined ? undefined : asked(scope)
   }
   return {
     prepare: use => prepareAll(schemes, enabled, use),
     gate(x) {
-      const place = x.route?.route ?? x.mount
+      const place = placeOf(x)
       if (place && place.scope === undefined) return admit(x, ANONYMOUS, enabled ? NONE : ALL)
       const who = asked(place?.scope)
       if (!who) return admit(x, ANONYMOUS, ALL)
       return identify(x, who).then(({ id, scopes }) => {
         admit(x, id, scopes)
-        if (place?.scope !== undefined && !scopes.includes(place.scope) && !scopes.includes('*')) throw scopeMissing(place.scope)
+        if (!isWithin(scopes, place?.scope)) throw scopeMissing(place?.scope ?? '')
       })
+    },
+    asks: x => whoFor(x) !== undefined,
+    async again(x) {
+      const { scope } = placeOf(x) ?? {}
+      const who = whoFor(x)
+      if (!who) return {}
+      const holder = await askInTime(who, x, timeoutMs).catch(() => undefined)
+      return holder?.id === x.principal.id && isWithin(holder.scopes, scope) ? holder : undefined
     },
   }
 }
+
+const placeOf = ({ route, mount }: Exchange) => route?.route ?? mount
+
+const isWithin = (scopes: readonly string[], scope: Route['scope']) =>
+  scope === undefined || scopes.includes(scope) || scopes.includes('*')
 
 function challenged(x: Exchange, { challenge }: Asked, message?: string) {
   x.headers.push('WWW-Authenticate', challenge)
@@ -72,7 +97,8 @@ function challenged(x: Exchange, { challenge }: Asked, message?: string) {
 function admit(x: Exchange, id: string, scopes: readonly string[]) {
   x.principal = { id, scopes, address: x.address }
   const use = { signal: x.ending.signal, principal: x.principal, requestId: x.requestId }
-  x.use = x.trace === undefined ? use : { ...use, trace: x.trace }
+  if (x.trace === undefined) x.use = use
+  else x.use = { ...use, trace: x.trace, ...(x.traceState === undefined ? {} : { traceState: x.traceState }) }
 }
 
 const showsOne = ({ req }: Exchange) => SINGLE.some(name => req.headers[name] !== undefined)

@@ -126,6 +126,7 @@ export const serverConfig = schema<ServerConfig>({
           'Idempotency-Key',
           'Last-Event-ID',
           'traceparent',
+          'tracestate',
           'Mcp-Session-Id',
           'Mcp-Protocol-Version',
           'Mcp-Method',

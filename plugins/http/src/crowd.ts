@@ -55,6 +55,9 @@ function isStream({ route, mount, req }: Exchange): boolean {
   return mount?.streams?.some(one => one.method === method && String(headers[one.header] ?? '').includes(one.holds)) ?? false
 }
 
+/** A stream that does not end by itself. */
+export const isEndless = (x: Exchange): boolean => (x.route ? x.route.route.endless === true : isStream(x))
+
 const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got === 'boolean'
 
 const keyOf = ({ principal, address }: Exchange) =>

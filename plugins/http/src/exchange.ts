@@ -15,6 +15,8 @@ export interface Life {
   readonly headers: readonly string[]
   /** Sends the ends of answers. */
   readonly together: Together
+  /** Whose answer is a stream of a route that has begun. */
+  readonly streams: Set<Exchange>
 }
 
 /** One gate: lets a request pass (nothing), answers it (a reply), or refuses it (throws). */
@@ -37,6 +39,8 @@ export interface Exchange {
   address: string
   /** W3C `traceparent`, where it is one. */
   trace: string | undefined
+  /** W3C `tracestate` beside it. */
+  traceState: string | undefined
   principal: Principal
   /** What the handler is called with; made once the principal is known. */
   use: Use
@@ -79,6 +83,7 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
     requestId: '',
     address: '',
     trace: undefined,
+    traceState: undefined,
     principal: NOBODY,
     use: { signal: ending.signal, principal: NOBODY, requestId: '' },
     route: undefined,

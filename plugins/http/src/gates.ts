@@ -24,6 +24,7 @@ export interface GateParts {
   readonly cors: Cors
   readonly authentication: Authentication
   readonly crowd: Crowd
+  readonly standing: Gate
   readonly allowance: AllowanceGate
 }
 
@@ -42,6 +43,7 @@ export function createGates(parts: GateParts): readonly Gate[] {
     createFlood(config.max_requests_per_second),
     parts.authentication.gate, // and scopes
     parts.crowd.gate,
+    parts.standing, // streams without an end
     parts.allowance.gate,
     known,
     createBody(config.body_limit),
@@ -60,10 +62,23 @@ function requestId(x: Exchange) {
 
 const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
+const LONGEST_STATE = 512
+const VISIBLE = /^[\x20-\x7e]+$/
+
+/** Of a state that is too long the oldest entries go, whole: so the standard has it. */
+function stateOf(given: string): string | undefined {
+  const end = given.length <= LONGEST_STATE ? given.length : given.lastIndexOf(',', LONGEST_STATE)
+  const state = given.slice(0, Math.max(0, end))
+  return VISIBLE.test(state) ? state : undefined
+}
+
 /** Takes up a W3C trace: whatever is called on behalf of the request carries it on. */
 function trace(x: Exchange) {
-  const given = x.req.headers.traceparent
-  if (typeof given === 'string' && TRACE.test(given)) x.trace = given
+  const { traceparent: given, tracestate: state } = x.req.headers
+  if (typeof given === 'string' && TRACE.test(given)) {
+    x.trace = given
+    if (typeof state === 'string') x.traceState = stateOf(state)
+  }
   x.use = { signal: x.ending.signal, principal: x.principal, requestId: x.requestId }
 }
 

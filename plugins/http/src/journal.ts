@@ -1,11 +1,26 @@
-import type { HookCallers, Log } from '@svc/core'
+import { networkOf } from '@svc/address'
+import type { HookCallers, Log, Use } from '@svc/core'
 import type { HttpFigures, HttpHooks } from '@svc/core/contracts'
 import type { Exchange } from './exchange.ts'
+import { createSeldom } from './seldom.ts'
+
+/** What was answered without becoming a request. */
+interface Malformed {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string
+  /** Of the connection: no header of it was read. */
+  readonly address: string
+  /** A request whose body went wrong is under way, and counted when it ends. */
+  readonly counted: boolean
+}
 
 /** What is written down of each request: figures, a line in the log, the hook `done`. */
 export interface Journal {
   /** The gate: from here to the end of its answer a request is active. */
   open(x: Exchange): void
+  /** Counts what no gate sees; of one network a second it is one line in the log, which says how many were left out. */
+  malformed(one: Malformed): void
   /** What this process has counted, and what it inherited. */
   figures(): HttpFigures
   /** Requests that a worker answered which has ended. */
@@ -15,9 +30,10 @@ export interface Journal {
 /** Nginx's word for a client that left before the answer. */
 const CLIENT_LEFT = 499
 
-export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal {
+export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: Use): Journal {
   let total = 0
   let active = 0
+  const due = createSeldom()
   const close = (x: Exchange) => {
     active--
     x.left?.()
@@ -36,6 +52,15 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>): Journal 
       total++
       active++
       whenClosed(x, close)
+    },
+    malformed({ status, code, requestId, address, counted }) {
+      const left_out = due(networkOf(address))
+      const line = { method: '', route: '', status, request_id: requestId, address, principal: 'anonymous', error_code: code }
+      if (left_out !== undefined) log.info(left_out > 0 ? { ...line, left_out } : line, 'request')
+      if (counted) return
+      total++
+      const use = { ...lasting, principal: { id: 'anonymous', scopes: [], address }, requestId }
+      void hooks.done({ method: '', route: '', status, seconds: 0 }, use)
     },
     figures: () => ({ requestsTotal: total, requestsActive: active }),
     inherit: more => void (total += more),

@@ -1,8 +1,9 @@
-import type { Log } from '@svc/core'
+import { once } from 'node:events'
+import { type Log, within } from '@svc/core'
 import type { Http } from '@svc/core/contracts'
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
-import { listenFailed, portTaken } from './errors.ts'
+import { listenFailed, portTaken, stopping } from './errors.ts'
 import type { Life } from './exchange.ts'
 import type { ServerSocket } from './socket.ts'
 
@@ -35,6 +36,8 @@ interface ListenerParts {
 
 /** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
 const TIDY_MS = 3_000
+/** So long a stream that is to end at once may take for its last words. */
+const PARTING_MS = 1_000
 
 export function createListener({ server, config, life, log }: ListenerParts): Listener {
   const { host } = config
@@ -61,7 +64,7 @@ export function createListener({ server, config, life, log }: ListenerParts): Li
     async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true
       life.ending ||= !successor
-      if (isOpen) await closeServer(server, limitMs, successor, log)
+      if (isOpen) await closeServer({ server, life, log }, limitMs, successor)
       isOpen = false
       await works.settled(TIDY_MS)
     },
@@ -103,17 +106,29 @@ function bind(server: NodeServer, host: string, port: number): Promise<void> {
  * Closes the socket and waits for its connections. Where a successor takes the new ones, idle connections are left to their keep-alive time-out: a client may be
  * writing on one just now (`worker.disconnect()` would cut them by the same method); a server that ends closes them.
  */
-async function closeServer(server: NodeServer, limitMs: number, successor: boolean, log: Log): Promise<void> {
+async function closeServer(
+  { server, life, log }: Omit<ListenerParts, 'config'>,
+  limitMs: number,
+  successor: boolean
+): Promise<void> {
   if (successor) server.closeIdleConnections = () => {}
   else Reflect.deleteProperty(server, 'closeIdleConnections')
   const sweep = setInterval(() => server.closeIdleConnections(), 100)
   const cut = setTimeout(() => {
     log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
-    server.closeAllConnections()
+    void endStreams(life).then(() => server.closeAllConnections())
   }, limitMs)
   await new Promise<void>(resolve => server.close(() => resolve()))
   clearTimeout(cut)
   clearInterval(sweep)
+}
+
+/** Lets streams that have begun say that they end, and why; one that does not is cut off all the same. */
+async function endStreams({ streams }: Life): Promise<void> {
+  if (streams.size === 0) return
+  const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
+  for (const { ending } of streams) ending.abort(stopping())
+  await within(PARTING_MS, () => ended).catch(() => {})
 }
 
 function createWorks() {

@@ -2,9 +2,11 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '@svc/core'
 import type { ErrorTold } from '@svc/core/contracts'
+import { peerOf } from './address.ts'
 import { sendError } from './answer.ts'
 import { type Answer, explainThrown } from './errors.ts'
 import type { Exchange } from './exchange.ts'
+import type { Journal } from './journal.ts'
 import { createSeldom } from './seldom.ts'
 
 /** How what failed is told: to the caller in the API's terms, to the log in ours. */
@@ -47,12 +49,12 @@ const placeOf = ({ route, mount }: Exchange) =>
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 
 /** Answers what Node's parser refused, or no request of ours can be: there is only a socket. `headers`: name, value, name, value. */
-export function createMalformed(log: Log, headers: readonly string[]) {
+export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: readonly string[]) {
   const common = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []))
   return (answer: Answer, socket: Socket): void => {
     const { status, record } = answer
     const requestId = crypto.randomUUID()
-    log.info({ method: '', route: '', status, request_id: requestId, error_code: record.error_code }, 'request')
+    journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isUnderWay(socket) })
     const body = JSON.stringify(record)
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
@@ -66,9 +68,12 @@ export function createMalformed(log: Log, headers: readonly string[]) {
   }
 }
 
+const responseOn = (socket: Socket) => (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
+const isUnderWay = (socket: Socket) => responseOn(socket)?.writableFinished === false
+
 /** A whole request that came before on the same connection and still waits for its answer: that one goes out first, and nothing after it. */
 export function answersFirst(socket: Socket): boolean {
-  const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null }
+  const response = responseOn(socket)
   if (!response?.req.complete || response.writableFinished) return false
   response.shouldKeepAlive = false
   response.once('close', () => socket.destroySoon())

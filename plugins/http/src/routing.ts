@@ -44,8 +44,8 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
     known.set(route, bound)
     return bound
   }
-  const build = () => {
-    built = routes.version
+  const build = (version: number) => {
+    built = version
     table = new Map(sorted(withoutTwins(routes, log)).map(([name, route]) => [name, boundOf(name, route)]))
     router = new Router({ sensitive: true })
     for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
@@ -55,7 +55,8 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
   }
   return {
     find(method, path) {
-      if (built !== routes.version) build()
+      const version = routes.version + mounts.version // both only grow
+      if (built !== version) build(version)
       const there = plain.get(`${method} ${path}`)
       if (there) return there
       const { path: layers, pathAndMethod } = router.match(path, method)
@@ -69,7 +70,11 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
         }
       if (layers.length > 0) return { params: NOWHERE.params, allowed: methodsOf(layers) }
       const mount = mountOf(mounts, path)
-      return mount ? { ...NOWHERE, mount } : NOWHERE
+      if (!mount) return NOWHERE
+      const found = { ...NOWHERE, mount }
+      // its methods are those that Node knows: what is kept has an end
+      if (path === mount.path) plain.set(`${method} ${path}`, found)
+      return found
     },
   }
 }

@@ -13,7 +13,8 @@ export function securityHeaders(isSecure: boolean): readonly string[] {
   }
   helmet({
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-    strictTransportSecurity: isSecure,
+    // other servers of the same host name are not ours to speak for
+    strictTransportSecurity: isSecure && { includeSubDomains: false },
     xFrameOptions: { action: 'deny' },
     crossOriginOpenerPolicy: false,
     originAgentCluster: false,

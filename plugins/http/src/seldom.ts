@@ -1,4 +1,6 @@
 const SECOND = 1_000
+/** Kinds kept in mind; the one told longest ago goes first. */
+const MOST_KINDS = 1_000
 
 /** Says of a kind of line whether it is due: once a second at most. Answers the number of those left out since, `undefined` where it is not due. */
 export function createSeldom(): (kind: string) => number | undefined {
@@ -7,6 +9,8 @@ export function createSeldom(): (kind: string) => number | undefined {
     const now = performance.now()
     const one = last.get(kind)
     if (one && now - one.at < SECOND) return void one.left++
+    last.delete(kind)
+    if (last.size >= MOST_KINDS) last.delete(last.keys().next().value!)
     last.set(kind, { at: now, left: 0 })
     return one?.left ?? 0
   }

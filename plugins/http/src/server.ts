@@ -20,6 +20,7 @@ import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
 import { createServerFigures, type ServerFigures } from './server-figures.ts'
 import { createSocket } from './socket.ts'
+import { createStanding } from './standing.ts'
 import { createWalk } from './walk.ts'
 
 /** What the server stands on. */
@@ -59,20 +60,28 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   })
   const crowd = createCrowd(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
-  const journal = createJournal(log, parts.hooks)
+  const journal = createJournal(log, parts.hooks, parts.lasting)
   const figures = createServerFigures(journal, parts.peers)
   const refuse = createRefusal(log)
   const routing = createRouting(parts.routes, parts.mounts, log)
-  const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, crowd, allowance })
+  const standing = createStanding({ ...parts, authentication })
+  const gates = createGates({ config, routing, journal, addresses, host, cors, authentication, crowd, standing, allowance })
   const walk = createWalk({ gates, refuse, limits: { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms } })
   const headers = [...securityHeaders(config.ssl.enabled), ...cors.headers]
-  const life: Life = { draining: false, ending: false, stallMs: config.stall_timeout_ms, headers, together: createTogether() }
+  const life: Life = {
+    draining: false,
+    ending: false,
+    stallMs: config.stall_timeout_ms,
+    headers,
+    together: createTogether(),
+    streams: new Set(),
+  }
   const socket = await createSocket(config, log)
   const listener = createListener({ config, life, log, server: socket.server })
   attend(
     listener,
     koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log),
-    createMalformed(log, headers)
+    createMalformed(journal, headers)
   )
   return {
     figures,

@@ -23,9 +23,14 @@ const CHUNK = 65_536
 export async function sendStream(x: Exchange, items: AsyncIterable<string>, type: string, limits: StreamLimits): Promise<void> {
   const iterator = items[Symbol.asyncIterator]()
   let over = false
-  const leave = () => {
+  const end = () => {
     if (!over) void iterator.return?.().catch(() => {})
     over = true
+  }
+  const leave = () => {
+    // the server ends it, and it may have last words
+    if (x.gone) end()
+    else x.res.once('close', end)
   }
   x.ending.signal.addEventListener('abort', leave, { once: true })
   try {
@@ -36,8 +41,9 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
     over = true
     throw error
   } finally {
+    x.life.streams.delete(x)
     x.ending.signal.removeEventListener('abort', leave)
-    leave()
+    end()
   }
 }
 
@@ -58,6 +64,7 @@ async function send(
   if (x.life.draining) x.headers.push('Connection', 'close')
   x.headers.push(...(type === EVENTS ? EVENT_HEADERS : ['Content-Type', type]))
   x.res.writeHead(200, x.headers)
+  x.life.streams.add(x)
   using outlet = createOutlet(x.res, limits, type === EVENTS)
   for (let item = first; !item.done; item = await iterator.next()) {
     const wait = outlet.take(textOf(item.value))

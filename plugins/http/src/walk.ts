@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Mount } from '@svc/core/contracts'
 import { checkedReply, requestOf, sendReply } from './answer.ts'
 import type { Exchange, Gate } from './exchange.ts'
@@ -30,10 +31,18 @@ export function createWalk({ gates, refuse, limits }: WalkParts): (x: Exchange) 
   }
 }
 
-/** Gives the raw request away: body and answer are the mount's. */
-async function handOver({ req, res, headers, life, use }: Exchange, mount: Mount): Promise<void> {
+/** Gives the raw request away: the body is the mount's, and the answer as far as it writes it. */
+async function handOver(x: Exchange, mount: Mount): Promise<void> {
+  if (!mount.answer) return mount.handle!(x.req, prepared(x), x.use)
+  const answer = await mount.answer(x.req, x.use)
+  if (typeof answer !== 'function') return sendReply(x, checkedReply(answer))
+  await answer(prepared(x))
+}
+
+/** A response that has what every answer carries. */
+function prepared({ res, headers, life }: Exchange): ServerResponse {
   for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at]!, headers[at + 1]!)
   res.statusCode = 200 // koa begins with 404
   if (life.draining) res.setHeader('Connection', 'close')
-  await mount.handle(req, res, use)
+  return res
 }

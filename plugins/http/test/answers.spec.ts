@@ -133,30 +133,37 @@ describe('an answer', () => {
       route: '/things/:id',
       status: 200,
       request_id: 'r-2',
+      address: '127.0.0.1',
       principal: 'anonymous',
     })
     expect(requests[0].ms).to.be.a('number')
     expect(lines.join('')).not.to.match(/secret|private|hidden/)
   })
 
-  it('knows who asks, from where, and with which trace', async () => {
-    const seen: { principal: Principal; trace: string | undefined }[] = []
+  it('knows who asks, from where, and with which trace and its state', async () => {
+    const seen: { principal: Principal; trace: string | undefined; traceState: string | undefined }[] = []
     const who: Route = {
       method: 'GET',
       path: '/who',
       summary: 'Who',
-      handle: async (_request, { principal, trace }) => {
-        seen.push({ principal, trace })
+      handle: async (_request, { principal, trace, traceState }) => {
+        seen.push({ principal, trace, traceState })
         return {}
       },
     }
     await using served = await serve({ who })
     const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     const bad = [trace.replace(/^00/, 'ff'), trace.replaceAll(/[1-9a-f]/g, '0'), 'x', `${trace}, ${trace}`]
-    for (const traceparent of [trace, ...bad])
-      expect((await call(`${served.url}/who`, { headers: { traceparent } })).status).to.equal(204)
-    expect(seen[0]).to.deep.equal({ principal: { id: 'anonymous', scopes: ['*'], address: '127.0.0.1' }, trace })
-    expect(seen.slice(1).map(one => one.trace)).to.deep.equal(bad.map(() => undefined))
+    const ask = (traceparent: string, tracestate = 'a=1,b=2') =>
+      call(`${served.url}/who`, { headers: { traceparent, tracestate } })
+    for (const traceparent of [trace, ...bad]) expect((await ask(traceparent)).status).to.equal(204)
+    const principal = { id: 'anonymous', scopes: ['*'], address: '127.0.0.1' }
+    expect(seen[0]).to.deep.equal({ principal, trace, traceState: 'a=1,b=2' })
+    const none = bad.map(() => ({ principal, trace: undefined, traceState: undefined }))
+    expect(seen.slice(1), 'a state without a trace').to.deep.equal(none)
+    await ask(trace, `a=${'x'.repeat(300)},b=${'y'.repeat(206)},c=3`)
+    await ask(trace, 'x'.repeat(513))
+    expect(seen.slice(-2).map(one => one.traceState)).to.deep.equal([`a=${'x'.repeat(300)},b=${'y'.repeat(206)}`, undefined])
   })
 
   it('comes with the headers and status that its route says', async () => {

@@ -64,7 +64,6 @@ describe('authentication', () => {
     'a good one beside a wrong one': { ...key('all'), ...token('wrong') },
     'two good ones of two principals': { ...key('all'), ...token('t-other') },
     'an empty one': key(''),
-    'one of a kind that nobody knows': { authorization: 'Basic YTpi' },
     'a name of the prototype': key('constructor'),
   }))
     it(`refuses ${title}`, async () => {
@@ -73,6 +72,14 @@ describe('authentication', () => {
       expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
       expect(told.get('www-authenticate')).to.include('Bearer')
     })
+
+  it('refuses one of a kind that nobody knows, and says that it was seen', async () => {
+    await using fresh = await house({}, { token: only('Bearer', schemes.token!) })
+    const { status, body } = await call(`${fresh.url}/who`, { headers: { authorization: 'Basic YTpi' } })
+    const none = await call(`${fresh.url}/who`)
+    expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
+    expect([body.error, none.body.error]).to.deep.equal(['the credential is none that is known here', 'a credential is needed'])
+  })
 
   it('takes two credentials of one principal for one', async () => {
     expect((await ask('/who', { ...key('reader'), ...token('t-reader') })).body).to.deep.include({ id: 'reader' })

@@ -1,5 +1,7 @@
+import { definePlugin } from '@svc/core'
+import { Http, type RequestDone } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { call, post, raw, serve } from './support/client.ts'
+import { call, post, raw, serve, use } from './support/client.ts'
 import { find, GOOD, say } from './support/routes.ts'
 
 describe('bad input', () => {
@@ -90,6 +92,21 @@ describe('bad input', () => {
         expect(reply.head).to.match(/x-request-id: \S+/i)
       })
     const head = 'POST /say HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n'
+
+    it('is counted each time; the log has one line a second and address, with the number of those left out', async () => {
+      const lines: string[] = []
+      const done: RequestDone[] = []
+      const listens = definePlugin({ setup: scope => void scope.tap(Http.hooks.done, one => void done.push(one)) })
+      const log = { destination: { write: (line: string) => void lines.push(line) } }
+      await using own = await serve({}, {}, log, [{ name: 'listens', use: listens }])
+      const answers = await Promise.all(Array.from({ length: 20 }, () => raw(own.url, 'hello\r\n\r\n')))
+      expect(answers.map(one => one.status)).to.deep.equal(Array(20).fill(400))
+      expect(await own.host.service(Http).figures(use)).to.deep.equal({ requestsTotal: 20, requestsActive: 0 })
+      expect(done.filter(one => one.method === '' && one.status === 400)).to.have.length(20)
+      const told = lines.filter(line => line.includes('"method":""')).map(line => JSON.parse(line))
+      expect(told).to.have.length.within(1, 5)
+      expect(told[0]).to.include({ status: 400, error_code: 'INVALID_VALUE', address: '127.0.0.1', principal: 'anonymous' })
+    })
 
     malformed('answers what is no HTTP', 'hello\r\n\r\n')
     malformed('answers an unknown method', 'BREW /say HTTP/1.1\r\nHost: localhost\r\n\r\n')

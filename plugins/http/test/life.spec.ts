@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { expect } from 'chai'
+import { definePlugin, Host } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { Http } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
@@ -22,7 +23,15 @@ function heldRoute(text: string) {
 
 describe('the life of the server', () => {
   it('does not listen before everything is ready', async () => {
-    await using host = await testHost([folder], { config: { server: { port: 0 } } })
+    const early: unknown[] = []
+    const slow = definePlugin({
+      requires: { http: Http },
+      setup(scope, { http }) {
+        scope.tap(Host.hooks.ready, async (_, one) => void early.push(await http.address(one)))
+      },
+    })
+    await using host = await testHost([folder, { name: 'slow', use: slow }], { config: { server: { port: 0 } } })
+    expect(early, 'while others get ready').to.deep.equal([undefined])
     expect((await host.service(Http).address(use))?.port).to.be.above(0)
     await host.close()
     expect(await host.service(Http).address(use)).to.equal(undefined)

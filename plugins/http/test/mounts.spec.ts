@@ -31,6 +31,26 @@ describe('mounts', () => {
     expect((await call(`${one.url}/rawest`)).status).to.equal(404)
   })
 
+  it('leave an answer in one piece to the server, and write the others themselves: each with what every answer carries', async () => {
+    const lazy: Mount = {
+      path: '/lazy',
+      async answer(request) {
+        if (request.method === 'GET') return { status: 203, headers: { 'x-own': 'yes' }, text: 'whole' }
+        return async response => void response.writeHead(202, { 'x-own': 'yes' }).end('written')
+      },
+    }
+    await using one = await house({ lazy })
+    for (const [method, status, said] of [
+      ['GET', 203, 'whole'],
+      ['POST', 202, 'written'],
+    ] as const) {
+      const { text, headers, ...told } = await call(`${one.url}/lazy`, { method })
+      expect([told.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
+      expect(headers.get('x-request-id')).to.be.a('string')
+      expect(headers.get('x-content-type-options')).to.equal('nosniff')
+    }
+  })
+
   it('leave a path to its route', async () => {
     await using one = await house({ a: says('a', '/raw') })
     expect((await call(`${one.url}/raw/route`)).text).to.equal('route')

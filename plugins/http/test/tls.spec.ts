@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ describe('TLS', () => {
     expect(one.url).to.match(/^https:\/\/127\.0\.0\.1:\d+$/)
     const { status, headers } = await get(`${one.url}/free`, made.cert)
     expect(status).to.equal(200)
-    expect(headers['strict-transport-security']).to.include('max-age')
+    expect(headers['strict-transport-security'], 'nothing of other servers below its name').to.equal('max-age=31536000')
     using socket = await handshake(one.url, { ca: made.cert, ALPNProtocols: ['h2', 'http/1.1'] })
     expect([socket.tls.alpnProtocol, socket.tls.authorized]).to.deep.equal(['http/1.1', true])
   })
@@ -43,6 +43,27 @@ describe('TLS', () => {
     const [answer] = (await once(before.tls, 'data')) as [Buffer]
     expect(answer.toString()).to.match(/^HTTP\/1.1 200 /)
     expect((await get(`${one.url}/free`, next.cert)).status).to.equal(200)
+  })
+
+  it('takes up one that is changed by links: of the folder as Kubernetes does it, of each file as certbot does it', async () => {
+    const [first, second, third] = [made, makeCertificate(), makeCertificate()]
+    const at = (...names: string[]) => join(folder, ...names)
+    for (const [name, pair] of Object.entries({ '..1': first, '..2': second, archive: third })) {
+      await mkdir(at(name))
+      await writeCertificate(at(name), pair)
+    }
+    await symlink('..1', at('..data'))
+    for (const file of ['cert.pem', 'key.pem']) await symlink(`..data/${file}`, at(file))
+    await using one = await serve({ free }, { ssl: { enabled: true, cert: at('cert.pem'), key: at('key.pem') } })
+    expect((await get(`${one.url}/free`, first.cert)).status).to.equal(200)
+    await symlink('..2', at('..data_tmp'))
+    await rename(at('..data_tmp'), at('..data'))
+    await untilServed(one.url, second)
+    for (const file of ['cert.pem', 'key.pem']) {
+      await rm(at(file))
+      await symlink(`archive/${file}`, at(file))
+    }
+    await untilServed(one.url, third)
   })
 
   it('keeps the old certificate while the new one is broken or half there, says so, and takes it up once it is whole', async () => {

@@ -7,23 +7,24 @@ const DNS_MS = 5000
 export interface Destinations {
   /** Whether a host is declared, by its name alone. */
   declares(host: string, port: number): boolean
-  /** The addresses to connect to. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
-  resolve: Resolve
+  /** The addresses to connect to at this port. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+  resolve(host: string, port: number): Promise<readonly string[]>
 }
 
 /**
  * Hosts as a manifest declares them: `api.example.com`, `api.example.com:8443`, `*.example.com`, an address, `localhost`, and `*` for every public one. A name
- * may lead to what is not public only where that very address is declared, or it is `localhost`.
+ * may lead to what is not public only where that very address is declared, with that port if it has one, or it is `localhost`.
  */
 export function createDestinations(declared: readonly string[], resolve?: Resolve): Destinations {
   const entries = declared.map(entryOf)
-  const addresses = entries.flatMap(({ host }) => (isIP(host) === 0 ? [] : [host]))
-  const local = entries.some(({ host }) => host === 'localhost') ? ['localhost'] : []
-  const guard = createAddressGuard([...addresses, ...local])
-  const look = createGuardedResolve(guard, DNS_MS, resolve)
+  const at = (port: number) => entries.filter(entry => (entry.port ?? port) === port)
   return {
-    declares: (host, port) => entries.some(entry => (entry.port ?? port) === port && isFor(entry.host, host)),
-    resolve: host => (isIP(host) === 0 ? look(host) : createGuardedResolve(guard, DNS_MS, async () => [host])(host)),
+    declares: (host, port) => at(port).some(entry => isFor(entry.host, host)),
+    resolve(host, port) {
+      const named = at(port).map(entry => entry.host)
+      const guard = createAddressGuard(named.filter(one => isIP(one) !== 0 || one === 'localhost'))
+      return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host)
+    },
   }
 }
 

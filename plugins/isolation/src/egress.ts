@@ -8,6 +8,8 @@ import { createDestinations, type Destinations, entryOf } from './destinations.t
 
 /** Connections of one plugin at once. */
 const CONNECTIONS = 64
+/** Names that one plugin may look for at once: what finds them is everybody's. */
+const NAMES = 16
 const IDLE_MS = 60_000
 const CONNECT_MS = 10_000
 /** Of one hop alone, by RFC 9110 and by custom. */
@@ -23,7 +25,8 @@ export interface EgressOptions {
 
 /** The only way out of a plugin's namespace: an HTTP proxy at a socket, that connects to declared hosts only, at the very addresses that were looked at. */
 export async function openEgress(socket: string, { declared, onRefused, resolve }: EgressOptions): Promise<AsyncDisposable> {
-  const way = { destinations: createDestinations(declared, resolve), onRefused, open: new Set<Duplex>() }
+  const destinations = createDestinations(declared, resolve)
+  const way: Way = { destinations, onRefused, open: new Set(), answering: new Set(), looking: new Map() }
   const server = createServer((asked, answer) => void forward(asked, answer, way))
   server.maxConnections = CONNECTIONS
   server.headersTimeout = CONNECT_MS
@@ -38,11 +41,15 @@ interface Way {
   readonly destinations: Destinations
   readonly onRefused: EgressOptions['onRefused']
   readonly open: Set<Duplex>
+  /** Connections with a request that is not answered yet. */
+  readonly answering: Set<Duplex>
+  /** Names that are looked for, with their ports. */
+  readonly looking: Map<string, Promise<readonly string[]>>
 }
 
 function keep(socket: Socket, open: Set<Duplex>): Socket {
   open.add(socket)
-  socket.setTimeout(IDLE_MS, () => socket.destroy())
+  socket.setTimeout(IDLE_MS, () => socket.destroy(new Error('it was silent for too long')))
   socket.on('error', () => socket.destroy())
   socket.on('close', () => open.delete(socket))
   return socket
@@ -57,19 +64,29 @@ async function close(server: Server, open: ReadonlySet<Duplex>): Promise<void> {
 type Refusal = readonly [status: number, words: string]
 
 /** The addresses to connect to, or why not. */
-async function addressesOf(host: string, port: number, { destinations, onRefused }: Way): Promise<readonly string[] | Refusal> {
+async function addressesOf(host: string, port: number, way: Way): Promise<readonly string[] | Refusal> {
+  const { destinations, onRefused } = way
   const shown = port === 80 || port === 443 ? host : `${host}:${port}`
   if (!destinations.declares(host, port)) {
     onRefused(shown, 'undeclared')
     return [403, `${shown} is not declared in the manifest of this plugin`]
   }
+  const key = `${host}:${port}`
+  if (way.looking.size >= NAMES && !way.looking.has(key)) return [503, `more than ${NAMES} names are looked for at once`]
   try {
-    return await destinations.resolve(host)
+    return await look(key, () => destinations.resolve(host, port), way)
   } catch (error) {
     if (codeOf(error) !== 'ADDRESS_FORBIDDEN') return [502, `${host} leads to no address`]
     onRefused(shown, 'address')
     return [403, `${host} leads to an address that is not public`]
   }
+}
+
+/** One question for all that ask it at the same time. */
+function look(key: string, resolve: () => Promise<readonly string[]>, { looking }: Way): Promise<readonly string[]> {
+  const asked = looking.get(key) ?? resolve().finally(() => looking.delete(key))
+  looking.set(key, asked)
+  return asked
 }
 
 const isRefusal = (found: readonly string[] | Refusal): found is Refusal => typeof found[0] === 'number'
@@ -79,10 +96,13 @@ async function tunnel({ url = '' }: IncomingMessage, near: Duplex, head: Buffer,
   const { host, port = 443 } = entryOf(url)
   const found = await addressesOf(host, port, way)
   if (isRefusal(found)) return refuse(near, found)
-  const far = keep(connect({ host, port, lookup: lookupOf(found), autoSelectFamily: true, timeout: CONNECT_MS }), way.open)
-  far.once('error', () => refuse(near, [502, `${host} cannot be reached`]))
+  if (near.destroyed) return
+  const far = keep(connect({ host, port, lookup: lookupOf(found), autoSelectFamily: true }), way.open).setTimeout(CONNECT_MS)
+  const onFailed = () => refuse(near, [502, `${host} cannot be reached`])
+  near.once('close', () => far.destroy())
+  far.once('error', onFailed)
   far.once('connect', () => {
-    far.setTimeout(IDLE_MS)
+    far.off('error', onFailed).setTimeout(IDLE_MS)
     near.write('HTTP/1.1 200 Connection Established\r\n\r\n')
     far.write(head)
     pipeline(near, far, near, () => {})
@@ -110,13 +130,24 @@ const lookupOf =
   }
 
 async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way): Promise<void> {
+  const near = asked.socket
+  // Who asks before it is answered would have as many connections of this process as it likes behind one of its own.
+  if (way.answering.has(near)) return void near.destroy()
+  way.answering.add(near)
+  answer.on('close', () => way.answering.delete(near))
   const url = URL.parse(asked.url ?? '')
   if (url?.protocol !== 'http:') return void answer.writeHead(400).end('this is a proxy: ask it for a whole URL, http://…')
   const { host } = entryOf(url.host)
   const port = Number(url.port) || 80
   const found = await addressesOf(host, port, way)
   if (isRefusal(found)) return void answer.writeHead(found[0], { 'content-type': 'text/plain' }).end(found[1])
-  const headers = { ...Object.fromEntries(Object.entries(asked.headers).filter(([name]) => !HOP.test(name))), host: url.host }
+  if (near.destroyed) return
+  const headers = {
+    ...Object.fromEntries(Object.entries(asked.headers).filter(([name]) => !HOP.test(name))),
+    host: url.host,
+    // Of a GET Node would send it without any: its end would be the beginning of another request.
+    ...('transfer-encoding' in asked.headers ? { 'transfer-encoding': 'chunked' } : {}),
+  }
   const options = {
     host,
     port,
@@ -133,6 +164,7 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way)
     )
     pipeline(reply, answer, () => {})
   })
+  answer.on('close', () => far.destroy())
   far.on('socket', socket => keep(socket, way.open))
   far.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end(`${host} cannot be reached`)))
   pipeline(asked, far, () => {})

@@ -16,6 +16,10 @@ export function createFirstUse({
     release: async (id, use) => (await policy()).release(id, use),
     refused: async (id, what, use) => (await policy()).refused(id, what, use),
     look: async (id, pid, use) => (await policy()).look(id, pid, use),
+    quarantine: async (who, use) => (await policy()).quarantine(who, use),
+    async *quarantined(who, use) {
+      yield* (await policy()).quarantined(who, use)
+    },
     async [Symbol.asyncDispose]() {
       await (await loaded)?.[Symbol.asyncDispose]()
     },

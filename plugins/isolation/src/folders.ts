@@ -1,6 +1,6 @@
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
-import { dirname, join, sep } from 'node:path'
+import { dirname, join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /**
@@ -28,9 +28,22 @@ async function modulesAround(folder: string): Promise<string[]> {
   for (let at = folder; at !== dirname(at); at = dirname(at)) {
     const modules = join(at, 'node_modules')
     const is = await stat(modules).catch(() => undefined)
-    if (is?.isDirectory()) found.push(await realpath(modules))
+    if (is?.isDirectory()) found.push(await realpath(modules), ...(await wayToCore(modules)))
   }
   return found
+}
+
+/**
+ * The link to the host's core in a set leads to another link (`host/core`), which must be seen for the first to lead anywhere. Only a folder that holds nothing but
+ * links: of what they lead to nothing is seen.
+ */
+async function wayToCore(modules: string): Promise<string[]> {
+  const scope = join(modules, '@svc')
+  const target = await readlink(join(scope, 'core')).catch(() => undefined)
+  if (target === undefined) return []
+  const folder = dirname(resolve(scope, target))
+  const beside = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  return beside.length > 0 && beside.every(one => one.isSymbolicLink()) ? [folder] : []
 }
 
 interface Package {

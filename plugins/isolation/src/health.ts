@@ -1,18 +1,40 @@
 import type { Host, PluginReport } from '@svc/core'
-import type { Check, CheckReport } from '@svc/core/contracts'
+import type { Check, CheckReport, Figures, Peers } from '@svc/core/contracts'
+import { nameOf } from './quarantine.ts'
 
-/** What `/health` says of the isolated plugins. */
-export const pluginsCheck = (host: Host): Check => ({
-  probe: async use => reportOf((await host.report(use)).plugins),
+/** How the isolated plugins of one worker stand, by name. */
+export type Standings = { readonly [name: string]: { readonly state: string; readonly restarts: number } }
+
+/** What `/health` says of the isolated plugins: of this worker's, for what is in quarantine is so in all. `/api/v1/status` adds up what all workers say. */
+export const pluginsCheck = (host: Host, peers: Pick<Peers, 'figures'> | undefined): Check => ({
+  probe: async use => reportOf([await standingsOf(host, use)]),
+  ...(peers ? { status: async use => reportOf((await peers.figures(use)).filter(one => !one.ended).map(standingsIn)) } : {}),
 })
 
-function reportOf(plugins: readonly PluginReport[]): CheckReport {
+export async function standingsOf(host: Host, use: Parameters<Host['report']>[0]): Promise<Standings> {
+  const { plugins } = await host.report(use)
   const isolated = plugins.filter(one => one.isolation === 'process')
-  const out = isolated.filter(one => one.state === 'quarantined' || one.state === 'restarting')
-  const detail = Object.fromEntries(isolated.map(one => [nameOf(one), { state: one.state, restarts: one.restarts ?? 0 }]))
-  if (out.length === 0) return { status: 'healthy', detail }
-  return { status: 'degraded', reason: out.map(one => `${nameOf(one)} is ${one.state}`).join(', '), detail }
+  return Object.fromEntries(isolated.map(one => [reportedName(one), { state: one.state, restarts: one.restarts ?? 0 }]))
 }
 
-/** A plugin that is set up for several entries of the configuration is told with each of them. */
-const nameOf = ({ name, instance }: PluginReport) => (instance === undefined ? name : `${name} (${instance})`)
+const standingsIn = ({ isolation }: Figures): Standings =>
+  (isolation as { readonly standings?: Standings } | undefined)?.standings ?? {}
+
+const reportedName = ({ name, instance }: PluginReport) =>
+  nameOf({ plugin: name, ...(instance === undefined ? {} : { instance }) })
+
+/** From the best to the worst. */
+const STATES = ['running', 'restarting', 'quarantined']
+
+function reportOf(workers: readonly Standings[]): CheckReport {
+  const detail: Record<string, { state: string; restarts: number }> = {}
+  for (const [name, { state, restarts }] of workers.flatMap(one => Object.entries(one))) {
+    const sum = detail[name] ?? { state, restarts: 0 }
+    detail[name] = { state: worse(sum.state, state), restarts: sum.restarts + restarts }
+  }
+  const out = Object.entries(detail).filter(([, { state }]) => state === 'quarantined' || state === 'restarting')
+  if (out.length === 0) return { status: 'healthy', detail }
+  return { status: 'degraded', reason: out.map(([name, { state }]) => `${name} is ${state}`).join(', '), detail }
+}
+
+const worse = (a: string, b: string) => (STATES.indexOf(a) > STATES.indexOf(b) ? a : b)

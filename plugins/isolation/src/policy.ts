@@ -9,6 +9,7 @@ import { pathMissing, unavailable } from './errors.ts'
 import { figuresOf } from './figures.ts'
 import { foldersOf } from './folders.ts'
 import { type Allowed, allowedOf } from './permissions.ts'
+import type { Quarantine } from './quarantine.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { type IsolationConfig, limitsFor } from './settings.ts'
 
@@ -16,6 +17,7 @@ export interface PolicyOptions {
   readonly config: IsolationConfig
   readonly log: Log
   readonly sandbox: ProcessSandbox | undefined
+  readonly quarantine: Quarantine
 }
 
 /** What one process has, until it is released. */
@@ -27,7 +29,7 @@ interface Held {
 
 /** Holds isolated plugins to what they may have, by the process sandbox. */
 export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposable {
-  const { log } = options
+  const { log, quarantine } = options
   const held = new Map<string, Held>()
   const counted = new Map<string, Refusals>()
   const refusalsOf = (plugin: string) => {
@@ -54,6 +56,8 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     async look(id, pid) {
       return { ...(await figuresOf(pid)), refusals: held.get(id)?.refusals.all() ?? {} }
     },
+    quarantine: (who, use) => quarantine.put(who, use),
+    quarantined: (who, use) => quarantine.watch(who, use),
     async [Symbol.asyncDispose]() {
       const use = { signal: AbortSignal.timeout(10_000), principal: { id: 'system', scopes: ['*'] }, requestId: 'isolation' }
       await Promise.all([...held.keys()].map(id => release(id, use)))
@@ -162,7 +166,14 @@ const ADDRESS = 'which leads to an address that is not public; a manifest must n
 
 const proxyVariables = () => {
   const proxy = `http://127.0.0.1:${PORT}`
-  return { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, HTTPS_PROXY: proxy, http_proxy: proxy, https_proxy: proxy }
+  return {
+    SVC_EGRESS: proxy,
+    NODE_USE_ENV_PROXY: '1',
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    http_proxy: proxy,
+    https_proxy: proxy,
+  }
 }
 
 /** Node's permission model alone: it keeps from files and other programs, and from no network. */

@@ -6,8 +6,7 @@ import { expect } from 'chai'
 import { variablesFor } from '../src/environment.ts'
 
 const NAME = 'svc-plugin-disguised'
-const TABLE = { prepare: 'call', release: 'call', refused: 'call', look: 'call' } as const
-const DISGUISE: AnyService = { what: 'service', name: 'weather.data', api: 1, methods: TABLE, hooks: {} }
+const DISGUISE: AnyService = { what: 'service', name: 'weather.data', api: 1, methods: Isolation.methods, hooks: {} }
 
 /** A plugin that says of itself what it likes; nothing of it is ever run here. */
 const declaring = (declares: object, services: readonly string[] = []): Promise<Plugin> =>
@@ -21,13 +20,15 @@ const declaring = (declares: object, services: readonly string[] = []): Promise<
 function policyOf(provides: AnyService) {
   const asked: IsolationRequest[] = []
   const nothing = async () => []
+  async function* never() {}
   const prepare = async (request: IsolationRequest) => {
     asked.push(request)
     throw new Error('nothing is started here')
   }
   const plugin = definePlugin({
     provides,
-    setup: () => ({ prepare, release: nothing, refused: nothing, look: nothing }) as never,
+    setup: () =>
+      ({ prepare, release: nothing, refused: nothing, look: nothing, quarantine: nothing, quarantined: never }) as never,
   })
   return { plugin, asked }
 }
@@ -64,6 +65,26 @@ describe('what an isolated plugin says of itself', () => {
   it('is no service to others without being permitted to', async () => {
     expect(await failureOf(declaring({ provides: DISGUISE }))).to.have.deep.property('details', { services: ['weather.data'] })
     await declaring({ provides: DISGUISE }, ['weather.data'])
+  })
+
+  it('is refused in words where it is not of the form of a plugin', async () => {
+    const slot = { what: 'slot', name: 'own', api: 1, methods: {} }
+    const wrong: [object, string][] = [
+      [{ section: 5 }, 'section must be string, was 5'],
+      [{ instances: 'x'.repeat(300) }, 'instances must NOT have more than 200 characters'],
+      [{ config: 'all' }, 'config must be object or boolean'],
+      [{ requires: null }, 'requires must be object, was null'],
+      [{ requires: { a: slot, b: { ...slot, methods: { x: 'get' } } } }, 'requires.b.methods.x must be one of'],
+      [{ optional: { a: { ...slot, what: 'all' } } }, 'optional.a.what must be one of'],
+      [{ provides: { ...DISGUISE, hooks: { x: { kind: 'own' } } } }, 'provides.hooks.x.kind must be one of'],
+      [{ more: 'x'.repeat(1_048_577) }, 'more than 1048576 characters'],
+    ]
+    for (const [declares, words] of wrong) {
+      const error = await failureOf(declaring(declares))
+      expect(error, words).to.include({ code: 'PLUGIN_INVALID', plugin: NAME })
+      expect(error.message).to.include(words)
+    }
+    await declaring({ provides: { ...DISGUISE, hooks: undefined } }, [DISGUISE.name])
   })
 
   it('cannot hold up the host by a schema that takes for ever', async () => {

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { codeOf } from '@svc/core'
 import { expect } from 'chai'
 import { createDestinations } from '../src/destinations.ts'
 import { openEgress } from '../src/egress.ts'
@@ -94,6 +95,78 @@ describe('the way out of an isolated plugin', () => {
     expect(await Promise.race(ends)).to.equal(1)
     for (const one of all) one.destroy()
     await Promise.all(ends)
+  })
+
+  describe('to a server that hears all and answers nothing', () => {
+    let server: Server
+    let port: number
+    const met: Socket[] = []
+    before(async () => {
+      server = createServer(socket => met.push(socket.on('error', () => {}))).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      port = (server.address() as AddressInfo).port
+    })
+    afterEach(() => void met.splice(0))
+    after(() => server.close())
+    const local = { localhost: ['127.0.0.1'] }
+    const asking = (where: string, text: string) => {
+      const near = connect(where).on('error', () => {})
+      near.write(text)
+      return near
+    }
+
+    it('opens one connection for one of the plugin, however many requests it sends ahead', async () => {
+      const socket = await way(['localhost'], local)
+      const near = asking(socket, `GET http://localhost:${port}/ HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50))
+      await once(near.resume(), 'close')
+      await tunnel(socket, `localhost:${port}`)
+      expect(met.length).to.be.below(3)
+    })
+
+    it('leaves it when the plugin has left', async () => {
+      const near = asking(await way(['localhost'], local), `GET http://localhost:${port}/ HTTP/1.1\r\nHost: x\r\n\r\n`)
+      const [far] = (await once(server, 'connection')) as [Socket]
+      near.destroy()
+      await once(far.resume(), 'close')
+    })
+
+    it('makes no second request of the body of one', async () => {
+      const body = 'GET /second HTTP/1.1\r\nHost: other\r\n\r\n'
+      const head = `GET http://localhost:${port}/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`
+      const near = asking(await way(['localhost'], local), `${head}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)
+      const [far] = (await once(server, 'connection')) as [Socket]
+      let heard = ''
+      for await (const chunk of far) if ((heard += String(chunk)).includes('/second')) break
+      expect(heard).to.match(/transfer-encoding: chunked\r\n/)
+      near.destroy()
+    })
+  })
+
+  it('looks for so many names of one plugin at once and no more', async () => {
+    const socket = join(folder, String(++count))
+    const found = Promise.withResolvers<string[]>()
+    open.push(await openEgress(socket, { declared: ['*'], onRefused: () => {}, resolve: () => found.promise }))
+    const statuses = Array.from({ length: 17 }, (_, at) => statusOf(socket, `n${at}.test:443`))
+    expect(await Promise.race(statuses)).to.equal(503)
+    found.resolve([])
+    const answers = await Promise.all(statuses)
+    expect([502, 503].map(status => answers.filter(one => one === status).length)).to.deep.equal([16, 1])
+  })
+
+  it('connects to a declared address, or localhost, at the port that is declared with it, whatever else is declared', async () => {
+    const { resolve } = createDestinations(['*', '127.0.0.1:81', '[::1]:82', 'localhost:83', '10.0.0.7'], async () => [
+      '127.0.0.1',
+    ])
+    const isOpen = (host: string, port: number) => resolve(host, port).then(() => 'open', codeOf)
+    for (const host of ['127.0.0.1', '::ffff:127.0.0.1', 'in.test']) expect(await isOpen(host, 81), host).to.equal('open')
+    for (const host of ['127.0.0.1', '::ffff:127.0.0.1', 'in.test', 'localhost', '2130706433'])
+      expect(await isOpen(host, 22), host).to.equal('ADDRESS_FORBIDDEN')
+    expect([await isOpen('::1', 82), await isOpen('localhost', 83), await isOpen('10.0.0.7', 22)]).to.deep.equal([
+      'open',
+      'open',
+      'open',
+    ])
+    expect([await isOpen('::1', 81), await isOpen('localhost', 82)]).to.deep.equal(['ADDRESS_FORBIDDEN', 'ADDRESS_FORBIDDEN'])
   })
 
   it('knows what a declared host means', () => {

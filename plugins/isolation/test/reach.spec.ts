@@ -12,6 +12,7 @@ withSandbox('what an isolated plugin reaches for', () => {
   let folder: string
   let canary: Awaited<ReturnType<typeof openCanary>>
   let one: Hostile
+  let hosts = 0
   const at = (name: string) => join(folder, name)
   before(async () => {
     // apart from /tmp, of which it has its own
@@ -87,10 +88,11 @@ withSandbox('what an isolated plugin reaches for', () => {
     await counted('env', before + 2)
   })
 
-  it('reaches the host that it declares, by fetch and by node:http', async () => {
-    expect(await one.attack('fetch', `http://localhost:${canary.port}/`)).to.equal('the canary sings')
-    expect(await one.attack('get', `http://localhost:${canary.port}/`)).to.equal('the canary sings')
-    expect(canary.reached()).to.equal(2)
+  it('reaches the host that it declares, by fetch, by node:http and by a fetch that guards itself', async () => {
+    for (const what of ['fetch', 'get', 'guarded'])
+      expect(await one.attack(what, `http://localhost:${canary.port}/`), what).to.equal('the canary sings')
+    expect(canary.reached()).to.equal(3)
+    expect(await failed(one.attack('guarded', 'http://127.0.0.1/'))).to.match(/CONNECTION_FAILED/)
   })
 
   it('reaches no other host: not declared, an address of this machine, one of its cloud, a name that leads inside', async () => {
@@ -109,6 +111,7 @@ withSandbox('what an isolated plugin reaches for', () => {
     await told('svc-plugin-hostile tried to reach undeclared.test, which its manifest does not declare')
     await told(`tried to reach 127.0.0.1:${canary.port}`)
     await told('tried to reach 169.254.169.254,')
+    hosts = tries.length
     expect(canary.reached()).to.equal(before)
   })
 
@@ -126,25 +129,33 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await one.attack('write', '/tmp/mine')).to.equal('written')
   })
 
-  it('reads nothing else, and is told of by name', async () => {
+  it('reads nothing else, and is told of by name and counted', async () => {
+    const before = count('read')
     for (const path of [at('beside/secret'), '/etc/shadow', join(homedir(), '.ssh/id_rsa')]) {
       expect(await failed(one.attack('read', path)), path).to.match(/ERR_ACCESS_DENIED|ENOENT|EACCES/)
       await told(`svc-plugin-hostile tried to read ${path}, which its manifest does not declare`)
     }
     await failed(one.attack('readLater', at('beside/later')))
     await told(`tried to read ${at('beside/later')}`)
+    await counted('read', before + 4)
   })
 
-  it('writes nowhere else, and is told of by name', async () => {
+  it('writes nowhere else, and is told of by name and counted', async () => {
+    const before = count('write')
     for (const path of [at('beside/mine'), at('library/mine'), '/etc/mine', '/usr/mine']) {
       await failed(one.attack('write', path))
       await told(`svc-plugin-hostile tried to write to ${path}, which its manifest does not declare`)
     }
+    await counted('write', before + 4)
     expect(await failed(readFile(at('beside/mine')))).to.match(/ENOENT/)
   })
 
-  it('starts no other program, and is told of by name', async () => {
+  it('starts no other program, and is told of by name and counted, as the hosts were', async () => {
+    const before = count('process')
     await failed(one.attack('start', '/bin/sh'))
     await told('svc-plugin-hostile tried to start /bin/sh')
+    await counted('process', before + 1)
+    // each was tried twice, and a client may ask once more
+    expect(count('network')).to.be.within(2 * hosts, 3 * hosts)
   })
 })

@@ -20,9 +20,9 @@ export function createCallFigures(): CallFigures {
   const rows = new Map<string, Row>()
   return {
     ended({ server, tool }, outcome, seconds) {
-      const labels = { server, tool: nameOf({ provider: server, model: tool }).model, outcome }
-      const key = Object.values(labels).join('\n')
-      const row = rows.get(key) ?? { labels, calls: 0, seconds: 0 }
+      const { model } = nameOf({ provider: server, model: tool })
+      const key = `${server}\n${model}\n${outcome}`
+      const row = rows.get(key) ?? { labels: { server, tool: model, outcome }, calls: 0, seconds: 0 }
       row.calls += 1
       row.seconds += seconds
       rows.set(key, row)

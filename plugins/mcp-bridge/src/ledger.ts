@@ -8,6 +8,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from '@svc/core/contracts'
+import { type StepsEnd, watchedSteps } from '@svc/mcp'
 import type { CallFigures } from './call-figures.ts'
 
 /** Which tool of which server is called; `tool` is its name in this service. */
@@ -35,7 +36,7 @@ const LEFT: Ending = { class: 'cancelled', error: 'the caller has left' }
 const MUTE: Ending = { class: 'protocol_error', error: 'the call ended without a result' }
 
 export function createLedger(events: Events, figures: CallFigures, log: Log): Ledger {
-  const end = async (event: McpToolEvent, ending: Ending, use: Use) => {
+  const tellEnd = (event: McpToolEvent, ending: Ending, use: Use) => {
     const { server, tool_name: tool, call_id, duration } = event
     const outcome = ending.class ?? 'completed'
     figures.ended({ server, tool }, outcome, duration)
@@ -51,42 +52,38 @@ export function createLedger(events: Events, figures: CallFigures, log: Log): Le
       },
       'a tool of a connected server was called'
     )
-    if (ending.class === undefined) return events.publish(McpToolCompleted, event, use)
-    return events.publish(McpToolError, { ...event, error_class: ending.class, error: ending.error ?? '' }, use)
+    if (ending.class === undefined) void events.publish(McpToolCompleted, event, use)
+    else void events.publish(McpToolError, { ...event, error_class: ending.class, error: ending.error ?? '' }, use)
   }
   return {
-    async *keep({ server, tool }, steps, use) {
-      const begun = performance.now()
-      const called: Omit<McpToolEvent, 'duration' | 'timestamp'> = {
+    keep({ server, tool }, steps, use) {
+      let begun = 0
+      const call_id = crypto.randomUUID()
+      const now = (duration: number): McpToolEvent => ({
         source: 'mcp',
         tool_name: tool,
-        call_id: crypto.randomUUID(),
+        call_id,
         server,
         direction: 'outbound',
+        duration,
+        timestamp: Date.now(),
+      })
+      const begin = () => {
+        begun = performance.now()
+        void events.publish(McpToolCalled, now(0), use)
+        return steps
       }
-      const now = (duration: number): McpToolEvent => ({ ...called, duration, timestamp: Date.now() })
-      let ending: Ending | undefined
-      await events.publish(McpToolCalled, now(0), use)
-      try {
-        for await (const step of steps) {
-          ending = endingOf(step) ?? ending
-          yield step
-        }
-        ending ??= MUTE
-      } catch (error) {
-        ending = failureOf(error, use)
-        throw error
-      } finally {
-        await end(now((performance.now() - begun) / 1000), ending ?? LEFT, use)
-      }
+      return watchedSteps(begin, end => tellEnd(now((performance.now() - begun) / 1000), endingOf(end, use), use))
     },
   }
 }
 
-function endingOf(step: ToolStep): Ending | undefined {
-  if (step.type === 'input') return {}
-  if (step.type !== 'result') return undefined
-  return step.result.isError ? { class: 'tool_error', error: wordsOf(step.result) } : {}
+function endingOf(end: StepsEnd, use: Use): Ending {
+  if (end === 'left') return LEFT
+  if (end === 'mute') return MUTE
+  if ('thrown' in end) return failureOf(end.thrown, use)
+  const { last } = end
+  return last.type === 'result' && last.result.isError ? { class: 'tool_error', error: wordsOf(last.result) } : {}
 }
 
 const CLASSES: readonly string[] = [

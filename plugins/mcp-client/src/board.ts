@@ -41,6 +41,7 @@ interface Place {
 export class Board {
   readonly #parts: BoardParts
   readonly #places: ReadonlyMap<string, Place>
+  readonly #stateKeys = new Map<Server, string>()
   readonly #notes = new Map<string, Note>()
   readonly #catalogues = new Map<string, CatalogueNote>()
   readonly #tools = new Map<string, readonly McpTool[]>()
@@ -141,8 +142,11 @@ export class Board {
     ]
   }
 
+  /** Made once: each call asks for it. */
   #stateKey(server: Server): string {
-    return stateKey(this.#parts.serverId, server)
+    const key = this.#stateKeys.get(server) ?? stateKey(this.#parts.serverId, server)
+    this.#stateKeys.set(server, key)
+    return key
   }
 
   #value<T>(key: string): T | undefined {

@@ -49,6 +49,8 @@ export function createClients(parts: ClientsParts): McpClients {
     },
     call(name, tool, args, options, use) {
       const seat = seatOf(name)
+      const own = board.isEnabled(seat.server) ? seat.holding : undefined
+      if (own) return own.call(tool, args, options, use)
       const { fingerprint } = seat.server
       return toOwner(parts, seat, { do: 'call', server: name, fingerprint, tool, args, options }, use)
     },

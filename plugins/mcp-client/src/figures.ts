@@ -31,7 +31,7 @@ export function createFigures(): Figures {
       const one = of(server)
       one.calls += 1
       one.seconds += seconds
-      for (const [at, bound] of BOUNDS.entries()) if (seconds <= bound) one.buckets[at]! += 1
+      for (let at = BOUNDS.length - 1; at >= 0 && seconds <= BOUNDS[at]!; at--) one.buckets[at]! += 1
       if (outcome) one.errors.set(outcome, (one.errors.get(outcome) ?? 0) + 1)
     },
     connected(server) {

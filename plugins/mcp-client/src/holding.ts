@@ -1,14 +1,14 @@
 import { codeOf, type Log, messageOf, type Use } from '@svc/core'
-import type { Fence, Json, McpCallOptions, McpErrorClass, McpState, ToolStep } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp'
-import type { McpChange, McpClient, McpClientOptions, McpStatus } from '@svc/mcp-client'
+import type { Fence, Json, McpCallOptions, McpState, ToolStep } from '@svc/core/contracts'
+import { failureOf, watchedSteps } from '@svc/mcp'
+import type { McpChange, McpClient, McpClientOptions, McpStatus, StepOptions } from '@svc/mcp-client'
 import type { Board } from './board.ts'
 import type { Figures } from './figures.ts'
 import { Listing } from './listing.ts'
 import type { Server } from './servers.ts'
 import type { CatalogueNote, StateNote, Told } from './space.ts'
 import { Telling } from './telling.ts'
-import { checkStanding, hashOfAll, reasonOf } from './verdicts.ts'
+import { checkStanding, failureIn, hashOfAll, reasonOf } from './verdicts.ts'
 
 /** Tells of connections as they come and go; seconds are what connecting took, or how long it lasted. */
 export interface Heralds {
@@ -76,28 +76,19 @@ export class Holding {
   }
 
   /** Calls a tool, of those that this very connection has listed; one that was not approved may not be. */
-  async *call(tool: string, args: Args, options: McpCallOptions, use: Use): AsyncGenerator<ToolStep, void> {
-    const { server, board, figures } = this.#parts
-    const { name } = server.entry
-    const begun = performance.now()
-    let failed: McpErrorClass | undefined
-    this.#calls += 1
-    try {
-      await this.#listing.known(use.signal)
-      checkStanding(name, tool, board.tools(server))
-      const client = await this.#made()
-      for await (const step of client.call(tool, args, { ...options, owner: use.principal.id }, use)) {
-        if (step.type === 'result' && step.result.isError) failed = 'tool_error'
-        yield step
-      }
-    } catch (error) {
-      failed = failureOf(error).class
-      throw error
-    } finally {
-      figures.ended(name, failed, (performance.now() - begun) / 1000)
+  call(tool: string, args: Args, options: McpCallOptions, use: Use): AsyncIterable<ToolStep> {
+    const { server, figures } = this.#parts
+    let begun = 0
+    const begin = () => {
+      begun = performance.now()
+      this.#calls += 1
+      return this.#begin(tool, args, { ...options, owner: use.principal.id }, use)
+    }
+    return watchedSteps(begin, end => {
+      figures.ended(server.entry.name, failureIn(end), (performance.now() - begun) / 1000)
       this.#calls -= 1
       if (this.#calls === 0) this.#rest()
-    }
+    })
   }
 
   /** From here on all workers know who owns it, and how it stands. */
@@ -163,6 +154,15 @@ export class Holding {
       seen: Date.now(),
       ...(this.#known ? { known: this.#known } : {}),
     }
+  }
+
+  async #begin(tool: string, args: Args, options: StepOptions, use: Use): Promise<AsyncIterable<ToolStep>> {
+    const { server, board } = this.#parts
+    use.signal.throwIfAborted()
+    if (!this.#listing.isKnown) await this.#listing.known(use.signal)
+    checkStanding(server.entry.name, tool, board.tools(server))
+    const client = await this.#made()
+    return client.call(tool, args, options, use)
   }
 
   #rest() {

@@ -15,6 +15,10 @@ export class Listing {
     this.#list = list
   }
 
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
   /** Answers when the tools of this connection are known; throws why they are not: then the next call asks again. */
   fresh(): Promise<void> {
     this.#current ??= this.#run()

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { McpFailure, McpTool } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp'
+import type { McpErrorClass, McpFailure, McpTool } from '@svc/core/contracts'
+import { failureOf, type ListedTool, type StepsEnd } from '@svc/mcp'
 import { callFailed } from './refusals.ts'
 
 /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that may not be used. */
@@ -16,6 +16,13 @@ const STANDINGS = {
   changed: (tool: string, server: string) =>
     `its tool "${tool}" is not what was approved: see what is new with svc mcp tools ${server}, and approve it with svc mcp approve ${server}`,
 } as const
+
+/** Of how a call ended, what went wrong. */
+export function failureIn(end: StepsEnd): McpErrorClass | undefined {
+  if (end === 'mute' || end === 'left') return undefined
+  if ('thrown' in end) return failureOf(end.thrown).class
+  return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
+}
 
 /** Why a connected server is degraded; undefined where it is not. */
 export function reasonOf(server: string, changed: readonly McpTool[], faults: readonly string[]): McpFailure | undefined {

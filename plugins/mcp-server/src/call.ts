@@ -1,5 +1,5 @@
 import { codeOf, type Events, type Fault, type Log, messageOf, type Use, within } from '@svc/core'
-import type { Json, ToolDialog, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { Json, Tool, ToolDialog, ToolResult, ToolStep } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/tool-schema'
 import { tellCall } from './call-events.ts'
 import type { PublishedTool } from './catalogue.ts'
@@ -58,17 +58,29 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
     async call(published, args, use, options = {}) {
+      const { name, tool } = published
       const ended = tellCall(events, published, use)
+      let isSeated = false
+      const work = async (signal: AbortSignal) => {
+        const seat = seats.take(name, { signal })
+        if (seat) await seat
+        isSeated = true
+        return runBounded({ published, args, use, options, log }, limits.resultBytes, signal)
+      }
       try {
         const check = checks.get(published) ?? (await checkOf(published))
         checks.set(published, check)
         mustFit(published, check, args)
-        const end = await seated(seats, limits, { published, args, use, options, log })
+        const limitMs = options.timeoutMs ?? tool.timeoutMs ?? limits.timeoutMs
+        const end = await within(limitMs, work, { signal: use.signal, late: () => callLate(name, limitMs) })
         ended({ end })
         return end
       } catch (error) {
         ended({ thrown: error })
         throw error
+      } finally {
+        // a tool that hears of no end keeps nobody else from working
+        if (isSeated) seats.leave(name)
       }
     },
   }
@@ -80,26 +92,6 @@ interface Call {
   readonly use: Use
   readonly options: CallOptions
   readonly log: Log
-}
-
-/** Runs a call on a place of its own, in its time. */
-async function seated(seats: Seats, limits: CallLimits, call: Call): Promise<CallEnd> {
-  const { published, use, options } = call
-  const { name, tool } = published
-  const limitMs = options.timeoutMs ?? tool.timeoutMs ?? limits.timeoutMs
-  let isSeated = false
-  const work = async (signal: AbortSignal) => {
-    const seat = seats.take(name, { signal })
-    if (seat) await seat
-    isSeated = true
-    return runBounded(call, limits.resultBytes, signal)
-  }
-  try {
-    return await within(limitMs, work, { signal: use.signal, late: () => callLate(name, limitMs) })
-  } finally {
-    // a tool that hears of no end keeps nobody else from working
-    if (isSeated) seats.leave(name)
-  }
 }
 
 async function runBounded({ published, args, use, options, log }: Call, limit: number, signal: AbortSignal): Promise<CallEnd> {
@@ -146,19 +138,17 @@ type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
 
 const NOBODY: ToolDialog = { can: [] }
 
-async function run(published: PublishedTool, args: Arguments, use: Use, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
+function run(published: PublishedTool, args: Arguments, use: Use, options: CallOptions): Answer | Promise<Answer> {
+  const { tool } = published
+  if (!tool.asks) return lastWord(tool, args, use, options)
+  const { dialog = NOBODY, tell } = options
   const consent = consentTo(published, dialog)
   if ('instead' in consent) return consent.instead
-  const answer = await lastWord(published, args, use, { dialog: consent.dialog, ...(tell && { tell }) })
-  return published.tool.asks && isInput(answer) ? consented(answer) : answer
+  const answer = lastWord(tool, args, use, { dialog: consent.dialog, ...(tell && { tell }) })
+  return answer.then(one => (isInput(one) ? consented(one) : one))
 }
 
-async function lastWord(
-  { tool }: PublishedTool,
-  args: Arguments,
-  use: Use,
-  { dialog = NOBODY, tell }: CallOptions
-): Promise<Answer> {
+async function lastWord(tool: Tool, args: Arguments, use: Use, { dialog = NOBODY, tell }: CallOptions): Promise<Answer> {
   if (!tool.run) return tool.call(args, use)
   for await (const step of tool.run(args, dialog, use)) {
     if (use.signal.aborted) break

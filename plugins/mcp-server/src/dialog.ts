@@ -3,14 +3,16 @@ import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
 import { META } from '@svc/mcp'
 import type { Server, ServerContext } from './sdk.ts'
 
+const ASKABLE = [
+  ['elicitation', 'elicitation/create'],
+  ['sampling', 'sampling/createMessage'],
+  ['roots', 'roots/list'],
+] as const
+
 /** What a client that declares these capabilities can be asked for. */
 export function askable(capabilities: unknown): InputRequest['method'][] {
   const can = isTree(capabilities) ? capabilities : {}
-  return [
-    ...(can.elicitation === undefined ? [] : ['elicitation/create' as const]),
-    ...(can.sampling === undefined ? [] : ['sampling/createMessage' as const]),
-    ...(can.roots === undefined ? [] : ['roots/list' as const]),
-  ]
+  return ASKABLE.flatMap(([capability, method]) => (can[capability] === undefined ? [] : [method]))
 }
 
 /** What the caller of a request can be asked for, and what it has answered. */

@@ -34,8 +34,9 @@ export function createEndpoint({ path, modern, sessions, workers }: EndpointPart
       if (deeper(body, DEEPEST)) return tooDeep(DEEPEST, idOf(body))
       if (message.method === 'POST' && body !== undefined && !isRpc(body)) return notRpc()
       if (isStateless(message, body)) return modern.answer(message, body, use)
-      const worker = workers.of(message.headers['mcp-session-id'])
-      if (worker === undefined || worker === (await workers.self(use))) return here(message, body, use)
+      const found = workers.elsewhere(message.headers['mcp-session-id'], use)
+      const worker = found instanceof Promise ? await found : found
+      if (worker === undefined) return here(message, body, use)
       return (await workers.ask(worker, { path, message }, use)) ?? sessionUnknown()
     },
     answerHere: (message, use) => here(message, bodyOf(message), use),

@@ -53,12 +53,14 @@ interface Request {
   readonly params: Params
 }
 
+const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params'])
+
 function requestOf(body: unknown): Request | undefined {
   if (!isTree(body)) return undefined
-  const { jsonrpc, id, method, params = {}, ...rest } = body as { readonly [key: string]: unknown }
+  const { jsonrpc, id, method, params = {} } = body as { readonly [key: string]: unknown }
   const isId = typeof id === 'string' || Number.isSafeInteger(id)
-  if (jsonrpc !== '2.0' || !isId || typeof method !== 'string' || !isTree(params) || Object.keys(rest).length > 0)
-    return undefined
+  if (jsonrpc !== '2.0' || !isId || typeof method !== 'string' || !isTree(params)) return undefined
+  if (!Object.keys(body).every(key => MEMBERS.has(key))) return undefined
   return { id: id as RpcId, method, params: params as Params }
 }
 

@@ -46,6 +46,17 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
   const fast = createFast(server, published, ending.signal)
   const lasting = AbortSignal.any([own.signal, ending.signal])
   const open = createOpen()
+  const work = async (message: HttpMessage, body: unknown, use: Use): Promise<HttpAnswer> => {
+    const answer = await fast(message, body, use)
+    if (answer && !('begun' in answer)) return answer
+    const authInfo = carry({ use: { ...use, signal: lasting }, begun: answer?.begun })
+    const parsed = message.method === 'POST' ? { parsedBody: body } : {}
+    const response = await transport.handleRequest(webRequest(message), { ...parsed, authInfo })
+    // the SDK answers nothing to what was cancelled, and would keep its line open for ever
+    const cancelled = cancelledBy(body)
+    if (cancelled !== undefined) transport.closeSSEStream(cancelled)
+    return answerOf(response, use.signal)
+  }
   return {
     id,
     get touched() {
@@ -57,17 +68,16 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
     async answer(message, body, use) {
       const asked = idOf(body)
       if (asked !== null && open.ids.has(asked)) return idTaken(asked)
-      return open.counted(asked, async () => {
-        const answer = await fast(message, body, use)
-        if (answer && !('begun' in answer)) return answer
-        const authInfo = carry({ use: { ...use, signal: lasting }, begun: answer?.begun })
-        const parsed = message.method === 'POST' ? { parsedBody: body } : {}
-        const response = await transport.handleRequest(webRequest(message), { ...parsed, authInfo })
-        // the SDK answers nothing to what was cancelled, and would keep its line open for ever
-        const cancelled = cancelledBy(body)
-        if (cancelled !== undefined) transport.closeSSEStream(cancelled)
-        return answerOf(response, use.signal)
-      })
+      const done = open.begin(asked)
+      try {
+        const answer = await work(message, body, use)
+        if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }
+        done()
+        return answer
+      } catch (error) {
+        done()
+        throw error
+      }
     },
     close: () => server.close(),
   }
@@ -76,24 +86,15 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
 /** How much of a session is under way, under which ids, and since when nothing is. */
 function createOpen() {
   const open = { count: 0, ids: new Set<RpcId>(), touched: performance.now() }
-  const end = (id: RpcId | null) => () => {
-    open.count--
-    if (id !== null) open.ids.delete(id)
-    open.touched = performance.now()
-  }
   return Object.assign(open, {
-    async counted(id: RpcId | null, work: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
-      const done = end(id)
+    /** Answers what ends it. */
+    begin(id: RpcId | null): () => void {
       open.count++
       if (id !== null) open.ids.add(id)
-      try {
-        const answer = await work()
-        if (typeof answer.body !== 'string') return { ...answer, body: passing(answer.body, done) }
-        done()
-        return answer
-      } catch (error) {
-        done()
-        throw error
+      return () => {
+        open.count--
+        if (id !== null) open.ids.delete(id)
+        open.touched = performance.now()
       }
     },
   })
@@ -110,6 +111,7 @@ async function* passing(items: AsyncIterable<string>, done: () => void): AsyncGe
 /** Answers calls and lists without the SDK, and what cancels such a call. */
 function createFast(server: Server, published: Published, ended: AbortSignal) {
   const running = new Map<RpcId, AbortController>()
+  const known = lastOf(askable)
   let logs = false
   ended.addEventListener('abort', () => {
     for (const one of running.values()) one.abort(ended.reason)
@@ -128,7 +130,7 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
     const ending = new AbortController()
     running.set(plain.id, ending)
     try {
-      const can = askable(server.getClientCapabilities())
+      const can = known(server.getClientCapabilities())
       return await answerPlain(plain, LEGACY_FRAME, published, { use: { ...use, signal: ending.signal }, can, logs })
     } catch (error) {
       // whoever cancelled it wants no answer, and its line has to end
@@ -138,6 +140,12 @@ function createFast(server: Server, published: Published, ended: AbortSignal) {
       running.delete(plain.id)
     }
   }
+}
+
+/** What was made of the last thing, for as long as it is the same. */
+function lastOf<K, V>(make: (key: K) => V): (key: K) => V {
+  let last: { readonly key: K; readonly value: V } | undefined
+  return key => (last?.key === key ? last : (last = { key, value: make(key) })).value
 }
 
 const ACCEPTED: HttpAnswer = { ...jsonAnswer('', {}), status: 202 }

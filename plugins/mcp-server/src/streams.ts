@@ -1,4 +1,5 @@
 import { isTree } from '@svc/core'
+import { retryField } from '@svc/sse'
 import { idOf, type HttpMessage } from './message.ts'
 import type { ServerInfo } from './published.ts'
 
@@ -18,18 +19,16 @@ export const ENDLESS = [
   { method: 'POST', header: 'mcp-method', holds: 'subscriptions/listen' },
 ] as const
 
-/** Milliseconds after which a client comes back: at least so many, and at most twice, so that not all come at once. */
-const RETRY_MS = 500
-
 export function createStreams(info: ServerInfo): Streams {
   const ending = new AbortController()
-  const retry = () => `retry: ${RETRY_MS + Math.floor(Math.random() * RETRY_MS)}\n`
   return {
     signal: ending.signal,
     farewell(message) {
-      const [session, subscription] = ENDLESS.map(one => isOpening(message, one))
-      if (session) return `${retry()}\n`
-      return subscription ? `${retry()}event: message\ndata: ${JSON.stringify(lastOf(message, info))}\n\n` : undefined
+      const [session, subscription] = ENDLESS
+      if (isOpening(message, session)) return `${retryField()}\n`
+      return isOpening(message, subscription)
+        ? `${retryField()}event: message\ndata: ${JSON.stringify(lastOf(message, info))}\n\n`
+        : undefined
     },
     end: () => ending.abort(new Error('the stream has ended: come back')),
   }

@@ -17,27 +17,25 @@ export interface Forwarded {
 export interface Workers {
   /** A new session's name. */
   name(use: Use): Promise<string>
-  /** This worker's name; `undefined` where there is but one. */
-  self(use: Use): Promise<string | undefined>
-  /** Whose session it is; `undefined` for one that names no worker. */
-  of(session: string | undefined): string | undefined
+  /** Which other worker has a session, by its name; `undefined` where this one would have it. */
+  elsewhere(session: string | undefined, use: Use): string | undefined | Promise<string | undefined>
   /** What that worker answers; `undefined` where it has ended. */
   ask(worker: string, forwarded: Forwarded, use: Use): Promise<HttpAnswer | undefined>
 }
 
 export function createWorkers(peers: Peers | undefined): Workers {
-  let own: Promise<string> | undefined
-  const self = async (use: Use) => peers && (await (own ??= peers.self(use)))
+  // what its sessions' names begin with, once this worker knows its own
+  let prefix: string | undefined
+  const ownPrefix = async (use: Use) => (prefix ??= peers ? `${Buffer.from(await peers.self(use)).toString('base64url')}.` : '')
+  const other = (session: string, own: string) => {
+    const dot = session.indexOf('.')
+    return dot === -1 || session.startsWith(own) ? undefined : Buffer.from(session.slice(0, dot), 'base64url').toString()
+  }
   return {
-    self,
-    async name(use) {
-      const worker = await self(use)
-      const id = crypto.randomUUID()
-      return worker === undefined ? id : `${Buffer.from(worker).toString('base64url')}.${id}`
-    },
-    of(session = '') {
-      const dot = peers ? session.indexOf('.') : -1
-      return dot === -1 ? undefined : Buffer.from(session.slice(0, dot), 'base64url').toString()
+    name: async use => (await ownPrefix(use)) + crypto.randomUUID(),
+    elsewhere(session, use) {
+      if (!peers || session === undefined) return undefined
+      return prefix === undefined ? ownPrefix(use).then(own => other(session, own)) : other(session, prefix)
     },
     async ask(worker, { path, message }, use) {
       const items = peers!.ask(worker, TOPIC, { path, ...message }, use)[Symbol.asyncIterator]()

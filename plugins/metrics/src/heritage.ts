@@ -32,6 +32,15 @@ export function createHeritage(): Heritage {
 /** Whether a family counts what was, not what is. */
 export const grows = ({ type, aggregator }: MetricFamily): boolean => type !== 'gauge' && aggregator === 'sum'
 
+/** About a microsecond, as a power of two. */
+const STEP = 2 ** -20
+
+/** Whole steps add up to the same in any order: sums of other fractions fall by their last digit when a worker ends, and to Prometheus that is a restart. */
+export const summable = (family: MetricFamily): MetricFamily =>
+  grows(family)
+    ? { ...family, values: family.values.map(one => ({ ...one, value: Math.floor(one.value / STEP) * STEP })) }
+    : family
+
 function addTo(series: Map<string, Sample>, samples: readonly Sample[]) {
   for (const sample of samples) {
     const key = keyOf(sample)

@@ -25,7 +25,12 @@ export function createRequestCounts(): RequestCounts {
     if (!one)
       all.set(
         key,
-        (one = { labels: { method, route: route || 'none', status }, counts: BOUNDS.map(() => 0).concat(0), total: 0, sum: 0 })
+        (one = {
+          labels: { method: method || 'none', route: route || 'none', status },
+          counts: BOUNDS.map(() => 0).concat(0),
+          total: 0,
+          sum: 0,
+        })
       )
     return one
   }

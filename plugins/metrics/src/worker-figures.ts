@@ -1,6 +1,6 @@
 import { messageOf, type Log, type SlotView, type Use } from '@svc/core'
 import type { Figures, MetricFamily, MetricSource, PeerMessage, Peers } from '@svc/core/contracts'
-import { createHeritage, grows } from './heritage.ts'
+import { createHeritage, grows, summable } from './heritage.ts'
 
 /** The figures of all workers: what this one adds to them, and all of them together. */
 export interface WorkerFigures {
@@ -53,7 +53,7 @@ export function createWorkerFigures(sources: SlotView<MetricSource>, peers: Peer
       return (await readAll(peers, use)).map(familiesOf)
     },
     async own(figures, use) {
-      const families = [...(await readOwn(use)), ...heritage.read()]
+      const families = [...(await readOwn(use)).map(summable), ...heritage.read()]
       return { ...figures, [NAME]: { families, wasRead } as unknown as Figures[string] }
     },
     inherit: figures => heritage.take(partOf(figures).families),

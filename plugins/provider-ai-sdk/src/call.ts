@@ -14,7 +14,11 @@ export interface CallParts {
 }
 
 /** A request as the options of `doStream`. */
-export function toCallOptions(request: ModelRequest, parts: CallParts, use: Pick<Use, 'requestId' | 'trace'>): CallOptions {
+export function toCallOptions(
+  request: ModelRequest,
+  parts: CallParts,
+  use: Pick<Use, 'requestId' | 'trace' | 'traceState'>
+): CallOptions {
   const { temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
   return {
     prompt: toPrompt(request.messages, parts.version, parts.provider),
@@ -23,7 +27,11 @@ export function toCallOptions(request: ModelRequest, parts: CallParts, use: Pick
     ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toChoice(toolChoice) }),
     ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
-    headers: { 'x-request-id': use.requestId, ...(use.trace === undefined ? {} : { traceparent: use.trace }) },
+    headers: {
+      'x-request-id': use.requestId,
+      ...(use.trace === undefined ? {} : { traceparent: use.trace }),
+      ...(use.traceState === undefined ? {} : { tracestate: use.traceState }),
+    },
     abortSignal: parts.signal,
   }
 }

@@ -20,6 +20,8 @@ const IMAGES: { readonly [V in Version]: (data: string, mediaType: string) => Ou
 function wordsOf(part: ContentPart): string {
   if (part.type === 'text') return part.text
   if (part.type === 'resource_link') return `${part.name}: ${part.uri}`
-  if (part.type === 'resource') return typeof part.resource.text === 'string' ? part.resource.text : JSON.stringify(part.resource)
-  return `[${part.type}: ${part.mimeType}]`
+  if (part.type === 'image' || part.type === 'audio') return `[${part.type}: ${part.mimeType}]`
+  // a resource; or a form that nobody here knows: those of other servers pass through
+  const { resource } = part as { readonly resource?: { readonly text?: unknown } }
+  return typeof resource?.text === 'string' ? resource.text : JSON.stringify(resource ?? part)
 }

@@ -73,6 +73,17 @@ describe('what provider-ai-sdk sends', () => {
       expect(format.schema).to.deep.include(responseSchema)
     })
 
+  it('tells links, resources and parts of other forms in words', async () => {
+    const link = { type: 'resource_link', uri: 'a:b', name: 'n' } as const
+    const resource = { type: 'resource', resource: { uri: 'a:c', text: 'of c' } } as const
+    const content = [link, resource, { type: 'other', n: 1 } as never]
+    const call = { type: 'tool_call', id: 'c1', tool: 'weather', arguments: {} } as const
+    const answer = { type: 'tool_result', id: 'c1', tool: 'weather', content, isError: false } as const
+    const messages: ModelMessage[] = [user('a'), { role: 'assistant', parts: [call] }, { role: 'tool', parts: [answer] }]
+    const { body } = await sent(V4, { messages })
+    expect(body.messages.at(-1).content).to.equal('n: a:b\nof c\n{"type":"other","n":1}')
+  })
+
   it('names the one tool that is to be called, and none where none may be', async () => {
     const one = await sent(V4, { tools: [WEATHER], toolChoice: { tool: 'weather' } })
     expect(one.body.tool_choice).to.deep.equal({ type: 'function', function: { name: 'weather' } })
@@ -90,9 +101,9 @@ describe('what provider-ai-sdk sends', () => {
     }
     await using rig = await openRig(V4, behaving(V4.wire), entry)
     const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
-    await Array.fromAsync(rig.provider.chat(says('plain'), { ...everUse(), trace }))
+    await Array.fromAsync(rig.provider.chat(says('plain'), { ...everUse(), trace, traceState: 'a=1' }))
     const [{ headers, body } = expect.fail('nothing was sent')] = rig.upstream.received
-    expect(headers).to.include({ 'x-team': 'blue', 'openai-organization': 'org-1', traceparent: trace })
+    expect(headers).to.include({ 'x-team': 'blue', 'openai-organization': 'org-1', traceparent: trace, tracestate: 'a=1' })
     expect(body).to.include({ user: 'u-1' })
   })
 

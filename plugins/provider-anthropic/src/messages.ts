@@ -107,8 +107,11 @@ function contentBlocks(part: ContentPart): Block[] {
   if (part.type === 'text') return textBlocks(part.text)
   if (part.type === 'image') return imageBlocks(part)
   if (part.type === 'audio') return textBlocks(`[audio, ${part.mimeType}]`)
-  return textBlocks(part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : JSON.stringify(part.resource))
+  return textBlocks(part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part))
 }
+
+/** A resource; or a part of a form that nobody here knows: those of other servers pass through. */
+const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
 /** An id that the wire takes: one that another provider made may have other letters. Two ids stay two. */
 const wireId = (id: string): string => (/^[\w-]+$/.test(id) ? id : `id_${Buffer.from(id).toString('base64url')}`)

@@ -87,6 +87,19 @@ describe('a request to the Messages API', () => {
     expect(last!.content[0]!.content).to.deep.equal([block, { type: 'text', text: '[audio, audio/wav]' }])
   })
 
+  it('tells links, resources and parts of other forms in words', () => {
+    const link = { type: 'resource_link', uri: 'a:b', name: 'n' } as const
+    const resource = { type: 'resource', resource: { uri: 'a:c', text: 'of c' } } as const
+    const content = [link, resource, { type: 'other', n: 1 } as never]
+    const { messages } = asked([
+      user('?'),
+      { role: 'assistant', parts: [call('a')] },
+      { role: 'tool', parts: [{ ...result('a'), content }] },
+    ])
+    const [{ content: told }] = (messages as { content: [{ content: { text: string }[] }] }[]).at(-1)!.content
+    expect(told.map(one => one.text)).to.deep.equal(['[n: a:b]', '{"uri":"a:c","text":"of c"}', '{"type":"other","n":1}'])
+  })
+
   it('tells in words what the wire would refuse: images of other kinds, failures without a word', () => {
     const svg = { type: 'image', data: 'AAAA', mimeType: 'image/svg+xml' } as const
     const { messages } = asked([

@@ -97,8 +97,11 @@ function resultParts({ tool, content, isError }: ToolResultPart, modern: boolean
 function wordsOf(part: ContentPart): string[] {
   if (part.type === 'text') return [part.text]
   if (part.type === 'image' || part.type === 'audio') return []
-  return [part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : JSON.stringify(part.resource)]
+  return [part.type === 'resource_link' ? `[${part.name}: ${part.uri}]` : jsonOf(part)]
 }
+
+/** A resource; or a part of a form that nobody here knows: those of other servers pass through. */
+const jsonOf = (part: { readonly resource?: unknown }) => JSON.stringify(part.resource ?? part)
 
 /** A turn that was cancelled may have left calls without results; the wire wants one for each call. */
 function withResults(contents: Content[]): Content[] {

@@ -92,6 +92,19 @@ describe('a request to the Gemini API', () => {
     ])
   })
 
+  it('tells links, resources and parts of other forms in words', () => {
+    const link = { type: 'resource_link', uri: 'a:b', name: 'n' } as const
+    const resource = { type: 'resource', resource: { uri: 'a:c', text: 'of c' } } as const
+    const content = [link, resource, { type: 'other', n: 1 } as never]
+    const { contents } = asked([
+      user('?'),
+      { role: 'assistant', parts: [call('a')] },
+      { role: 'tool', parts: [{ ...result('a'), content }] },
+    ])
+    const output = '[n: a:b]\n{"uri":"a:c","text":"of c"}\n{"type":"other","n":1}'
+    expect(contents.at(-1)!.parts).to.deep.equal([response({ output })])
+  })
+
   it('carries images of users and of tools, in the result where the model takes them there', () => {
     const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const
     const inlineData = { mimeType: 'image/png', data: 'AAAA' }

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import { codeOf, type Use } from '@svc/core'
 import { type Chat, type ErrorTold, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
 import { eventFrame } from '@svc/sse'
 import { type ChatEvent, endEvent, errorEvent, eventOf, toldOf } from '@svc/wire'
@@ -18,15 +18,24 @@ export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, use: 
         continue
       }
       if (event.type === 'start') start = event
+      if (event.type === 'end' && event.status === 'cancelled' && isCut(use)) {
+        ended = true
+        yield frame(++id, await explained(http, toldOf(use.signal.reason), use))
+        yield frame(++id, endEvent({ ...event, status: 'failed' }))
+        continue
+      }
       ended = event.type === 'end'
       yield frame(++id, event.type === 'error' ? await explained(http, event.error, use) : eventOf(event))
     }
   } catch (error) {
-    if (!start || ended || use.signal.aborted) throw error
-    yield frame(++id, await explained(http, toldOf(error), use))
+    if (!start || ended || (use.signal.aborted && !isCut(use))) throw error
+    yield frame(++id, await explained(http, toldOf(isCut(use) ? use.signal.reason : error), use))
     yield frame(++id, failedEnd(start, performance.now() - began))
   }
 }
+
+/** The server ends while its reader is still there. */
+const isCut = ({ signal }: Use) => signal.aborted && codeOf(signal.reason) === 'UNAVAILABLE'
 
 /** The hot one: built by hand, for one write a token is all that a token may cost. */
 function tokenFrame(id: number, { content, index }: Extract<TurnEvent, { type: 'token' }>): string {

@@ -33,7 +33,7 @@ export default definePlugin({
   },
   optional: { workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
-    const { routes, leave } = createRoutes(given)
+    const { routes, leave } = createRoutes({ ...given, log: scope.log })
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
     scope.tap(Host.hooks.closing, leave, { stage: LEAVING })
   },

@@ -1,4 +1,4 @@
-import { messageOf, type SlotView, type Use, within } from '@svc/core'
+import { codeOf, type Log, type SlotView, type Use, within } from '@svc/core'
 import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
@@ -11,19 +11,45 @@ const probe: Ask = (check, use) => check.probe(use)
 /** Asks a check for its figures as well. */
 export const withFigures: Ask = (check, use) => (check.status ? check.status(use) : check.probe(use))
 
-/** Asks every check at once; one that fails or does not answer in time is unhealthy. */
-export async function probeAll(checks: SlotView<Check>, use: Use, ask = probe): Promise<Map<string, CheckReport>> {
-  const others = checks.names().filter(name => !NAMED.includes(name))
-  const reports = await Promise.all([...NAMED, ...others].map(name => probeOne(checks.get(name), ask, use)))
-  return new Map([...NAMED, ...others].map((name, at) => [name, reports[at]!]))
+/** All checks, and what was last known of each. */
+export interface Probes {
+  /** Asks every check at once; one that fails or does not answer in time is unhealthy. Where one's word is another than before, the log says so. */
+  all(use: Use, ask?: Ask): Promise<Map<string, CheckReport>>
 }
 
-async function probeOne(check: Check | undefined, ask: Ask, use: Use): Promise<CheckReport> {
-  if (!check) return { status: 'healthy' }
-  try {
-    return await within(PROBE_MS, signal => ask(check, { ...use, signal }), use)
-  } catch (error) {
-    return { status: 'unhealthy', reason: messageOf(error) }
+export function createProbes(checks: SlotView<Check>, log: Log): Probes {
+  const known = new Map<string, HealthWord>()
+  const note = (name: string, { status, reason }: CheckReport, err?: unknown) => {
+    if (status === (known.get(name) ?? 'healthy')) return
+    known.set(name, status)
+    if (status === 'healthy') log.info({ check: name }, 'a part is well again')
+    else
+      log.warn(
+        { check: name, status, ...(reason === undefined ? {} : { reason }), ...(err === undefined ? {} : { err }) },
+        'a part is not well'
+      )
+  }
+  const one = async (name: string, ask: Ask, use: Use): Promise<CheckReport> => {
+    const check = checks.get(name)
+    let report: CheckReport = { status: 'healthy' }
+    let failure: unknown
+    try {
+      if (check) report = await within(PROBE_MS, signal => ask(check, { ...use, signal }), use)
+    } catch (error) {
+      failure = error
+      report = { status: 'unhealthy', reason: codeOf(error) ?? 'failed' }
+    }
+    // what failed because nobody waits for it any more says nothing of the part
+    if (!use.signal.aborted) note(name, report, failure)
+    return report
+  }
+  return {
+    async all(use, ask = probe) {
+      const others = checks.names().filter(name => !NAMED.includes(name))
+      const names = [...NAMED, ...others]
+      const reports = await Promise.all(names.map(name => one(name, ask, use)))
+      return new Map(names.map((name, at) => [name, reports[at]!]))
+    },
   }
 }
 

@@ -1,4 +1,6 @@
-import type { Recommend, Route, Workflows } from '@svc/core/contracts'
+import type { Log, SlotView } from '@svc/core'
+import type { Check, Recommend, Route, Workflows } from '@svc/core/contracts'
+import { createProbes } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
 import { createConversationRoutes } from './routes/conversations.ts'
@@ -16,9 +18,10 @@ type RouteParts = Parameters<typeof createChatRoutes>[0] &
   Parameters<typeof createConversationRoutes>[0] &
   Parameters<typeof createConfigRoutes>[0] &
   Parameters<typeof createDiscoveryRoutes>[0] &
-  Parameters<typeof createHealthRoutes>[0] &
-  Parameters<typeof createStatusRoutes>[0] &
+  Omit<Parameters<typeof createHealthRoutes>[0] & Parameters<typeof createStatusRoutes>[0], 'probes'> &
   Parameters<typeof createOpenApiRoutes>[0] & {
+    readonly checks: SlotView<Check>
+    readonly log: Log
     readonly workflows?: Workflows | undefined
     readonly recommend?: Recommend | undefined
   }
@@ -29,14 +32,15 @@ export const LEAVING = -100
 /** All routes of the API by name; `leave` ends what would stay open for as long as a run does. */
 export function createRoutes(parts: RouteParts): { readonly routes: Record<string, Route>; readonly leave: () => void } {
   const { workflows, recommend } = parts
+  const probes = createProbes(parts.checks, parts.log)
   const streams = workflows && createRunStreams(workflows)
   const routes = {
     ...createChatRoutes(parts),
     ...createConversationRoutes(parts),
     ...createConfigRoutes(parts),
     ...createDiscoveryRoutes(parts),
-    ...createHealthRoutes(parts),
-    ...createStatusRoutes(parts),
+    ...createHealthRoutes({ ...parts, probes }),
+    ...createStatusRoutes({ ...parts, probes }),
     ...createOpenApiRoutes(parts),
     ...(recommend ? createRecommendRoutes(recommend) : {}),
     ...(workflows ? createWorkflowRoutes(workflows) : {}),

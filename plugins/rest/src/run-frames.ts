@@ -1,13 +1,13 @@
 import type { Use } from '@svc/core'
 import type { RunEvent, Workflows } from '@svc/core/contracts'
-import { eventFrame, HEARTBEAT, plainFrame } from '@svc/sse'
+import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/sse'
 import { eventRecord } from '@svc/wire'
 
 /** What runs have told, as frames of event streams. */
 export interface RunStreams {
   /** What has happened in a run after this event, and what happens, up to its end. */
   of(id: string, after: number, use: Use): AsyncGenerator<string, void>
-  /** Ends those that are open: their readers come back, to another worker. */
+  /** Ends those that are open, and tells their readers when to come back: to another worker. */
   leave(): void
 }
 
@@ -25,6 +25,7 @@ export function createRunStreams(workflows: Workflows): RunStreams {
       } catch (error) {
         if (!leaving.signal.aborted) throw error
       }
+      if (leaving.signal.aborted) yield `${retryField()}\n`
     },
   }
 }

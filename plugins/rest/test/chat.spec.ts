@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { expect } from 'chai'
 import { schema, svcError } from '@svc/core'
-import type { TurnEvent, TurnRequest } from '@svc/core/contracts'
+import type { Chat, TurnEvent, TurnRequest } from '@svc/core/contracts'
 import { readEvents } from '@svc/sse'
 import { CHAT_EVENT } from '../src/chat-events.ts'
 import { end, reply, serveRest } from './support/house.ts'
@@ -191,6 +192,33 @@ describe('POST /api/v1/chat/stream', () => {
     })
     expect(text).not.to.include('secret')
   })
+})
+
+describe('POST /api/v1/chat/stream of a server that stops', () => {
+  for (const [title, last] of [
+    ['ends in good order', { ...end, status: 'cancelled' }],
+    ['breaks', undefined],
+  ] as const)
+    it(`says that and ends, once server.shutdown_timeout is over, where its turn ${title}`, async () => {
+      const begun = Promise.withResolvers<void>()
+      const chat: Partial<Chat> = {
+        async *stream(_turn, { signal }) {
+          yield start
+          begun.resolve()
+          await once(signal, 'abort')
+          if (!last) throw signal.reason
+          yield last
+        },
+      }
+      const served = await serveRest({ chat, config: { server: { port: 0, shutdown_timeout: 0.1 } } })
+      const answer = served.call('POST', '/api/v1/chat/stream', { message: 'hi' })
+      await begun.promise
+      const [{ text }] = await Promise.all([answer, served.host.close()])
+      const events = await eventsOf(text)
+      expect(events.map(one => one.event)).to.deep.equal(['start', 'error', 'end'])
+      expect(events[1]!.data).to.include({ error: 'the server is stopping', error_code: 'UNAVAILABLE' })
+      expect(events[2]!.data).to.include({ status: 'failed', request_id: 'r-1' })
+    })
 })
 
 describe('POST /api/v1/chat/answer', () => {

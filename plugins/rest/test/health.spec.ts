@@ -53,6 +53,35 @@ describe('GET /health', () => {
     }
   })
 
+  it('leaves why in the log, once for each change, and tells it to whoever has the scope admin', async () => {
+    const lines: string[] = []
+    let report: () => Promise<CheckReport> = async () => ({ status: 'degraded', reason: 'the queue is long' })
+    await using served = await serveRest({
+      checks: { queue: { probe: () => report() } },
+      log: { destination: { write: line => void lines.push(line) } },
+    })
+    const told = () =>
+      lines
+        .map(line => JSON.parse(line))
+        .flatMap(({ check: name, level, status, reason, err }) =>
+          name ? [{ name, level, status, reason, err: err?.message }] : []
+        )
+    for (let i = 0; i < 3; i++) await served.call('GET', '/health')
+    const { body } = await served.call('GET', '/api/v1/status')
+    expect(body.checks).to.deep.equal({ queue: { status: 'degraded', reason: 'the queue is long' } })
+    report = () => Promise.reject(new Error('it broke'))
+    for (let i = 0; i < 2; i++) await served.call('GET', '/health')
+    report = async () => ({ status: 'healthy' })
+    for (let i = 0; i < 2; i++) await served.call('GET', '/health')
+    const none = { status: undefined, reason: undefined, err: undefined }
+    expect(told()).to.deep.equal([
+      { ...none, name: 'queue', level: 40, status: 'degraded', reason: 'the queue is long' },
+      { name: 'queue', level: 40, status: 'unhealthy', reason: 'INTERNAL_ERROR', err: 'it broke: it broke' },
+      { ...none, name: 'queue', level: 30 },
+    ])
+    expect((await served.call('GET', '/api/v1/status')).body).to.not.have.property('checks')
+  })
+
   it('is unhealthy when a check does not answer within five seconds, and asks it to stop', async () => {
     const asked = Promise.withResolvers<AbortSignal>()
     const hanging: Check = {
@@ -120,6 +149,7 @@ describe('GET /api/v1/status', () => {
         requests_active: 1,
         providers: detail,
         cache: { enabled: false, size: 0, hit_rate: 0 },
+        checks: { providers: { status: 'degraded' } },
       },
     ])
   })

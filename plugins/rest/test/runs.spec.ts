@@ -129,14 +129,13 @@ describe('the events of a run', () => {
     ])
   })
 
-  it('end when the server leaves, so that their readers go elsewhere', async () => {
+  it('end when the server leaves, and tell their readers when to come back', async () => {
     const served = await serveRuns()
     const { workflow_id: id } = await served.begin('ask')
-    const events = served.watch(id)
-    await until(events, 'node_waiting')
-    const closed = served.host.close()
-    expect(await events.next()).to.deep.equal({ value: undefined, done: true })
-    await closed
+    await until(served.watch(id), 'node_waiting')
+    const open = await fetch(`${served.url}${PATH}/${id}/events?after=1000`)
+    const [text] = await Promise.all([open.text(), served.host.close()])
+    expect(text).to.match(/^:\n\nretry: \d+\n\n$/)
   })
 
   it('are told to as many as read along', async () => {

@@ -1,13 +1,14 @@
 import { lstat, readlink, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import type { Shown } from './paths.ts'
-import { SYSTEM_FOLDERS } from './program.ts'
+import { isSystem, SYSTEM_FOLDERS } from './program.ts'
 
-/** Of `/etc` only what programs need to find their libraries, names, certificates and time; passwords, keys and settings of services stay away. */
-const ETC =
-  'ld.so.cache ld.so.conf ld.so.conf.d alternatives os-release passwd group nsswitch.conf localtime timezone mime.types protocols services ' +
+/** Of `/etc` only what programs need to find their libraries, names and time; passwords, keys and settings of services stay away. Each is a mount, and a mount costs a start as much as a hundredth of it. */
+const ETC = 'ld.so.cache alternatives os-release passwd group nsswitch.conf localtime timezone mime.types'
+/** And for the network, where it is allowed. */
+const NETWORK =
+  'resolv.conf hosts host.conf gai.conf protocols services ' +
   'ssl/certs ssl/openssl.cnf ssl/cert.pem pki/tls/certs pki/ca-trust/extracted ca-certificates crypto-policies'
-/** And of the network, where it is allowed. */
-const NETWORK = 'resolv.conf hosts host.conf gai.conf'
 
 /** What bubblewrap of this machine can, and the words that show the system. */
 export interface Bubblewrap {
@@ -85,7 +86,8 @@ export async function systemWords(): Promise<Pick<Bubblewrap, 'system' | 'networ
 async function shown(path: string): Promise<string[]> {
   const found = await lstat(path).catch(() => undefined)
   if (found === undefined || !(await stat(path).catch(() => undefined))) return []
-  // `/bin` is a link to `usr/bin` nearly everywhere; a link in /etc leads to a file that is shown in its place.
-  if (found.isSymbolicLink() && SYSTEM_FOLDERS.includes(path)) return ['--symlink', await readlink(path), path]
+  // `/bin` is a link to `usr/bin` nearly everywhere, and the time zone one to a file of `/usr`; what another link leads to is shown in its place.
+  const to = found.isSymbolicLink() ? await readlink(path) : undefined
+  if (to !== undefined && (SYSTEM_FOLDERS.includes(path) || isSystem(resolve(dirname(path), to)))) return ['--symlink', to, path]
   return ['--ro-bind', path, path]
 }

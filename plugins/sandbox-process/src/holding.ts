@@ -20,7 +20,7 @@ export interface Hold {
 export interface Holder {
   readonly name: LimitHolder
   readonly kinds: readonly Kind[]
-  hold(limits: Limits, program: { readonly isNode: boolean }): Promise<Hold>
+  hold(limits: Limits, program: { readonly isNode: () => Promise<boolean> }): Promise<Hold>
 }
 
 export const NOTHING: Released = { outOfMemory: false, outOfPids: false }

@@ -18,7 +18,7 @@ export function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): 
 export async function holdLimits(
   limits: Limits,
   machine: Machine,
-  isNode: boolean
+  isNode: () => Promise<boolean>
 ): Promise<{ readonly hold: Hold; readonly enforced: Pick<Enforced, Kind> }> {
   const { memory, pids } = limits
   const program = { isNode }

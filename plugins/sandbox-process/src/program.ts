@@ -52,7 +52,8 @@ export async function findProgram(command: string, where: { readonly path: strin
   }
 }
 
-const isSystem = (path: string) => SYSTEM_FOLDERS.some(folder => isWithin(path, folder))
+/** Whether a path lies in what every sandbox sees. */
+export const isSystem = (path: string): boolean => SYSTEM_FOLDERS.some(folder => isWithin(path, folder))
 
 interface Piece {
   readonly at: string

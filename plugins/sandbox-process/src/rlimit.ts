@@ -33,5 +33,5 @@ export async function rlimitHolder(inside: readonly string[]): Promise<Holder | 
   if (await holds(MEMORY, GREEDY)) held.push('memory')
   if (await holds(PIDS, FORKING)) held.push('pids')
   if (held.length === 0) return undefined
-  return { name: 'rlimit', kinds: held, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, isNode) }) }
+  return { name: 'rlimit', kinds: held, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, await isNode()) }) }
 }

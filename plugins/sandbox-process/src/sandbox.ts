@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
 import { lineOf } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
-import { NOTHING, type Hold } from './holding.ts'
+import { type Hold, type Limits, NOTHING } from './holding.ts'
 import { holdLimits, needed } from './limits.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { realPlace } from './paths.ts'
@@ -33,9 +33,8 @@ export function createSandbox({ home }: SandboxOptions): ProcessSandbox & AsyncD
       const { bwrap, ability } = found
       if (!bwrap) throw unavailable(ability.reason ?? 'bubblewrap does not work here')
       const limits = needed(request.limits, found)
-      const shown = await showFor(request, await realPlace(resolve(home)))
       use.signal.throwIfAborted()
-      const held = await holdLimits(limits, found, shown.isNode)
+      const [shown, held] = await bothAtOnce(request, limits, found, resolve(home))
       const id = randomUUID()
       holds.set(id, held.hold)
       const line = [
@@ -49,6 +48,21 @@ export function createSandbox({ home }: SandboxOptions): ProcessSandbox & AsyncD
     async [Symbol.asyncDispose]() {
       await Promise.all([...holds.keys()].map(release))
     },
+  }
+}
+
+/** What is shown, and what holds the limits, made meanwhile: a start waits for the longer of both. */
+async function bothAtOnce(request: ProcessRequest, limits: Limits, found: Machine, home: string) {
+  const showing = realPlace(home).then(real => showFor(request, real))
+  const holding = holdLimits(limits, found, async () => (await showing).isNode)
+  try {
+    return await Promise.all([showing, holding])
+  } catch (error) {
+    await holding.then(
+      ({ hold }) => hold.release(),
+      () => {}
+    )
+    throw error
   }
 }
 

@@ -3,6 +3,7 @@ import type { Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/space/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
+import { Known } from './known.ts'
 import { expect, parsed, Refusal } from './trouble.ts'
 import type { WireOp } from './wire.ts'
 
@@ -44,7 +45,10 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
       return [...results, ...entries.takeStreams()]
     },
     takeWatched: () => records.takeWatched(),
-    forget: () => entries.forget(),
+    forget() {
+      entries.forget()
+      records.forget()
+    },
   }
 }
 
@@ -62,13 +66,28 @@ function check(op: WireOp, { catalog, spaces }: BatchContext): void {
   if (stored > known) throw new Refusal('STORE_NEWER', `the space "${owner.space}"`, stored, known)
 }
 
+/** A record, and where its collection's indexes have it. */
+interface Held {
+  readonly id: number
+  version: number
+  positions: readonly string[]
+}
+
 function createRecords(db: DatabaseSync) {
   const s = statements(db)
   const place = createPlaces(db)
+  // what is written is often written again soon: then its former text is not needed to know where it was
+  const known = new Known<Held>()
   let watched = false
 
-  const find = (collection: StoredCollection, key: string) =>
-    (collection.indexes.length ? s.findWhole : s.find).get(collection.id, key)
+  const load = (collection: StoredCollection, key: string): Held | undefined => {
+    const hasIndexes = collection.indexes.length > 0
+    const row = (hasIndexes ? s.findWhole : s.find).get(collection.id, key)
+    if (!row) return undefined
+    const positions = hasIndexes ? positionsOf(collection, key, parsed(row.value)) : []
+    return { id: Number(row.id), version: Number(row.version), positions }
+  }
+  const find = (collection: StoredCollection, key: string) => known.get(nameOf(collection, key)) ?? load(collection, key)
   const tell = ({ id, watched: isWatched }: StoredCollection, key: string, gone: number) => {
     if (!isWatched) return
     watched = true
@@ -77,17 +96,19 @@ function createRecords(db: DatabaseSync) {
   const insert = (at: number, collection: StoredCollection, key: string, text: string) => {
     const { changes, lastInsertRowid } = s.insert.run(collection.id, key, text)
     if (changes === 0) throw new Refusal('STORE_CONFLICT', at, 0, Number(s.find.get(collection.id, key)!.version))
-    if (collection.indexes.length) place(collection, Number(lastInsertRowid), key, undefined, text)
-    return 1
+    const positions = positionsOf(collection, key, textOf(collection, text))
+    place(collection, Number(lastInsertRowid), [], positions)
+    return known.keep(nameOf(collection, key), { id: Number(lastInsertRowid), version: 1, positions }).version
   }
   const replace = (at: number, collection: StoredCollection, key: string, text: string, expected: number) => {
-    const row = find(collection, key)
-    const version = row ? Number(row.version) : 0
-    expect(at, expected, version)
-    if (!row) return insert(at, collection, key, text)
-    s.update.run(version + 1, text, row.id!)
-    if (collection.indexes.length) place(collection, Number(row.id), key, String(row.value), text)
-    return version + 1
+    const held = find(collection, key)
+    expect(at, expected, held?.version ?? 0)
+    if (!held) return insert(at, collection, key, text)
+    const positions = positionsOf(collection, key, textOf(collection, text))
+    s.update.run(++held.version, text, held.id)
+    place(collection, held.id, held.positions, positions)
+    held.positions = positions
+    return known.keep(nameOf(collection, key), held).version
   }
   return {
     put(at: number, collection: StoredCollection, key: string, text: string, expected: number): number {
@@ -96,11 +117,12 @@ function createRecords(db: DatabaseSync) {
       return version
     },
     remove(at: number, collection: StoredCollection, key: string, expected: number): number {
-      const row = find(collection, key)
-      expect(at, expected, row ? Number(row.version) : 0)
-      if (!row) return 0
-      s.remove.run(row.id!)
-      if (collection.indexes.length) place(collection, Number(row.id), key, String(row.value), undefined)
+      const held = find(collection, key)
+      expect(at, expected, held?.version ?? 0)
+      if (!held) return 0
+      known.delete(nameOf(collection, key))
+      s.remove.run(held.id)
+      place(collection, held.id, held.positions, [])
       tell(collection, key, 1)
       return 0
     },
@@ -109,23 +131,28 @@ function createRecords(db: DatabaseSync) {
       watched = false
       return was
     },
+    forget: () => known.clear(),
   }
 }
 
-/** Moves a record in its collection's indexes from where its former text put it to where the new one does; absent is nowhere. */
+const nameOf = ({ id }: StoredCollection, key: string) => `${id}/${key}`
+
+/** The value of a record's text, where its collection has indexes that look into it. */
+const textOf = ({ indexes }: StoredCollection, text: string) => (indexes.length > 0 ? (JSON.parse(text) as Json) : null)
+const positionsOf = ({ indexes }: StoredCollection, key: string, value: Json) =>
+  indexes.map(({ paths }) => sortKey(paths, value, key))
+
+/** Moves a record in its collection's indexes from where it was to where it is; none is nowhere. */
 function createPlaces(db: DatabaseSync) {
   const put = db.prepare('INSERT INTO places VALUES (?, ?, ?)')
   const take = db.prepare('DELETE FROM places WHERE idx = ? AND position = ?')
-  return ({ indexes }: StoredCollection, id: number, key: string, before: string | undefined, after: string | undefined) => {
-    const old = before === undefined ? undefined : parsed(before)
-    const fresh = after === undefined ? undefined : (JSON.parse(after) as Json)
-    for (const { id: index, paths } of indexes) {
-      const from = old === undefined ? undefined : sortKey(paths, old, key)
-      const to = fresh === undefined ? undefined : sortKey(paths, fresh, key)
-      if (from === to) continue
+  return ({ indexes }: StoredCollection, id: number, before: readonly string[], after: readonly string[]) => {
+    indexes.forEach(({ id: index }, at) => {
+      const [from, to] = [before[at], after[at]]
+      if (from === to) return
       if (from !== undefined) take.run(index, from)
       if (to !== undefined) put.run(index, to, id)
-    }
+    })
   }
 }
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { IndexPaths, Json, Space } from '@svc/core/contracts'
+import type { Collection, IndexPaths, Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/space/sort-key'
 import { Refusal } from './trouble.ts'
 
@@ -12,6 +12,8 @@ export interface StoredCollection {
   readonly id: number
   readonly space: string
   readonly watched: boolean
+  /** Whether a restore leaves its records as they are. */
+  readonly lasting: boolean
   readonly indexes: readonly StoredIndex[]
 }
 
@@ -21,6 +23,10 @@ export interface StoredCatalog {
   readonly collections: ReadonlyMap<string, StoredCollection>
   readonly logs: ReadonlyMap<string, { readonly id: number; readonly space: string }>
 }
+
+/** What the column `watched` says: files of before there were lasting collections have 0 or 1 there. */
+const WATCHED = 1
+const LASTING = 2
 
 const all = (db: DatabaseSync, sql: string) => db.prepare(sql).all()
 
@@ -32,7 +38,8 @@ export function loadCatalog(db: DatabaseSync): StoredCatalog {
       id: Number(index.id),
       paths: JSON.parse(String(index.paths)) as string[],
     }))
-    return [String(row.name), { id: Number(row.id), space: String(row.space), watched: row.watched === 1, indexes: own }] as const
+    const kept = { watched: (Number(row.watched) & WATCHED) !== 0, lasting: (Number(row.watched) & LASTING) !== 0 }
+    return [String(row.name), { id: Number(row.id), space: String(row.space), ...kept, indexes: own }] as const
   })
   return {
     spaces: new Map(all(db, 'SELECT name, version FROM spaces').map(row => [String(row.name), Number(row.version)])),
@@ -55,11 +62,12 @@ export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
   return (
     catalog.spaces.has(space.name) &&
     (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
-    collections.every(([name, { indexes = {}, watched = false }]) => {
+    collections.every(([name, { indexes = {}, watched = false, lasting = false }]) => {
       const stored = catalog.collections.get(name)
       return (
         stored?.space === space.name &&
         stored.watched === watched &&
+        stored.lasting === lasting &&
         Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined)
       )
     })
@@ -75,7 +83,7 @@ export function declareSpace(db: DatabaseSync, space: Space): number {
   if (stored === 0) db.prepare('INSERT INTO spaces VALUES (?, ?)').run(space.name, space.version)
   for (const [name, declared] of Object.entries(space.collections ?? {})) {
     checkOwner('collection', name, space.name, catalog.collections.get(name)?.space)
-    declareCollection(db, space.name, name, declared.watched ?? false, Object.values(declared.indexes ?? {}))
+    declareCollection(db, space.name, name, declared)
   }
   for (const log of space.logs ?? []) {
     checkOwner('log', log, space.name, catalog.logs.get(log)?.space)
@@ -90,18 +98,12 @@ function checkOwner(kind: string, name: string, space: string, by: string | unde
     throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
 }
 
-function declareCollection(
-  db: DatabaseSync,
-  space: string,
-  name: string,
-  watched: boolean,
-  indexes: readonly IndexPaths[]
-): void {
+function declareCollection(db: DatabaseSync, space: string, name: string, { watched, lasting, indexes = {} }: Collection): void {
   db.prepare(
     'INSERT INTO collections(name, space, watched) VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET watched = excluded.watched'
-  ).run(name, space, watched ? 1 : 0)
+  ).run(name, space, (watched ? WATCHED : 0) | (lasting ? LASTING : 0))
   const id = Number(db.prepare('SELECT id FROM collections WHERE name = ?').get(name)!.id)
-  for (const paths of indexes) {
+  for (const paths of Object.values(indexes)) {
     const made = db
       .prepare('INSERT INTO indexes(collection, paths) VALUES (?, ?) ON CONFLICT DO NOTHING')
       .run(id, JSON.stringify(paths))

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { STREAM } from './file.ts'
 import { Known } from './known.ts'
 import { expect } from './trouble.ts'
 
@@ -40,8 +41,9 @@ export function createEntries(db: DatabaseSync): Entries {
   const streamFor = (log: number, id: string, ifLength: number) =>
     (ifLength > 0 || known.has(keyOf(log, id)) ? undefined : begin(log, id)) ?? find(log, id)
   const write = (stream: Stream, texts: readonly string[]) => {
-    for (const text of texts) s.append.run(stream.id, ++stream.length, text)
-    s.lengthen.run(stream.length, stream.id)
+    let at = 0
+    for (; at + 1 < texts.length; at += 2, stream.length += 2) s.both.run(stream.id, stream.length, texts[at]!, texts[at + 1]!)
+    if (at < texts.length) s.append.run(stream.id, ++stream.length, texts[at]!)
     streams.push(stream.id)
     return stream.length
   }
@@ -72,10 +74,11 @@ export function createEntries(db: DatabaseSync): Entries {
 const keyOf = (log: number, id: string) => `${log}/${id}`
 
 const statements = (db: DatabaseSync) => ({
-  find: db.prepare('SELECT id, length FROM streams WHERE log = ? AND name = ?'),
-  begin: db.prepare('INSERT INTO streams(log, name, length) VALUES (?, ?, 0) ON CONFLICT DO NOTHING'),
-  lengthen: db.prepare('UPDATE streams SET length = ? WHERE id = ?'),
+  find: db.prepare(STREAM),
+  begin: db.prepare('INSERT INTO streams(log, name) VALUES (?, ?) ON CONFLICT DO NOTHING'),
   append: db.prepare('INSERT INTO entries(id, value) VALUES ((? << 32) | ?, ?)'),
+  // most appends are of two: what came of a step, and that the next begins
+  both: db.prepare('INSERT INTO entries(id, value) VALUES ((?1 << 32) | (?2 + 1), ?3), ((?1 << 32) | (?2 + 2), ?4)'),
   dropEntries: db.prepare('DELETE FROM entries WHERE id > (?1 << 32) AND id < ((?1 + 1) << 32)'),
   dropStream: db.prepare('DELETE FROM streams WHERE id = ?'),
 })

@@ -11,14 +11,15 @@ export interface Kind {
 }
 
 /** "svc1" */
-const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 1 }
+const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 2 }
 
 /** Marks a file as one of this kind. */
 export function marksOf({ application, format }: Kind): string {
   return `PRAGMA application_id = ${application}; PRAGMA user_version = ${format};`
 }
 
-// A log entry's id is its stream's number and its seq in one integer: the entries of a stream lie together, and long ones stay in their leaf.
+// A log entry's id is its stream's number and its seq in one integer: the entries of a stream lie together, and long ones stay in their leaf. How long a stream is
+// its last entry says: a number of its own would be one more page to write with each append.
 const TABLES = `
 CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE spaces(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -27,7 +28,7 @@ CREATE TABLE indexes(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NO
 CREATE TABLE logs(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, space TEXT NOT NULL) STRICT;
 CREATE TABLE records(id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, UNIQUE(collection, key)) STRICT;
 CREATE TABLE places(idx INTEGER NOT NULL, position TEXT NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(idx, position)) STRICT, WITHOUT ROWID;
-CREATE TABLE streams(id INTEGER PRIMARY KEY AUTOINCREMENT, log INTEGER NOT NULL, name TEXT NOT NULL, length INTEGER NOT NULL, UNIQUE(log, name)) STRICT;
+CREATE TABLE streams(id INTEGER PRIMARY KEY AUTOINCREMENT, log INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE(log, name)) STRICT;
 CREATE TABLE entries(id INTEGER PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE leases(name TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE feed(seq INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, key TEXT NOT NULL, gone INTEGER NOT NULL, at INTEGER NOT NULL, UNIQUE(collection, key)) STRICT;
@@ -35,6 +36,13 @@ CREATE INDEX feed_gone ON feed(at) WHERE gone = 1;
 INSERT INTO counters VALUES ('catalog', 0), ('fence', 0), ('fence_limit', 0), ('forgotten', 0), ('probe', 0);
 ${marksOf(STORE)}
 `
+
+/** What each format lacks that the next one has, from the first on. */
+const LIFTS = ['ALTER TABLE streams DROP COLUMN length']
+
+/** A stream's number, and how many entries it has. */
+export const STREAM = `SELECT id, coalesce((SELECT max(id) FROM entries WHERE id > streams.id << 32 AND id < (streams.id + 1) << 32) & 4294967295, 0) AS length
+  FROM streams WHERE log = ? AND name = ?`
 
 /** Opens the file for writing; makes it, with its folder, when there is none and `mayMake` allows it. */
 export function openForWriting(path: string, { mayMake }: { mayMake: boolean }): DatabaseSync {
@@ -110,14 +118,31 @@ function prepare(db: DatabaseSync): void {
     'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000'
   )
   makeTables(db, STORE, TABLES)
+  lift(db)
+}
+
+/** Brings a file that an older svc made to the format of this one. */
+function lift(db: DatabaseSync): void {
+  if (formatOf(db) === STORE.format) return
+  inOne(db, () => {
+    for (const statement of LIFTS.slice(formatOf(db) - 1)) db.exec(statement)
+    db.exec(marksOf(STORE))
+  })
 }
 
 /** Makes the tables of a file that has none yet; throws where it is another program's, or of a newer format. */
 export function makeTables(db: DatabaseSync, kind: Kind, tables: string): void {
   if (formatOf(db, kind) !== 0) return
+  inOne(db, () => {
+    if (formatOf(db, kind) === 0) db.exec(tables)
+  })
+}
+
+/** Does something in one transaction. */
+function inOne(db: DatabaseSync, does: () => void): void {
   db.exec('BEGIN IMMEDIATE')
   try {
-    if (formatOf(db, kind) === 0) db.exec(tables)
+    does()
     db.exec('COMMIT')
   } catch (error) {
     db.exec('ROLLBACK')

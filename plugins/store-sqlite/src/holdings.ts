@@ -68,31 +68,39 @@ export function createHoldings(db: DatabaseSync): Holdings {
       mustSync = false
       return was
     },
-    forget: () => known.clear(),
+    forget() {
+      known.clear()
+      nextFence.forget()
+    },
   }
 }
 
 /** Numbers for leases, each above all before; `raised` hears when one of a new block is given, and leases that nobody needs were forgotten. */
-function createFences(s: ReturnType<typeof statements>, raised: () => void): () => number {
+function createFences(s: ReturnType<typeof statements>, raised: () => void) {
   let floor: number | undefined
+  // as the file has them
+  let [last, limit]: (number | undefined)[] = []
   const counter = (name: string) => Number(s.counter.get(name)!.value)
-  const begin = (limit: number) => {
+  const begin = (from: number) => {
     s.forget.run(Date.now() - KEEP_MS)
-    raise(limit + BLOCK)
-    return limit + 1
+    raise(from + BLOCK)
+    return from + 1
   }
-  const raise = (limit: number) => {
-    s.setCounter.run(limit, 'fence_limit')
+  const raise = (to: number) => {
+    s.setCounter.run((limit = to), 'fence_limit')
     raised()
   }
-  return () => {
-    const limit = counter('fence_limit')
-    floor ??= begin(limit)
-    const fence = Math.max(counter('fence') + 1, floor)
-    s.setCounter.run(fence, 'fence')
-    if (fence >= counter('fence_limit')) raise(fence + BLOCK)
-    return fence
+  const next = () => {
+    floor ??= begin((limit ??= counter('fence_limit')))
+    last = Math.max((last ?? counter('fence')) + 1, floor)
+    s.setCounter.run(last, 'fence')
+    if (last >= (limit ??= counter('fence_limit'))) raise(last + BLOCK)
+    return last
   }
+  const forget = () => {
+    last = limit = undefined
+  }
+  return Object.assign(next, { forget })
 }
 
 const statements = (db: DatabaseSync) => ({

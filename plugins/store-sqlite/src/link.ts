@@ -70,7 +70,9 @@ export function createLink(options: LinkOptions): Link {
   const running = () => (worker ??= startWriter({ path, busyMs, mayMake, spaces: [...spaces.values()] }, receive, lost))
   const flush = () => {
     // Whoever has given up by now asks for nothing.
-    const words = wordsOf(outbox.splice(0).filter(([id]) => pending.has(id)))
+    const words: Word[] = []
+    for (const [id, job] of outbox) if (pending.has(id)) pack(words, id, job)
+    outbox.length = 0
     if (words.length === 0) return
     running().ref()
     running().postMessage(words satisfies ToWriter)
@@ -103,12 +105,6 @@ export function createLink(options: LinkOptions): Link {
       await endOf(worker)
     },
   }
-}
-
-function wordsOf(jobs: readonly Numbered[]): Word[] {
-  const words: Word[] = []
-  for (const [id, job] of jobs) pack(words, id, job)
-  return words
 }
 
 function startWriter(

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
 import { cursorOf, type Span } from '@svc/space'
 import { indexOf, type StoredCatalog } from './catalog.ts'
+import { STREAM } from './file.ts'
 import type { Tails } from './tails.ts'
 import { parsed } from './trouble.ts'
 
@@ -97,7 +98,6 @@ const BY_KEY =
   'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
 const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
   WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
-const STREAM = 'SELECT id, length FROM streams WHERE log = ? AND name = ?'
 const ENTRIES = 'SELECT value FROM entries WHERE id >= ((? << 32) | ?) AND id <= ((? << 32) | ?) ORDER BY id'
 const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
   WHERE f.seq > ? AND f.collection = ? ORDER BY f.seq LIMIT ?`

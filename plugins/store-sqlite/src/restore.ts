@@ -19,6 +19,7 @@ import { backupInvalid, backupMissing, backupNewer, restoreFailed, sameFile, sto
 import { openForWriting, sync } from './file.ts'
 import { identityOf, isThere } from './identity.ts'
 import { type Findings, inspect } from './inspect.ts'
+import { carryOver, type Held } from './lasting.ts'
 import { isBusy } from './trouble.ts'
 
 /** What is in the store's place now. */
@@ -27,6 +28,8 @@ export interface Restored {
   readonly kept?: string
   readonly bytes: number
   readonly findings: Findings
+  /** Lasting collections that are as the backup has them: there was no former store that could tell what became of them since. */
+  readonly unsure: readonly Held[]
 }
 
 /**
@@ -49,8 +52,8 @@ export async function restore(
     if (findings.fault?.code === 'STORE_NEWER') throw backupNewer(backup, findings.fault.reason)
     if (findings.fault) throw backupInvalid(backup, findings.fault.reason)
     settle(partial)
-    const kept = await alone(() => replace(store, partial))
-    return { ...(kept === undefined ? {} : { kept }), bytes: statSync(store).size, findings }
+    const replaced = await alone(() => replace(store, partial))
+    return { ...replaced, bytes: statSync(store).size, findings }
   } catch (error) {
     throw KNOWN.has(codeOf(error) ?? '') || signal.aborted ? error : restoreFailed(store, error)
   } finally {
@@ -79,9 +82,11 @@ function settle(partial: string): void {
   sync(partial)
 }
 
-function replace(store: string, partial: string): string | undefined {
+function replace(store: string, partial: string): Pick<Restored, 'kept' | 'unsure'> {
   const isReplaced = existsSync(store)
-  using _ = isReplaced ? claim(store) : undefined
+  using former = isReplaced ? claim(store) : undefined
+  const unsure = carryOver(former, partial)
+  sync(partial)
   const kept = `${store}.bak-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
   if (isReplaced) linkSync(store, kept)
   // There is a log only where the store could not be opened: it belongs to the former one.
@@ -89,7 +94,7 @@ function replace(store: string, partial: string): string | undefined {
   rmSync(`${store}-shm`, { force: true })
   renameSync(partial, store)
   sync(dirname(store))
-  return isReplaced ? kept : undefined
+  return { ...(isReplaced ? { kept } : {}), unsure }
 }
 
 /** Takes a store for itself alone, with all of its log in it; nothing where it cannot even be opened. Throws STORE_IN_USE. */

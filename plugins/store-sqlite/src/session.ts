@@ -113,6 +113,8 @@ function forget(c: Connection): void {
 }
 
 function reload(c: Connection, context: BatchContext): void {
+  // a new index has records that were known without it
+  forget(c)
   context.catalog = loadCatalog(c.db)
   c.seenCatalog = firstOf(c.s.catalog)
 }

@@ -1,11 +1,11 @@
 import type { Json, LogEntry } from '@svc/core/contracts'
 
 /**
- * The ends of streams that this process wrote or read lately. An entry never changes and a stream's number is never used again, so
+ * The ends of streams that this process read lately, with what it wrote to them since. An entry never changes and a stream's number is never used again, so
  * what is kept under a number is right as long as the file says that the stream has that number.
  */
 export interface Tails {
-  /** Takes note of acknowledged entries: the JSON texts up to the seq `end`. */
+  /** Takes note of acknowledged entries: the JSON texts up to the seq `end`. Only of streams that were read: most that are only written, such as logs, are never read. */
   wrote(stream: number, end: number, texts: readonly string[]): void
   /** Takes note of entries that were read up to the end of their stream; freezes them. */
   saw(stream: number, entries: readonly LogEntry[], chars: number): void
@@ -50,13 +50,12 @@ export function createTails(): Tails {
   }
   return {
     wrote(stream, end, texts) {
-      const more = texts.reduce((sum, text) => sum + text.length, 0)
       const tail = tails.get(stream)
-      const continues = tail && tail.first + tail.entries.length === end - texts.length + 1
-      if (!continues) return keep(stream, { first: end - texts.length + 1, entries: [...texts], chars: more })
+      if (!tail) return
       forget(stream)
+      if (tail.first + tail.entries.length !== end - texts.length + 1) return
       tail.entries.push(...texts)
-      tail.chars += more
+      tail.chars += texts.reduce((sum, text) => sum + text.length, 0)
       keep(stream, tail)
     },
     saw(stream, entries, size) {

@@ -36,7 +36,13 @@ export function smallDisk(path: string): boolean {
   }
 }
 
-export const removeDisk = (path: string) => void execFileSync('umount', [path])
+/** Puts a folder in the place of another, for reading only; `removeDisk` takes it away, though files of it are open. */
+export function coverReadOnly(path: string, folder: string): void {
+  execFileSync('mount', ['--bind', folder, path])
+  execFileSync('mount', ['-o', 'remount,bind,ro', path])
+}
+
+export const removeDisk = (path: string) => void execFileSync('umount', ['--lazy', path])
 
 const CHILDREN = new URL('./children/', import.meta.url)
 const child = (name: string, args: readonly string[]) =>

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { call, open, refusal } from './support/text.ts'
+import { call, describeTool, open, refusal } from './support/text.ts'
 
 const ORDERS = JSON.stringify({
   orders: [
@@ -12,7 +12,7 @@ const calculate = async (expression: string) => (await call('calculate', { expre
 const render = async (template: string, values: object, more = {}) =>
   (await call('render_template', { template, values: values as never, ...more })).data
 
-describe('query_json', () => {
+describeTool('query_json', () => {
   it('selects, filters, counts and reshapes', async () => {
     expect(await query('orders.items.price')).to.deep.equal([5, 7, 20])
     expect(await query('orders[$sum(items.price) > 15].id')).to.equal(2)
@@ -34,7 +34,7 @@ describe('query_json', () => {
   })
 })
 
-describe('parse_csv', () => {
+describeTool('parse_csv', () => {
   it('reads quotes, line breaks in fields, a byte order mark and the delimiter by itself', async () => {
     const { data } = await call('parse_csv', { text: '\ufeffname;note\r\n"Ada; L.";"two\nlines"\r\n\r\nBob;"says ""hi"""\r\n' })
     expect(data).to.deep.equal({
@@ -60,7 +60,7 @@ describe('parse_csv', () => {
   })
 })
 
-describe('diff_text', () => {
+describeTool('diff_text', () => {
   it('answers a unified diff, and counts', async () => {
     const { data, text } = await call('diff_text', { before: 'a\nb\nc\n', after: 'a\nB\nc\nd\n', name: 'x.txt', context: 0 })
     expect(data).to.include({ equal: false, added: 2, removed: 1 })
@@ -74,7 +74,7 @@ describe('diff_text', () => {
   })
 })
 
-describe('match_regex', () => {
+describeTool('match_regex', () => {
   it('tells matches with their places, groups and names', async () => {
     const { data } = await call('match_regex', { pattern: '(?<user>\\w+)@(\\w+)?', text: 'ada@home,\nbob@', flags: 'i' })
     expect(data.matches).to.deep.equal([
@@ -116,7 +116,7 @@ describe('match_regex', () => {
   })
 })
 
-describe('render_template', () => {
+describeTool('render_template', () => {
   it('fills in values, lists and sections, and escapes for HTML only when asked', async () => {
     const values = { name: 'A & B', list: [{ n: 1 }, { n: 2 }], deep: { x: { y: 'z' } }, none: [], some: { a: 1 } }
     const template =
@@ -148,7 +148,7 @@ describe('render_template', () => {
   })
 })
 
-describe('hash_text and base64', () => {
+describeTool('hash_text and base64', () => {
   it('hash the UTF-8 bytes', async () => {
     expect((await call('hash_text', { text: 'abc' })).text).to.equal(
       'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
@@ -169,7 +169,7 @@ describe('hash_text and base64', () => {
   })
 })
 
-describe('calculate', () => {
+describeTool('calculate', () => {
   it('calculates as a person would', async () => {
     expect(await calculate('0.1 + 0.2')).to.equal(0.3)
     expect(await calculate('(1 + 2) * 3 ^ 2 % 5')).to.equal(2)

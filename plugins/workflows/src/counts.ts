@@ -42,14 +42,11 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
     return names.has(workflow) ? workflow : 'other'
   }
   const stepsOf = (type: string) => {
-    const there = steps.get(type) ?? {
-      type,
-      counts: { completed: 0, failed: 0, cancelled: 0 },
-      seconds: 0,
-      buckets: BOUNDS.map(() => 0),
-    }
-    steps.set(type, there)
-    return there
+    const there = steps.get(type)
+    if (there) return there
+    const made = { type, counts: { completed: 0, failed: 0, cancelled: 0 }, seconds: 0, buckets: BOUNDS.map(() => 0) }
+    steps.set(type, made)
+    return made
   }
   return {
     stored(entries, history) {
@@ -88,8 +85,9 @@ export function createCounts({ isNamed, active }: CountsParts): Counts {
 function count(steps: Steps, status: Ended, seconds: number): void {
   steps.counts[status] += 1
   steps.seconds += seconds
-  const at = BOUNDS.findIndex(bound => seconds <= bound)
-  if (at >= 0) steps.buckets[at]! += 1
+  let at = 0
+  while (at < BOUNDS.length && seconds > BOUNDS[at]!) at += 1
+  if (at < BOUNDS.length) steps.buckets[at]! += 1
 }
 
 const family = (name: string, help: string, type: MetricFamily['type'], values: readonly Sample[]): MetricFamily => ({

@@ -1,15 +1,19 @@
 import type { Log, SlotView, Use } from '@svc/core'
-import type { NodeStep, RunClaim, Store, WorkflowNode } from '@svc/core/contracts'
+import type { Fence, NodeStep, Store, WorkflowNode } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
 import type { ExecutionLimits } from './execution-parts.ts'
 import type { Letter } from './inbox.ts'
 import type { Loaded } from './loader.ts'
+import type { Opening } from './opening.ts'
 import type { RunRecord } from './space.ts'
 
 export interface DriveParts {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
-  readonly claim: RunClaim
+  /** What proves that the run is this process's. */
+  readonly fence: () => Promise<Fence>
+  /** Of a run that begins here, its first write. */
+  readonly opening: Opening | undefined
   readonly loaded: Loaded
   readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
   readonly letters: () => Promise<readonly Letter[]>

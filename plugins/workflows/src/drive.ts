@@ -1,7 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { ErrorTold, Json, StoreOp } from '@svc/core/contracts'
 import type { DriveParts, Left } from './drive-parts.ts'
-import { runLate, runOld, told } from './errors.ts'
+import { REFUSED, runLate, runOld, told } from './errors.ts'
 import { Execution } from './execution.ts'
 import { duesIn, figuresOf, waitingIn } from './figures.ts'
 import { errorOf, newFrame, Stopped } from './frame.ts'
@@ -15,8 +15,6 @@ import { walk } from './walk.ts'
 
 /** Waits shorter than this are waited for here. */
 const SHORT_WAIT_MS = 3_000
-/** What a store refuses for good: what the run wants to store, not that it is stored. */
-const REFUSED: ReadonlySet<string | undefined> = new Set(['STORE_TOO_LARGE', 'STORE_INVALID'])
 const LONGEST_MS = 2 ** 31 - 1
 
 /** One run, as long as this process works on it. */
@@ -35,18 +33,20 @@ export class Drive {
 
   constructor(parts: DriveParts) {
     this.#parts = parts
-    const { store, types, loaded, claim, limits } = parts
+    const { store, types, loaded, limits } = parts
     const { id, record, history, masks, hasUndo } = loaded
     const use: Use = {
       signal: this.#ending.signal,
       principal: { id: record.owner, scopes: record.scopes },
       requestId: id,
       ...(record.trace === undefined ? {} : { trace: record.trace }),
+      ...(record.traceState === undefined ? {} : { traceState: record.traceState }),
     }
     this.#journal = new Journal({
       store,
       id,
-      fence: claim.fence,
+      fence: parts.fence,
+      opening: parts.opening,
       history,
       stored: parts.stored,
       lost: error => this.lose(error),
@@ -216,7 +216,7 @@ export class Drive {
 
   /** The store will never take what the run wants to keep: then it has failed with that, past all that it did since. */
   async #refused(reason: unknown): Promise<Left> {
-    const { store, claim, use } = this.#parts
+    const { store, fence, use } = this.#parts
     const error = notUndone(
       told(reason),
       this.#execution.undoable.map(({ step }) => step)
@@ -224,7 +224,7 @@ export class Drive {
     const record = this.#endedRecord({ status: 'failed', error })
     const over = { t: 'over', at: record.updatedAt, status: 'failed', error } as unknown as Json
     const append: StoreOp = { op: 'append', log: LOG, id: this.#execution.id, values: [over], ifLength: this.#journal.length }
-    await store.batch([append, this.#put(record)], { fence: claim.fence }, use)
+    await store.batch([append, this.#put(record)], { fence: await fence() }, use)
     return { how: 'ended', record }
   }
 

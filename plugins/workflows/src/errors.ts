@@ -22,6 +22,9 @@ export const workflowInvalid = (name: string, problems: readonly WorkflowProblem
 const lineOf = ({ message, path, line }: WorkflowProblem) =>
   `${path}${path ? ' ' : ''}${message}${line === undefined ? '' : ` (line ${line})`}`
 
+/** What a store refuses for good: what is to be stored, not that it is. */
+export const REFUSED: ReadonlySet<string | undefined> = new Set(['STORE_TOO_LARGE', 'STORE_INVALID'])
+
 export const runUnknown = (id: string) =>
   svcError('RUN_UNKNOWN', `there is no run "${id.slice(0, 100)}"`, {
     details: { field: 'workflow_id', value: id.slice(0, 100), reason: 'not found' },

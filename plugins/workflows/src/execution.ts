@@ -149,7 +149,12 @@ export class Execution {
    * began: a node that ends its process is counted from then on.
    */
   mayBeginUnstored(node: CompiledNode): boolean {
-    return this.#isNew && this.journal.isSettled && this.repeatable(node) === true
+    return this.journal.isSettled && this.mayGoOnUnstored(node)
+  }
+
+  /** Whether a node may go on with what its children made before that is stored: it may be run again, and they with it, for what follows waits for all of it. */
+  mayGoOnUnstored(node: CompiledNode): boolean {
+    return this.#isNew && this.repeatable(node) === true
   }
 
   evaluate(what: Template, scope: Scope): Json {

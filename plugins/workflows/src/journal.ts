@@ -2,12 +2,16 @@ import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
 import { type History, note } from './history.ts'
+import type { Opening } from './opening.ts'
 import { LOG } from './space.ts'
 
 export interface JournalParts {
   readonly store: Store
   readonly id: string
-  readonly fence: Fence
+  /** What proves that the run is this process's. */
+  readonly fence: () => Promise<Fence>
+  /** Of a run that begins here, its first write. */
+  readonly opening: Opening | undefined
   readonly history: History
   /** Told of entries once they are stored. */
   readonly stored: (entries: readonly Entry[], first: number) => void
@@ -33,10 +37,12 @@ export class Journal {
   /** Entries that are not stored yet and tell what has come of something. */
   #outcomes = 0
   #isDue = false
+  #fence: Fence | undefined
 
   constructor(parts: JournalParts) {
     this.#parts = parts
     this.#length = parts.history.length
+    parts.opening?.by(() => this.stored().catch(() => {}))
   }
 
   /** Entries that are stored. */
@@ -47,7 +53,7 @@ export class Journal {
   add(entry: Entry): void {
     note(this.#parts.history, entry)
     this.#entries.push(entry)
-    this.#outcomes += outcomesIn([entry])
+    if (!BEGINNINGS.has(entry.t)) this.#outcomes += 1
   }
 
   /** Something that is to be stored together with what was added. */
@@ -72,35 +78,39 @@ export class Journal {
 
   /** Answers once all that was added is stored. Throws what the run was lost with. */
   stored(): Promise<void> {
-    if (this.#entries.length === 0 && this.#ops.length === 0) return this.#writing
+    if (this.#entries.length === 0 && this.#ops.length === 0 && !this.#parts.opening?.isFresh) return this.#writing
     this.#next ??= this.#writing.then(() => this.#write())
     return this.#next
   }
 
   async #write(): Promise<void> {
-    const [entries, ops] = [this.#entries, this.#ops]
+    // writes follow each other: what is not stored yet when one begins is its own
+    const [entries, ops, outcomes] = [this.#entries, this.#ops, this.#outcomes]
     this.#writing = this.#next!
     ;[this.#entries, this.#ops, this.#next] = [[], [], undefined]
     try {
-      await this.#put([...this.#append(entries), ...ops])
+      if (entries.length > 0) ops.unshift(this.#append(entries))
+      await this.#put(ops)
     } catch (error) {
       this.#parts.lost(error)
       throw error
     }
     const first = this.#length + 1
     this.#length += entries.length
-    this.#outcomes -= outcomesIn(entries)
+    this.#outcomes -= outcomes
     this.#parts.stored(entries, first)
   }
 
-  #append(entries: readonly Entry[]): StoreOp[] {
-    if (entries.length === 0) return []
-    return [{ op: 'append', log: LOG, id: this.#parts.id, values: entries as unknown as Json[], ifLength: this.#length }]
+  #append(entries: readonly Entry[]): StoreOp {
+    return { op: 'append', log: LOG, id: this.#parts.id, values: entries as unknown as Json[], ifLength: this.#length }
   }
 
   async #put(ops: readonly StoreOp[]): Promise<void> {
-    const { store, fence, use } = this.#parts
-    const until = performance.now() + AWAY_MS
+    const { store, opening, use } = this.#parts
+    const isStored = opening?.isFresh === true && (await opening.open(ops))
+    this.#fence ??= await this.#parts.fence()
+    if (isStored) return
+    const [fence, until] = [this.#fence, performance.now() + AWAY_MS]
     for (;;) {
       try {
         return void (await store.batch(ops, { fence }, use))
@@ -114,4 +124,3 @@ export class Journal {
 
 /** What only tells that something begins: lost with its process, it has not begun. */
 const BEGINNINGS: ReadonlySet<Entry['t']> = new Set(['started', 'begun', 'forked'])
-const outcomesIn = (entries: readonly Entry[]) => entries.reduce((sum, { t }) => (BEGINNINGS.has(t) ? sum : sum + 1), 0)

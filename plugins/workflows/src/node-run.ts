@@ -102,7 +102,8 @@ class Call {
       at.t === 'forked' ? { ...state, children: await this.#children(at) } : { ...state, woken: await this.#woken(at, woken) }
     this.#run.goesOn()
     if (this.#run.repeatable(this.#node) !== true) this.#run.journal.add({ t: 'called', s: this.#step, at: Date.now() })
-    await this.#run.journal.stored()
+    if (at.t === 'forked' && this.#run.mayGoOnUnstored(this.#node)) this.#run.journal.soon()
+    else await this.#run.journal.stored()
     return back
   }
 

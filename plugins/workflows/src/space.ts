@@ -38,6 +38,7 @@ export interface RunRecord {
   readonly owner: string
   readonly scopes: readonly string[]
   readonly trace?: string
+  readonly traceState?: string
   readonly input: Json
   readonly parameters: Json
   readonly createdAt: number

@@ -7,6 +7,7 @@ import { invalid } from './errors.ts'
 import { historyOf } from './history.ts'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
+import { Opening } from './opening.ts'
 import type { Reading } from './reading.ts'
 import { KEYS, LOG, RUNS, type RunRecord } from './space.ts'
 import { takenOver } from './taken-over.ts'
@@ -53,10 +54,8 @@ export class Starting {
 
   async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, use: Use): Promise<Run> {
     const { library } = this.#parts
-    const asked = createHash('sha256')
-      .update(JSON.stringify([workflow, input, parameters]))
-      .digest('base64url')
-    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), asked, use)
+    const asked = [workflow, input, parameters]
+    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), digest(asked), use)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
     const given = structuredClone(input)
@@ -116,14 +115,19 @@ export class Starting {
     const lasting = { ...use, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
-    const [kept, claimed] = await Promise.allSettled([store.batch(ops, {}, lasting), queue.put(queued, { claim }, lasting)])
+    const opening = new Opening({ store, queue, ops, queued, claim, use: lasting })
+    const history = historyOf(entries)
+    const run = runOf(id, record, history)
+    // who may not get it after all, since another has the key or the places are taken, has done nothing of it before
+    const isOurs = claim && !key && !queued.group
+    if (isOurs) worker.begin(opening, { record, history })
+    opening.soon()
+    const { kept, claimed } = await opening.opened
     if (kept.status === 'rejected') return this.#refused(kept.reason, key, claimed, use)
     definitions.know(ops)
-    const history = historyOf(entries)
     // a run that the queue did not take is found by the maintenance
     if (claimed.status === 'rejected') throw claimed.reason
-    const run = runOf(id, record, history)
-    if (claimed.value) worker.begin(claimed.value, { record, history })
+    if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     return run
   }
 
@@ -157,17 +161,15 @@ export const groupOf = ({ workflow, concurrency }: RunRecord) =>
   concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
 
 const json = (value: object) => value as unknown as Json
-const keyOf = ({ principal }: Use, key: string) =>
-  createHash('sha256')
-    .update(JSON.stringify([principal.id, key]))
-    .digest('base64url')
+const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
+const keyOf = ({ principal }: Use, key: string) => digest([principal.id, key])
 
 function newRecord(
   definition: WorkflowDefinition,
   definitions: ReadonlyMap<string, WorkflowDefinition>,
   input: Json,
   parameters: Json,
-  { principal, trace }: Use
+  { principal, trace, traceState }: Use
 ): RunRecord {
   const at = Date.now()
   return {
@@ -179,6 +181,7 @@ function newRecord(
     scopes: principal.scopes,
     ...(definition.concurrency === undefined ? {} : { concurrency: definition.concurrency }),
     ...(trace === undefined ? {} : { trace }),
+    ...(traceState === undefined ? {} : { traceState }),
     input,
     parameters,
     createdAt: at,

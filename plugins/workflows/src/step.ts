@@ -23,7 +23,7 @@ export async function doStep(run: Execution, frame: Frame, node: CompiledNode, s
   frame.signal.throwIfAborted()
   run.goesOn()
   if (!past) run.countStep()
-  return new Tries(run, frame, node, step).outcome(past)
+  return await new Tries(run, frame, node, step).outcome(past)
 }
 
 function caught(node: CompiledNode, error: ErrorTold): StepOutcome {

@@ -1,10 +1,12 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { RunClaim } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow'
+import { type Active, newActive } from './active.ts'
 import { Drive } from './drive.ts'
 import type { Left } from './drive-parts.ts'
 import { engineBroke } from './errors.ts'
 import { failRun } from './failing.ts'
+import type { Opening } from './opening.ts'
 import type { RunRecord } from './space.ts'
 import type { Made, WorkerParts } from './worker-parts.ts'
 
@@ -14,17 +16,6 @@ const KEEP_MS = 10_000
 const LATER_MS = 5_000
 const AGAIN_MS = 1_000
 const LONGEST_MS = 2 ** 31 - 1
-
-interface Active {
-  readonly claim: RunClaim
-  readonly done: Promise<void>
-  readonly record: RunRecord | undefined
-  drive: Drive | undefined
-  /** News came before the run was read. */
-  hasNews: boolean
-  /** It is being given back: news that comes now is the queue's. */
-  isLeft: boolean
-}
 
 /** Works on runs: those that are begun here, and those that the queue gives. */
 export class Worker {
@@ -101,7 +92,7 @@ export class Worker {
     const { queue, lasting } = this.#parts
     for await (const claim of queue.takeOne(id, { ...lasting, signal })) {
       this.begin(claim)
-      await this.#active.get(id)?.done
+      await this.#active.get(id)?.ended.promise
     }
   }
 
@@ -119,17 +110,16 @@ export class Worker {
     while (this.#active.size >= this.#parts.atOnce) await new Promise<void>(resolve => (this.#room = resolve))
   }
 
-  /** Works on a run that was claimed. */
-  begin(claim: RunClaim, made?: Made): void {
+  /** Works on a run that was claimed, or that begins here. */
+  begin(held: RunClaim | Opening, made?: Made): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
-    const begun = Promise.withResolvers<void>()
-    const active: Active = { claim, done: begun.promise, record: made?.record, drive: undefined, hasNews: false, isLeft: false }
-    this.#active.set(claim.id, active)
+    const active = newActive(held, made)
+    this.#active.set(active.id, active)
     void this.#work(active, made).finally(() => {
       // the same run may have been claimed again meanwhile
-      if (this.#active.get(claim.id) === active) this.#active.delete(claim.id)
+      if (this.#active.get(active.id) === active) this.#active.delete(active.id)
       this.#room?.()
-      begun.resolve()
+      active.ended.resolve()
     })
   }
 
@@ -150,7 +140,7 @@ export class Worker {
     try {
       while (this.#active.size > 0 || this.#takers.size > 0) {
         for (const { drive } of this.#active.values()) drive?.stop()
-        await Promise.all([...this.#takers, ...[...this.#active.values()].map(({ done }) => done)])
+        await Promise.all([...this.#takers, ...[...this.#active.values()].map(({ ended }) => ended.promise)])
       }
     } finally {
       clearTimeout(timer)
@@ -163,39 +153,39 @@ export class Worker {
   }
 
   async #work(active: Active, made: Made | undefined): Promise<void> {
-    const { claim } = active
     const { lasting, log } = this.#parts
     let left: Left
     try {
       left = (await this.#drive(active, made)) ?? { how: 'lost' }
     } catch (error) {
-      left = await this.#broke(claim, error)
+      left = await this.#broke(active, error)
     }
     active.isLeft = true
-    await this.#leave(claim, left).catch((err: unknown) => {
+    await this.#leave(active, left).catch((err: unknown) => {
       if (left.how !== 'lost' && !lasting.signal.aborted)
-        log.warn({ err, run: claim.id }, 'a run could not be given back: it goes on when its lease runs out')
+        log.warn({ err, run: active.id }, 'a run could not be given back: it goes on when its lease runs out')
     })
   }
 
   async #drive(active: Active, made: Made | undefined): Promise<Left> {
     const { loader, lasting, store, types, limits, log } = this.#parts
-    const { claim } = active
-    const record = made?.record ?? (await loader.record(claim.id, lasting))
+    const { id, claim, opening } = active
+    const record = made?.record ?? (await loader.record(id, lasting))
     if (!record) return { how: 'gone' }
     if (record.status !== 'running') return { how: 'over' }
-    const history = made?.history ?? (await loader.history(claim.id, lasting))
-    const loaded = await loader.ready(claim.id, record, history, lasting)
-    const letters = () => loader.news(claim.id, lasting)
+    const history = made?.history ?? (await loader.history(id, lasting))
+    const loaded = await loader.ready(id, record, history, lasting)
+    const letters = () => loader.news(id, lasting)
     const drive = new Drive({
       store,
       types,
-      claim,
+      fence: async () => (await claim()).fence,
+      opening,
       loaded,
       limits: { ...limits, ...timeoutOf(loaded.definition.timeout) },
       letters,
-      stored: entries => this.#parts.stored(claim.id, entries, history),
-      progress: (step, node, progress) => this.#parts.progress(claim.id, step, node, progress),
+      stored: entries => this.#parts.stored(id, entries, history),
+      progress: (step, node, progress) => this.#parts.progress(id, step, node, progress),
       log,
       use: lasting,
     })
@@ -206,23 +196,25 @@ export class Worker {
   }
 
   /** The store is away: somebody tries again later. Anything else would be the same then: the run has failed. */
-  async #broke(claim: RunClaim, error: unknown): Promise<Left> {
+  async #broke({ id, claim }: Active, error: unknown): Promise<Left> {
     const { lasting, log } = this.#parts
     const code = codeOf(error) ?? ''
     if (lasting.signal.aborted || code.startsWith('STORE_')) {
-      log.warn({ err: error, run: claim.id }, 'a run could not be worked on')
+      log.warn({ err: error, run: id }, 'a run could not be worked on')
       return { how: 'asleep', due: Date.now() + LATER_MS }
     }
-    log.error({ err: error, run: claim.id }, 'a run cannot be worked on')
-    return failRun(this.#parts, claim, code === '' ? engineBroke(messageOf(error)) : error).catch(() => ({
-      how: 'asleep',
-      due: Date.now() + LATER_MS,
-    }))
+    log.error({ err: error, run: id }, 'a run cannot be worked on')
+    try {
+      return await failRun(this.#parts, await claim(), code === '' ? engineBroke(messageOf(error)) : error)
+    } catch {
+      return { how: 'asleep', due: Date.now() + LATER_MS }
+    }
   }
 
-  async #leave(claim: RunClaim, left: Left): Promise<void> {
+  async #leave({ id, claim: held }: Active, left: Left): Promise<void> {
     const { queue, lasting, ended } = this.#parts
-    if (left.how === 'ended') ended(claim.id, left.record)
+    if (left.how === 'ended') ended(id, left.record)
+    const claim = await held()
     if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
     else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)
   }
@@ -230,10 +222,10 @@ export class Worker {
   async #keep(): Promise<void> {
     const { queue, lasting } = this.#parts
     await Promise.all(
-      [...this.#active.values()].map(async ({ claim, drive }) => {
+      [...this.#active.values()].map(async ({ id, claim, drive }) => {
         try {
-          await queue.keep(claim, lasting)
-          await this.news(claim.id)
+          await queue.keep(await claim(), lasting)
+          await this.news(id)
         } catch (error) {
           if (codeOf(error) === 'STORE_FENCED') drive?.lose(error)
         }

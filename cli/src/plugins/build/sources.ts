@@ -14,7 +14,7 @@ export async function bundled(packages: readonly BuildPackage[], work: string, s
   const own = packages.filter(one => one.files !== undefined)
   if (!RUNS_SOURCES || own.length === 0) return [...packages]
   await mkdir(work, { recursive: true })
-  await Promise.all(own.map(one => copyTree(one.folder, join(work, shortOf(one)), path => path !== 'tsconfig.json', ASIDE)))
+  await Promise.all(own.map(one => copyTree(one.folder, join(work, shortOf(one)), () => true, ASIDE)))
   await run(process.execPath, [join(rootOf(), 'scripts', 'bundle.ts'), ...own.map(shortOf)], { cwd: work, signal })
   return packages.map(one => (one.files === undefined ? one : { ...one, folder: join(work, shortOf(one)) }))
 }

@@ -29,7 +29,8 @@ USER node
 ENV SVC_HOME=/var/lib/svc SVC_SERVER__HOST=0.0.0.0 SVC_SERVER__AUTH__ENABLED=true
 VOLUME /var/lib/svc
 EXPOSE 8080
-HEALTHCHECK CMD ["node", "-e", "fetch('http://127.0.0.1:8080/health/live').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# asks at the port and with the TLS of the configuration
+HEALTHCHECK --start-period=60s CMD ["node", "start.mjs", "status", "--live"]
 ENTRYPOINT ["node", "start.mjs"]
 CMD ["serve"]
 `

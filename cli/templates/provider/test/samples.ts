@@ -14,7 +14,8 @@ const samples: PluginSamples = {
     plain: says('a few words'),
     unicode: { request: says('Grüße, 世界'), text: 'You said: Grüße, 世界' },
     failures: { overloaded: says('/fail') },
-    // the kit shows more with: endless, silent, tools, length, usage, midway, …
+    // the kit shows more with: endless, silent, tools, length, usage, midway, …; and that an abort closes the call upstream with
+    // connections: () => upstream.open(), where `const upstream = await openUpstream(…)` of @svc/core/testing is what `config` leads to
   },
 }
 

@@ -23,6 +23,9 @@ export const work = serveWork({
   fail: () => {
     throw new TypeError('x is no function')
   },
+  stray: () => {
+    throw new Error("Cannot find module '/srv/my svc/node_modules/x.js'\nRequire stack:\n- /srv/my svc/y.js")
+  },
   leak: () => () => 1,
   exit: () => process.exit(3),
   pid: () => process.pid,

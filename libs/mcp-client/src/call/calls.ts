@@ -1,6 +1,6 @@
 import type { ToolStep } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp'
-import type { Arguments, StepOptions } from '../client-types.ts'
+import type { Arguments, CallUse, StepOptions } from '../client-types.ts'
 import { callFailed } from '@svc/mcp'
 import { cancelled, failed } from '../failures.ts'
 import { above0, type Settled } from '../settled.ts'
@@ -9,10 +9,11 @@ import { createParking, type Parking } from './parking.ts'
 import { createPlaces, type Places } from './places.ts'
 import { answerAll, createRunning, type Running, stop } from './running.ts'
 import { send } from './send.ts'
+import { traceWords } from './trace.ts'
 
 /** The calls of one server. */
 export interface Calls {
-  call(tool: string, args: Arguments, options: StepOptions, use: { readonly signal: AbortSignal }): AsyncIterable<ToolStep>
+  call(tool: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
   /** The connection is gone: what waits for a person waits for nothing. */
   disconnected(): void
   /** Calls that run, and those that wait for a person. */
@@ -45,49 +46,73 @@ export function createCalls(settled: Settled, supervisor: Supervisor, more: Pick
     ...more,
   }
   return {
-    call: (tool, args, options, use) => call(sharing, tool, args, options, use.signal),
+    call: (tool, args, options, use) => ({
+      [Symbol.asyncIterator]: () => readingOf(sharing, () => runningOf(sharing, tool, args, options, use), use.signal),
+    }),
     disconnected: () => sharing.parking.clear(),
     count: () => sharing.running.size + sharing.parking.size,
   }
 }
 
-async function* call(
-  sharing: Sharing,
-  tool: string,
-  args: Arguments,
-  options: StepOptions,
-  signal: AbortSignal
-): AsyncGenerator<ToolStep> {
-  const timeoutMs = above0('timeout', options.timeoutMs ?? sharing.settled.timeoutMs)
-  const running = resumed(sharing, tool, options) ?? begun(sharing, tool, args, options, timeoutMs)
-  sharing.running.add(running)
-  sharing.changed()
-  const onAbort = () => stop(running, cancelled(sharing.settled.name))
-  signal.addEventListener('abort', onAbort, { once: true })
-  if (signal.aborted) onAbort()
-  let end: 'cut' | 'parked' | 'done' = 'cut'
-  let last: ToolStep
-  try {
-    for (;;) {
-      last = await running.job.next()
-      if (last.type === 'result' || last.type === 'input') break
-      yield last
-    }
-    const waits = last.type === 'input' && running.questions.size > 0
-    if (waits) last = park(sharing, running, last)
-    end = waits ? 'parked' : 'done'
-  } catch (error) {
-    throw failed(sharing.settled.name, error)
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    leave(sharing, running, end)
+const DONE = { done: true, value: undefined } as const
+
+/**
+ * Reads a call: it begins with the first `next`, and ends with its last word, or when its reader leaves. By hand: a generator would be one more that each step
+ * goes through.
+ */
+function readingOf(sharing: Sharing, begin: () => Running, signal: AbortSignal): AsyncIterator<ToolStep> {
+  let running: Running | undefined
+  let isOver = false
+  const onAbort = () => running && stop(running, cancelled(sharing.settled.name))
+  const open = () => {
+    running = begin()
+    sharing.running.add(running)
+    sharing.changed()
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    return running
   }
-  if (last.type === 'result') sharing.supervisor.kept()
-  yield last
+  const end = (how: End) => {
+    if (isOver) return
+    isOver = true
+    signal.removeEventListener('abort', onAbort)
+    if (running) leave(sharing, running, how)
+  }
+  return {
+    async next() {
+      if (isOver) return DONE
+      try {
+        const one = running ?? open()
+        const step = await one.job.next()
+        if (step.type !== 'result' && step.type !== 'input') return { done: false, value: step }
+        const waits = step.type === 'input' && one.questions.size > 0
+        const value = waits ? park(sharing, one, step) : step
+        end(waits ? 'parked' : 'done')
+        if (step.type === 'result') sharing.supervisor.kept()
+        return { done: false, value }
+      } catch (error) {
+        end('cut')
+        throw failed(sharing.settled.name, error)
+      }
+    },
+    async return() {
+      end('cut')
+      return DONE
+    },
+  }
 }
 
-function begun(sharing: Sharing, tool: string, args: Arguments, { owner, dialog }: StepOptions, timeoutMs: number): Running {
-  const running = createRunning(sharing.settled, tool, args, { owner, timeoutMs, can: dialog?.can ?? [] })
+function runningOf(sharing: Sharing, tool: string, args: Arguments, options: StepOptions, use: CallUse): Running {
+  const timeoutMs = above0('timeout', options.timeoutMs ?? sharing.settled.timeoutMs)
+  return resumed(sharing, tool, options) ?? begun(sharing, tool, args, { ...options, timeoutMs }, use)
+}
+
+type Begun = StepOptions & { readonly timeoutMs: number }
+type End = 'cut' | 'parked' | 'done'
+
+function begun(sharing: Sharing, tool: string, args: Arguments, options: Begun, use: CallUse): Running {
+  const { owner, dialog, timeoutMs } = options
+  const running = createRunning(sharing.settled, tool, args, { owner, trace: traceWords(use), timeoutMs, can: dialog?.can ?? [] })
   send(sharing, running, dialog).then(
     step => running.job.push(step),
     (error: unknown) => running.job.fail(failed(sharing.settled.name, error))
@@ -116,7 +141,7 @@ function park(sharing: Sharing, running: Running, step: ToolStep): ToolStep {
 }
 
 /** A call that waits keeps no place from others; when it goes on it takes none: so many wait at most, and no more. */
-function leave({ running: all, changed, settled }: Sharing, running: Running, end: 'cut' | 'parked' | 'done'): void {
+function leave({ running: all, changed, settled }: Sharing, running: Running, end: End): void {
   all.delete(running)
   running.leave()
   running.leave = () => {}

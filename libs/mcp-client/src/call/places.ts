@@ -2,8 +2,8 @@ import { callFailed } from '@svc/mcp'
 
 /** Lets so many calls through at once, and so many of one tool; the others wait, first come first served. */
 export interface Places {
-  /** Answers what gives the place back, to be called once. Throws what the signal aborted with, and MCP_CALL_FAILED where too many wait already. */
-  enter(tool: string, signal: AbortSignal): Promise<() => void>
+  /** Answers what gives the place back, to be called once; a promise of it where it must be waited for. Throws what the signal aborted with, and MCP_CALL_FAILED where too many wait already. */
+  enter(tool: string, signal: AbortSignal): (() => void) | Promise<() => void>
 }
 
 const MOST_WAITING = 1_000
@@ -57,7 +57,7 @@ export function createPlaces(server: string, most: number, mostPerTool: number):
     return promise
   }
   return {
-    async enter(tool, signal) {
+    enter(tool, signal) {
       signal.throwIfAborted()
       if (fits(tool)) return take(tool)
       if (waiting.size < MOST_WAITING) return wait(tool, signal)

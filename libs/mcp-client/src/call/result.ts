@@ -19,8 +19,7 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
   if (resultType !== 'complete') throw protocolError(server, 'it answers with a kind of result that was not agreed on')
   const parts = content === undefined && structuredContent !== undefined ? [] : content
   if (!Array.isArray(parts) || !parts.every(isPart)) throw protocolError(server, 'its result has no list of contents')
-  if ((structuredContent !== undefined || _meta !== undefined || !parts.every(isFlat)) && deeper(raw, DEPTH))
-    throw protocolError(server, `its result is deeper than ${DEPTH} levels`)
+  if (deeper(raw, DEPTH)) throw protocolError(server, `its result is deeper than ${DEPTH} levels`)
   if (isError === true && saysUnknownTool(textOf(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
   return {
     type: 'result',
@@ -45,8 +44,6 @@ const RESERVED = 'io.modelcontextprotocol/'
 
 const isPart = (part: unknown): part is Fact =>
   typeof part === 'object' && part !== null && typeof (part as Fact)['type'] === 'string'
-/** Most parts are: nothing in them can be deep. */
-const isFlat = (part: Fact) => Object.values(part).every(value => typeof value !== 'object')
 const textOf = (part: Fact | undefined) => (typeof part?.['text'] === 'string' ? part['text'] : '')
 
 function readInput(server: string, { inputRequests = {}, requestState }: Fact): Outcome {

@@ -6,6 +6,7 @@ import type { Settled } from '../settled.ts'
 import { withDefaults } from './defaults.ts'
 import { createJob, type Job } from './job.ts'
 import type { Arguments } from '../client-types.ts'
+import type { TraceWords } from './trace.ts'
 
 type Params = InputRequest['params']
 
@@ -14,6 +15,7 @@ export interface Running {
   readonly tool: string
   readonly args: Arguments
   readonly owner: string | undefined
+  readonly trace: TraceWords | undefined
   /** What its caller can be asked for now. */
   can: ToolDialog['can']
   readonly job: Job
@@ -30,13 +32,13 @@ export function createRunning(
   settled: Settled,
   tool: string,
   args: Arguments,
-  { owner, timeoutMs, can }: { owner: string | undefined; timeoutMs: number; can: ToolDialog['can'] }
+  { owner, trace, timeoutMs, can }: Pick<Running, 'owner' | 'trace' | 'can'> & { timeoutMs: number }
 ): Running {
   const job = createJob()
   const abort = new AbortController()
   const most = Math.max(timeoutMs, settled.maxTotalMs)
   const deadline = createDeadline(settled.clock, timeoutMs, most, ms => stop(running, tooSlow(settled.name, ms)))
-  const running: Running = { tool, args, owner, can, job, deadline, abort, questions: new Map(), leave: () => {} }
+  const running: Running = { tool, args, owner, trace, can, job, deadline, abort, questions: new Map(), leave: () => {} }
   return running
 }
 

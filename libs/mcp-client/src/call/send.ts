@@ -20,13 +20,14 @@ const WAIT_MS = 250
 export async function send(sharing: Sharing, running: Running, dialog: ToolDialog | undefined): Promise<ToolStep> {
   const { settled, places, supervisor } = sharing
   const { signal } = running.abort
-  const leave = await places.enter(running.tool, signal)
+  const place = places.enter(running.tool, signal)
+  const leave = place instanceof Promise ? await place : place
   if (signal.aborted) leave()
   signal.throwIfAborted()
   running.leave = leave
   let round: ToolDialog | undefined = dialog
   for (let [again, waits] = [0, 0]; ; ) {
-    const connection = await supervisor.soon(signal)
+    const connection = supervisor.live ?? (await supervisor.soon(signal))
     const answer = await sendOnce(sharing, running, connection, round, again)
     if (answer === undefined) {
       again++
@@ -56,7 +57,7 @@ async function sendOnce(
     throw callFailed(settled.name, 'cancelled', 'its question is no longer open', { delivered: 'no' })
   try {
     const asker = askerOf(running, connection.respond, noAnswer)
-    const headers = await headersOf(sharing, running, connection)
+    const headers = connection.perRequest ? await headersOf(sharing, running, connection.stateless) : undefined
     const params = (token: string) => paramsOf(running, connection, dialog, token)
     const answer = await connection.exchange.request('tools/call', params, { signal, asker, ...(headers && { headers }) })
     if (!('error' in answer) || answer.error.code !== RPC.headerMismatch || again > 0) return answer
@@ -70,7 +71,7 @@ async function sendOnce(
 }
 
 function paramsOf(
-  { tool, args, can }: Running,
+  { tool, args, can, trace }: Running,
   { stateless, meta }: Connection,
   dialog: ToolDialog | undefined,
   token: string
@@ -81,15 +82,15 @@ function paramsOf(
     ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
     ...(dialog?.state !== undefined && { requestState: dialog.state }),
     // a server without a state logs only for who says so; one with a session always may
-    _meta: stateless ? { ...meta(can), [META.logLevel]: 'info', progressToken: token } : { progressToken: token },
+    _meta: { ...(stateless && { ...meta(can), [META.logLevel]: 'info' }), ...trace, progressToken: token },
   }
 }
 
-/** Stateless servers over HTTP may want arguments in headers too. */
-async function headersOf({ tool }: Sharing, { tool: name, args, abort }: Running, { stateless, perRequest }: Connection) {
-  if (!stateless || !perRequest) return undefined
-  const known = await tool(name, abort.signal)
-  return known === undefined || known.paramHeaders.length === 0 ? undefined : paramHeaders(known.paramHeaders, args)
+/** Over HTTP: the trace, and what a stateless server wants of the arguments there too. */
+async function headersOf({ tool }: Sharing, { tool: name, args, abort, trace }: Running, stateless: boolean) {
+  const known = stateless ? await tool(name, abort.signal) : undefined
+  if (known === undefined || known.paramHeaders.length === 0) return trace
+  return { ...paramHeaders(known.paramHeaders, args), ...trace }
 }
 
 /** Sees what a failure says of the connection; true where the call was surely not carried out, and another attempt may do better. */

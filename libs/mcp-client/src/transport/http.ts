@@ -39,7 +39,9 @@ export async function openHttp(options: HttpOptions, resultBytes: number, clock:
   return {
     transport: tapped(inner, events.take),
     perRequest: true,
-    send: (message, sender, sendOptions) => senders.run(sender, () => inner.send(asMessage(message), sendOptions)),
+    send(message, sender, failed, sendOptions) {
+      senders.run(sender, () => inner.send(asMessage(message), sendOptions)).catch(failed)
+    },
     sender: () => senders.getStore(),
     ended: reason.promise,
     giveUp: why => void closed(why),

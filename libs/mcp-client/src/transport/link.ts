@@ -14,8 +14,8 @@ export interface Link {
   readonly transport: Transport
   /** True where each request has a stream of its own (HTTP): closing that cancels a stateless request. */
   readonly perRequest: boolean
-  /** Sends a request in such a way that `sender` knows it again when something comes back for it. */
-  send(message: object, sender: string, options?: TransportSendOptions): Promise<void>
+  /** Sends a request in such a way that `sender` knows it again when something comes back for it. `failed` hears why it could not be sent. */
+  send(message: object, sender: string, failed: (error: unknown) => void, options?: TransportSendOptions): void
   /** Whose request the message came back for that is being handled now, where that can be known. */
   sender(): string | undefined
   /** Why it ended, once it did. Never rejects. */
@@ -38,6 +38,9 @@ export interface LinkEvents {
   /** Something came that is no message. */
   noise(): void
 }
+
+/** For `failed`, where nobody waits for what is sent: that it does not arrive is the server's loss. */
+export const unheard = () => {}
 
 export const asMessage = (message: object) => message as JSONRPCMessage
 

@@ -4,7 +4,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { deaf } from '../errors.ts'
 import type { Launch, StdioOptions } from '../options.ts'
 import { readLines } from './lines.ts'
-import { asMessage, type Link, type LinkEvents, tapped } from './link.ts'
+import { type Link, type LinkEvents, tapped } from './link.ts'
 
 /** What a program of this machine needs to run at all, and what holds no secret. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'TZ']
@@ -62,7 +62,13 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
     // by these two the SDK knows that it is no HTTP
     transport: tapped(inner, events.take, { stderr: null, pid: child.pid }),
     perRequest: false,
-    send: message => inner.send(asMessage(message)),
+    send(message, _sender, failed) {
+      try {
+        say(message)
+      } catch (error) {
+        failed(error)
+      }
+    },
     sender: () => undefined,
     ended: reason.promise,
     close,

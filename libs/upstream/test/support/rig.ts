@@ -7,7 +7,8 @@ import { type Answerer, type FakeUpstream, openUpstream } from '@svc/core/testin
 export const SECRET = 'sk-canary-0123456789'
 export const abortable = () => {
   const controller = new AbortController()
-  return { use: { ...systemUse(controller.signal, 'request-1'), trace: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }, controller }
+  const trace = { trace: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, traceState: 'a=1' }
+  return { use: { ...systemUse(controller.signal, 'request-1'), ...trace }, controller }
 }
 export const reader = (): FrameReader => {
   let over = false

@@ -25,13 +25,14 @@ export const withSandbox = (title: string, cases: () => void) => {
 const POLICY = ['sandbox-process', 'isolation'].map(name => new URL(`../../../${name}/`, import.meta.url))
 const FOLDER = fileURLToPath(new URL('hostile/', import.meta.url))
 const REF = { name: 'svc-plugin-hostile', module: new URL('hostile/index.ts', import.meta.url).href }
-const MANIFEST: Manifest = { api: 1, kind: 'tool', contributes: { tools: ['attack'] } }
+const MANIFEST: Manifest = { api: 1, kind: 'tool', contributes: { tools: ['attack', 'extra-*'], peer_answers: ['flood'] } }
 
 export interface HostileOptions {
   readonly permissions?: Manifest['permissions']
   readonly config?: ConfigTree
   /** Plugins that hold it; default: the sandbox and the policy. */
   readonly policy?: readonly URL[]
+  readonly beside?: readonly PluginEntry[]
 }
 
 let declares: Promise<unknown> | undefined
@@ -42,7 +43,12 @@ async function declaredBy(): Promise<unknown> {
 }
 
 /** The hostile plugin in a host, held by the sandbox. */
-export async function openHostile({ permissions = {}, config = {}, policy = POLICY }: HostileOptions = {}): Promise<Hostile> {
+export async function openHostile({
+  permissions = {},
+  config = {},
+  policy = POLICY,
+  beside = [],
+}: HostileOptions = {}): Promise<Hostile> {
   const lines: string[] = []
   const listeners = new Set<() => void>()
   const write = (line: string) => {
@@ -58,7 +64,7 @@ export async function openHostile({ permissions = {}, config = {}, policy = POLI
   const use = await isolate({ ...REF, held }, {}, known)
   const entry: PluginEntry = { use, name: REF.name, manifest: MANIFEST }
   const host = await startHost({
-    plugins: [...policy, { use: gong, name: 'gong' }, entry],
+    plugins: [...policy, ...beside, { use: gong, name: 'gong' }, entry],
     config: { host: { tap_timeout_ms: 300 }, ...config },
     log: { destination: { write } },
   })

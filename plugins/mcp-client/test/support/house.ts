@@ -7,7 +7,7 @@ import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contrac
 import { gather, type Gift, testHost, testUse } from '@svc/core/testing'
 import type { McpClientConfig } from '../../src/settings.ts'
 
-const HOSTILE = fileURLToPath(new URL('../../../../test/support/hostile-mcp.ts', import.meta.url))
+const HOSTILE = fileURLToPath(new URL('../../../../test/support/hostile-server.mjs', import.meta.url))
 const packageOf = (name: string) => new URL(`../../../${name}/`, import.meta.url)
 
 /** The script of a server that breaks the promises that are named. */

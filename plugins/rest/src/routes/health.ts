@@ -1,6 +1,6 @@
 import type { Host, HostReport, SlotView } from '@svc/core'
-import type { Check, HealthFact, Route, RouteReply } from '@svc/core/contracts'
-import { factsOf, probeAll, worst } from '../probes.ts'
+import type { HealthFact, Route, RouteReply } from '@svc/core/contracts'
+import { factsOf, type Probes, worst } from '../probes.ts'
 import { INTEGER, object, ok, STRING, words } from '../schemas.ts'
 
 const word = words('healthy', 'degraded', 'unhealthy')
@@ -27,11 +27,11 @@ const ready = object({ status: words('ready', 'starting', 'closing') })
 /** How the server is. Open to everybody, so it tells words and no details. */
 export function createHealthRoutes({
   host,
-  checks,
+  probes,
   facts,
 }: {
   host: Host
-  checks: SlotView<Check>
+  probes: Probes
   facts: SlotView<HealthFact>
 }): Record<string, Route> {
   return {
@@ -42,7 +42,7 @@ export function createHealthRoutes({
         '503': { description: 'It does not work.', schema: health },
       },
       async handle(_request, use) {
-        const [report, probed, more] = await Promise.all([host.report(use), probeAll(checks, use), factsOf(facts, use)])
+        const [report, probed, more] = await Promise.all([host.report(use), probes.all(use), factsOf(facts, use)])
         const plugins = failedPlugins(report)
         const status = worst([...[...probed.values()].map(one => one.status), ...(plugins ? (['degraded'] as const) : [])])
         const told = Object.fromEntries([...probed].map(([name, one]) => [name, one.status]))

@@ -33,7 +33,7 @@ const success = ok('It is stored; the run goes on with it.', object({ success: B
 const events = {
   '200': {
     description:
-      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. All that happened in the run after the event that Last-Event-ID names, on whichever worker, then what happens, up to run_completed or run_failed. node_progress has no line id: it is told to those who read along and kept nowhere. Comments are heartbeats. A stream that ends before the run does is to be opened again.',
+      'Server-sent events: lines id, event, data; the event is named by the type in its data, whose schema this is. All that happened in the run after the event that Last-Event-ID names, on whichever worker, then what happens, up to run_completed or run_failed. node_progress has no line id: it is told to those who read along and kept nowhere. Comments are heartbeats. A stream that ends before the run does is to be opened again; where the server ends it, its last words are retry with the milliseconds to wait.',
     schema: RUN_EVENT,
     contentType: 'text/event-stream',
   },
@@ -108,6 +108,7 @@ const eventsRoute = ({ streams }: RunParts): Route => ({
   query: eventsQuery,
   responses: events,
   streams: 'text/event-stream',
+  endless: true,
   async *stream({ params, headers, query }, use) {
     yield* streams.of(params.id!, afterOf(headers, query.after), use)
   },

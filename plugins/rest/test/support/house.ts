@@ -1,4 +1,4 @@
-import { type ConfigTree, systemUse } from '@svc/core'
+import { type ConfigTree, type LogOptions, systemUse } from '@svc/core'
 import {
   Chat,
   type Check,
@@ -75,6 +75,7 @@ export interface Fakes {
   modes?: Record<string, Mode>
   more?: readonly Gift[]
   config?: ConfigTree
+  log?: LogOptions
   /** Names of plugins besides. */
   plugins?: readonly string[]
 }
@@ -84,6 +85,7 @@ export async function serveRest(fakes: Fakes = {}) {
   const host = await testHost(['http', 'rest', ...(fakes.plugins ?? [])].map(folder), {
     config: { server: { port: 0 }, ...fakes.config },
     version: '1.2.3',
+    ...(fakes.log ? { log: fakes.log } : {}),
     give: [
       service(Chat, { ...chat, ...fakes.chat }),
       service(Conversations, { ...conversations, ...fakes.conversations }),

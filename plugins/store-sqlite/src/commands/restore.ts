@@ -2,6 +2,7 @@ import { shownPath, systemUse } from '@svc/core'
 import type { Command, CommandCall } from '@svc/core/contracts'
 import { findServers, fromWire } from '@svc/core/processes'
 import { restore as restoreStore } from '../restore.ts'
+import type { Held } from '../lasting.ts'
 import { serverDown } from '../backup-errors.ts'
 import { configuredFile, contentText, readLine } from './line.ts'
 
@@ -12,14 +13,20 @@ const OPTIONS = { json: { type: 'boolean', default: false } } as const
 const restore: Command = async call => {
   const { values, file } = readLine(call.args, USAGE, OPTIONS)
   const store = await configuredFile(call)
-  const { kept, bytes, findings } = await restoreStore(file, store, call.signal, work => withPaused(call, work))
+  const { kept, bytes, findings, unsure } = await restoreStore(file, store, call.signal, work => withPaused(call, work))
   const { spaces, records, entries } = findings
-  if (values.json) return call.print(JSON.stringify({ file, store, kept: kept ?? null, bytes, records, entries, spaces }))
+  if (unsure.length > 0) call.note(unsureText(unsure))
+  if (values.json) return call.print(JSON.stringify({ file, store, kept: kept ?? null, bytes, records, entries, spaces, unsure }))
   call.print(`${shownPath(store)} is restored: ${contentText(findings, bytes)}`)
   if (kept !== undefined) call.note(`the former store is ${shownPath(kept)}`)
 }
 
 export default restore
+
+const unsureText = (unsure: readonly Held[]) =>
+  `take care: no former store could be read, so what was revoked since the backup holds again: ${unsure
+    .map(({ collection, records }) => `${records} records of ${collection}`)
+    .join(', ')}. Access tokens: see \`svc tokens list\`, and \`svc tokens revoke <id>\` each that is to be none.`
 
 /** Does the work while the servers of this home have no worker, and so no store open. Throws what came of bringing them back. */
 async function withPaused<T>({ home, signal, note }: CommandCall, work: () => T): Promise<T> {

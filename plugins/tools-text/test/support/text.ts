@@ -3,22 +3,36 @@ import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 
+const hostOf = (config: object) => testHost([new URL('../..', import.meta.url)], { config: { tools: { text: { ...config } } } })
+
 /** One tool of the plugin in a host of its own. */
 export async function open(name: string, config: object = {}) {
-  const host = await testHost([new URL('../..', import.meta.url)], { config: { tools: { text: { ...config } } } })
+  const host = await hostOf(config)
   return { name, host, tool: host.slot(Tools).get(name)!, close: () => host.close() }
 }
 
+type Host = Awaited<ReturnType<typeof testHost>>
+const hosts = new Map<string, Promise<Host>>()
+
+/** A group of cases whose calls share a host for each configuration: the processes that work for them are those of real calls, one after the other. */
+export const describeTool = (title: string, cases: () => void) =>
+  describe(title, () => {
+    after('their hosts are closed', async () => {
+      const opened = [...hosts.values()]
+      hosts.clear()
+      for (const host of opened) await (await host).close()
+    })
+    cases()
+  })
+
 /** Calls a tool once; answers its data and its words. */
 export async function call(name: string, args: Parameters<Tool['call']>[0], config: object = {}) {
-  const { tool, close } = await open(name, config)
-  try {
-    const { structured, content } = await tool.call(args, systemUse(new AbortController().signal))
-    const [part] = content
-    return { data: structured as Record<string, unknown>, text: part?.type === 'text' ? part.text : '' }
-  } finally {
-    await close()
-  }
+  const key = JSON.stringify(config)
+  if (!hosts.has(key)) hosts.set(key, hostOf(config))
+  const tool = (await hosts.get(key)!).slot(Tools).get(name)!
+  const { structured, content } = await tool.call(args, systemUse(new AbortController().signal))
+  const [part] = content
+  return { data: structured as Record<string, unknown>, text: part?.type === 'text' ? part.text : '' }
 }
 
 export const refusal = (work: Promise<unknown>): Promise<Error & { code?: string; mend?: string }> =>

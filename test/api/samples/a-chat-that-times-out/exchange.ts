@@ -3,7 +3,7 @@ import { chat, exchange, refused, say, stream } from '../../exchange.ts'
 export default exchange({
   rule: 'tells a chat that does not end in time as PROVIDER_ERROR',
   source: 'decisions.md 1: a chat that times out is PROVIDER_ERROR; sizes: chat.timeout_ms',
-  alone: true,
+  together: 'start',
   config: { chat: { timeout_ms: 100 } },
   steps: [chat, stream, say].map(ask => ({
     request: ask({ message: '/delay 60000\na' }),

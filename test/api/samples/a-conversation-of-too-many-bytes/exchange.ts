@@ -3,7 +3,7 @@ import { chat, exchange, field, invalid, ok } from '../../exchange.ts'
 export default exchange({
   rule: 'refuses another turn of a conversation whose text has reached its limit of bytes',
   source: 'decisions.md 1, conversations: max_bytes',
-  together: 'bounds',
+  together: 'eager',
   config: { conversations: { max_bytes: 1024 } },
   steps: [
     { request: chat({ message: 'é'.repeat(600), max_tokens: 3 }), expect: ok() },

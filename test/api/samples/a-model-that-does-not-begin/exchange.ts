@@ -3,7 +3,7 @@ import { chat, exchange, refused } from '../../exchange.ts'
 export default exchange({
   rule: 'tells a model that does not answer in time as PROVIDER_ERROR',
   source: 'decisions.md 1, sizes: first token 30 s, a configuration key',
-  alone: true,
+  together: 'late',
   config: { chat: { first_token_timeout_ms: 100, whole_timeout_ms: 100 } },
   steps: [
     {

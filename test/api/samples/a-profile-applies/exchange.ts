@@ -1,17 +1,10 @@
-import { type Answer, chat, exchange, from, matching, ok, post } from '../../exchange.ts'
-
-const profiles = `
-default: default
-profiles:
-  default: {}
-  short: { model: local-small, max_tokens: 5, tools: [read_file], system_prompt: Answer in a few words. Be kind. }
-`
+import { type Answer, chat, exchange, from, matching, ok, post, PROFILES } from '../../exchange.ts'
 
 export default exchange({
   rule: 'lets the active profile decide model, tokens, tools and prompt of turns that do not say themselves',
   source: "decisions.md 1, which model answers; `tools` absent: the profile's list; profiles.yaml",
-  alone: true,
-  files: { 'profiles.yaml': profiles },
+  together: 'switches',
+  files: PROFILES,
   steps: [
     { request: chat({ message: 'one two three', model: 'local-small', tools: ['read_file'] }), expect: ok() },
     { request: post('/api/v1/profile/switch', { profile: 'short' }), expect: ok() },

@@ -3,7 +3,7 @@ import { exchange, get, ok, stream } from '../../exchange.ts'
 export default exchange({
   rule: 'sends start after chat.start_after_ms although the model has not begun; what fails then is an error event',
   source: 'decisions.md 1, when `start` goes out: or after 2 s (`chat.start_after_ms`)',
-  alone: true,
+  together: 'late',
   config: { chat: { start_after_ms: 0, first_token_timeout_ms: 100 } },
   steps: [
     {

@@ -3,7 +3,7 @@ import { beside, chat, exchange, matching, ok } from '../../exchange.ts'
 export default exchange({
   rule: 'stops a tool that takes too long and tells the model so; the turn goes on',
   source: 'decisions.md 1, sizes: tool 60 s, a configuration key; a tool that fails inside a chat turn',
-  together: 'bounds',
+  together: 'eager',
   config: { plugins: [beside('../../../support/ponder.ts', import.meta.url)], chat: { tool_timeout_ms: 50 } },
   steps: [
     {

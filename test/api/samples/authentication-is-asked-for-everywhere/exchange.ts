@@ -1,11 +1,9 @@
-import { absent, any, BODY_ROUTES, exchange, get, ok, post, READ_ROUTES, refused, remove } from '../../exchange.ts'
+import { absent, any, exchange, get, GUARDED_MOUNTS, GUARDED_ROUTES, ok, OPEN_ROUTES, post, refused } from '../../exchange.ts'
 
-const OPEN = ['/health', '/health/live', '/health/ready']
+/** The sample `scopes` holds these against /openapi.json. */
 const GUARDED = [
-  ...READ_ROUTES.filter(path => !OPEN.includes(path)).map(get),
-  ...Object.entries(BODY_ROUTES).map(([path, { good }]) => post(path, good)),
-  get('/api/v1/conversations/c'),
-  remove('/api/v1/conversations/c'),
+  ...Object.values(GUARDED_ROUTES).flat(),
+  ...Object.values(GUARDED_MOUNTS).flat(),
   get('/nowhere'),
   post('/health', {}),
 ]
@@ -19,7 +17,7 @@ export default exchange({
   env: { SVC_API_KEY: 'the-key' },
   config: { server: { auth: { enabled: true } } },
   steps: [
-    ...OPEN.flatMap(path => [
+    ...OPEN_ROUTES.flatMap(path => [
       { request: get(path), expect: ok(undefined, { 'www-authenticate': absent }) },
       { request: { ...get(path), ...key('wrong') }, expect: ok() },
     ]),

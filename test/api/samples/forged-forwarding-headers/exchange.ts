@@ -8,7 +8,7 @@ const from = (address: string) => ({
 export default exchange({
   rule: 'counts a client by the address of its connection: a forged forwarding header buys nothing',
   source: 'decisions.md 1, limits: X-Forwarded-For counts only from server.trusted_proxies',
-  alone: true,
+  together: 'few',
   config: { server: { rate_limit: { enabled: true, requests_per_minute: 2 } } },
   steps: [
     { request: from('203.0.113.1'), expect: ok(undefined, { 'x-ratelimit-remaining': '1' }) },

@@ -3,7 +3,7 @@ import { beside, chat, exact, exchange, get, matching, ok } from '../../exchange
 export default exchange({
   rule: 'is degraded when one of its providers cannot be reached, and says which in the status',
   source: 'decisions.md 1, health; http-api.md "Status record", providers',
-  alone: true,
+  together: 'degraded',
   config: { plugins: [beside('./plugin.ts', import.meta.url)] },
   steps: [
     {

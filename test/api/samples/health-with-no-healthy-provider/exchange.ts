@@ -3,7 +3,7 @@ import { absent, beside, exchange, get, ok } from '../../exchange.ts'
 export default exchange({
   rule: 'is unhealthy, with 503, when none of its providers can be reached',
   source: 'decisions.md 1, health: unhealthy (503)',
-  alone: true,
+  together: 'few',
   config: {
     plugins: [
       beside('../health-with-a-sick-provider/plugin.ts', import.meta.url),

@@ -5,7 +5,7 @@ const profiles = 'default: default\nprofiles: { default: {}, small: { provider: 
 export default exchange({
   rule: 'starts with the profile and mode of --profile and --mode',
   source: 'http-api.md "Server start command"; decisions.md 1, mode in force: else --mode, else the profile\'s',
-  alone: true,
+  together: 'degraded',
   files: { 'profiles.yaml': profiles },
   args: ['--profile', 'small', '--mode', 'explore'],
   steps: [

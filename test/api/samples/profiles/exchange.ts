@@ -1,17 +1,10 @@
-import { exact, exchange, get, ok } from '../../exchange.ts'
-
-const careful = `
-default: default
-profiles:
-  default: {}
-  careful: { description: Slow and sure, provider: local, model: local-small, temperature: 0.1, max_tokens: 7, system_prompt: Be careful, mode: review }
-`
+import { exact, exchange, get, ok, PROFILES } from '../../exchange.ts'
 
 export default exchange({
   rule: 'lists the profiles of the profile file as records, and which is active',
   source: 'http-api.md "Profiles and mode"; decisions.md 1, profile record, `GET /profiles`',
-  alone: true,
-  files: { 'profiles.yaml': careful },
+  together: 'switches',
+  files: PROFILES,
   steps: [
     {
       request: get('/api/v1/profiles'),
@@ -38,6 +31,8 @@ export default exchange({
               is_default: false,
               active: false,
             }),
+            { name: 'short', model: 'local-small', max_tokens: 5, active: false },
+            { name: 'small', provider: 'local', active: false },
           ],
           active: 'default',
         })

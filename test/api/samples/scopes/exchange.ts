@@ -1,50 +1,47 @@
-import { beside, BODY_ROUTES, exact, exchange, get, not, post, refused, remove } from '../../exchange.ts'
+import {
+  beside,
+  describedRoutes,
+  exact,
+  exchange,
+  get,
+  GUARDED_MOUNTS,
+  GUARDED_ROUTES,
+  not,
+  ok,
+  type post,
+  refused,
+} from '../../exchange.ts'
 
-/** What each route needs. */
-const NEEDS: Readonly<Record<string, readonly ReturnType<typeof post>[]>> = {
-  chat: [
-    ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/chat/answer', '/api/v1/conversations'].map(path =>
-      post(path, BODY_ROUTES[path]!.good)
-    ),
-    get('/api/v1/conversations'),
-    get('/api/v1/conversations/c'),
-    remove('/api/v1/conversations/c'),
-  ],
-  read: ['config/effective', 'profiles', 'modes', 'providers', 'tools', 'status']
-    .map(path => get(`/api/v1/${path}`))
-    .concat(get('/metrics'), get('/openapi.json')),
-  workflows: [
-    get('/api/v1/workflows'),
-    get('/api/v1/workflows/runs'),
-    get('/api/v1/workflows/definition?workflow=w'),
-    ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r/${what}`)),
-    post('/api/v1/workflows/run', { workflow: 'w' }),
-    ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
-    post('/api/v1/workflows/r/answer', { step: 's', value: true }),
-    post('/api/v1/workflows/r/events', { name: 'e' }),
-  ],
-  admin: ['profile', 'model', 'mode'].map(what => post(`/api/v1/${what}/switch`, BODY_ROUTES[`/api/v1/${what}/switch`]!.good)),
-}
+/** What each scope lets in. */
+const NEEDS = Object.entries({
+  ...GUARDED_ROUTES,
+  read: [...GUARDED_ROUTES.read, ...GUARDED_MOUNTS.read],
+  tools: [...GUARDED_ROUTES.tools, ...GUARDED_MOUNTS.tools],
+})
 const as = (scope: string, request: ReturnType<typeof post>) => ({ ...request, headers: { 'x-scopes': scope } })
 
 export default exchange({
-  rule: 'lets a principal use the routes of its scopes and no others: 403 names the scope that is missing',
+  rule: 'lets a principal use the routes of its scopes and no others, all that /openapi.json describes, the page and the tool protocol: 403 names the scope that is missing',
   source: 'decisions.md 1, scopes; extension codes: FORBIDDEN 403',
   alone: true,
   config: {
     server: { auth: { enabled: true } },
+    mcp: { server: { enabled: true } },
     plugins: [beside('./plugin.ts', import.meta.url), { use: '@svc/plugin-auth-api-key', enabled: false }],
   },
-  steps: Object.entries(NEEDS).flatMap(([scope, requests]) =>
-    requests.flatMap(request => [
-      ...Object.keys(NEEDS)
-        .filter(other => other !== scope)
-        .map(other => ({
-          request: as(other, request),
-          expect: refused(403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
-        })),
-      { request: as(scope, request), expect: { status: not(403) } },
-      { request: as('*', request), expect: { status: not(403) } },
-    ])
-  ),
+  steps: [
+    { request: as('read', get('/openapi.json')), expect: ok({ paths: describedRoutes() }) },
+    ...NEEDS.flatMap(([scope, requests]) =>
+      requests.flatMap(request => [
+        ...NEEDS.map(([other]) => other)
+          .filter(other => other !== scope)
+          .map(other => ({
+            request: as(other, request),
+            expect: refused(403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
+          })),
+        { request: as(scope, request), expect: { status: not(403) } },
+        { request: as('*', request), expect: { status: not(403) } },
+      ])
+    ),
+  ],
 })

@@ -1,12 +1,10 @@
-import { chat, exact, exchange, get, ok, post } from '../../exchange.ts'
-
-const profiles = 'default: default\nprofiles: { default: {}, small: { provider: local, model: local-small } }'
+import { chat, exact, exchange, get, ok, post, PROFILES } from '../../exchange.ts'
 
 export default exchange({
   rule: 'switches the profile for the turns to come, clears the override and answers with what is in force',
   source: 'http-api.md "States and transitions", active profile; decisions.md 1, switch answers',
-  alone: true,
-  files: { 'profiles.yaml': profiles },
+  together: 'switches',
+  files: PROFILES,
   steps: [
     { request: post('/api/v1/model/switch', { provider: 'local', model: 'local-1' }), expect: ok() },
     {
@@ -32,6 +30,8 @@ export default exchange({
         active: 'small',
         profiles: [
           { name: 'default', active: false, is_default: true },
+          { name: 'careful', active: false },
+          { name: 'short', active: false },
           { name: 'small', active: true },
         ],
       }),

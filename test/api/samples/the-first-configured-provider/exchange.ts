@@ -5,7 +5,7 @@ const models = [{ id: 'mine', context: 10_000, output: 100 }]
 export default exchange({
   rule: 'lets the first configured provider answer where nothing else decides',
   source: 'decisions.md 1, which model answers: else the first configured provider',
-  together: 'providers',
+  together: 'eager',
   config: { providers: { zeta: { type: 'local', models }, alpha: { type: 'local' } } },
   steps: [
     { request: chat({ message: 'a' }), expect: ok({ provider: 'zeta', model: 'mine' }) },

@@ -5,7 +5,7 @@ const profiles = 'default: small\nprofiles: { small: { mode: review } }'
 export default exchange({
   rule: 'takes the default profile from the file and its mode where no other is told',
   source: 'decisions.md 1, mode in force; profiles.yaml',
-  alone: true,
+  together: 'start',
   files: { 'profiles.yaml': profiles },
   steps: [
     {

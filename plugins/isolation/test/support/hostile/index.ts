@@ -3,7 +3,7 @@ import { promises, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { definePlugin, schema } from '@svc/core'
-import { Tools } from '@svc/core/contracts'
+import { PeerAnswers, Tools } from '@svc/core/contracts'
 import { Gong } from './gong.ts'
 
 /** What a plugin may try: each answers with what it got, or how it was refused. */
@@ -22,6 +22,12 @@ const ATTACKS: Record<string, (what: string) => unknown> = {
       })
       asked.on('error', fail).end()
     }),
+  guarded: async url => {
+    const { createGuardedFetch, readBody } = await import('@svc/guarded-fetch')
+    await using guarded = createGuardedFetch()
+    const { body } = await guarded.fetch(url, { signal: AbortSignal.timeout(10_000) })
+    return new TextDecoder().decode((await readBody(body)).bytes)
+  },
   connect: where =>
     new Promise((done, fail) => {
       const [host, port] = where.split(' ')
@@ -69,15 +75,45 @@ export default definePlugin({
   async setup({ config, add, tap, log }) {
     if (config.setup) await ATTACKS[config.setup]!(config.with ?? '')
     tap(Gong.hooks.struck, () => new Promise(() => {}))
+    const extra = (name: number | string, size: number) =>
+      add(Tools, `extra-${name}`, {
+        description: 'x'.repeat(size),
+        category: 'test',
+        effects: [],
+        parameters: { type: 'object' },
+        call: async () => ({ content: [] }),
+      })
+    /** What it may try with its scope. */
+    const OF_SCOPE: Record<string, (what: string) => unknown> = {
+      log: lines => {
+        for (let line = 0; line < Number(lines); line++) log.info({ line }, 'a line of the plugin')
+      },
+      forge: () => log.info({ plugin: '@svc/plugin-http', level: 60, msg: 'all is well', text: 'x'.repeat(20_000) }, 'forged'),
+      taps: () => {
+        for (let at = 0; at < 8; at++) tap(Gong.hooks.struck, () => undefined)
+      },
+      'large tools': () => {
+        for (const name of [-1, -2]) extra(name, 9_000_000)
+      },
+      'long name': () => extra('x'.repeat(1_000_000), 1),
+      tools: () => {
+        for (let at = 0; at < 1001; at++) extra(at, 1)
+      },
+    }
+    let yielded = 0
+    const flood = async function* () {
+      for (;;) yield ++yielded
+    }
+    add(PeerAnswers, 'flood', { answer: flood })
+    OF_SCOPE.yielded = () => yielded
     add(Tools, 'attack', {
       description: 'Tries something.',
       category: 'test',
       effects: [],
       parameters: { type: 'object', properties: { what: { type: 'string' }, with: { type: 'string' } } },
       async call({ what, with: given }) {
-        if (what === 'log') for (let line = 0; line < Number(given); line++) log.info({ line }, 'a line of the plugin')
-        const text = what === 'log' ? 'logged' : await ATTACKS[what as string]!(given as string)
-        return { content: [{ type: 'text', text: String(text) }] }
+        const attack = { ...ATTACKS, ...OF_SCOPE }[what as string]!
+        return { content: [{ type: 'text', text: String(await attack(given as string)) }] }
       },
     })
   },

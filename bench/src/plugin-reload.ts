@@ -1,0 +1,106 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connect, requestFor } from './client.ts'
+import { middle } from './load.ts'
+import { freePort } from './processes.ts'
+import type { Figure } from './report.ts'
+import { interleave, ratioOf } from './rounds.ts'
+import { type Server, start } from './server.ts'
+import { svcServe } from './svc.ts'
+
+/** So long a worker has served before the one after it is brought up at once. */
+const STABLE_MS = 5_200
+const PATIENCE_MS = 30_000
+/** What the old worker answers meanwhile takes the processor from the new one. */
+const PAUSE_MS = 10
+/** More answers in a row than there are workers while one takes over from the other. */
+const ROW = 4
+
+/** From a saved file to the answer of new code alone in `svc plugins dev`, and from the death of a worker to the answer of the next one. */
+export async function* pluginReload(svc: readonly string[], folder: string, rounds: number): AsyncGenerator<Figure> {
+  const project = join(folder, 'dev')
+  const plugin = join(project, 'svc-plugin-bench-dev')
+  mkdirSync(plugin, { recursive: true })
+  writeFileSync(join(plugin, 'package.json'), JSON.stringify(MANIFEST))
+  writeFileSync(join(plugin, 'index.js'), codeOf('version_0'))
+  const port = await freePort()
+  const { args, ...place } = svcServe(svc, port, project, {})
+  const dev = [...args.slice(0, svc.length), 'plugins', 'dev', plugin, '--port', String(port)]
+  await using server = await start({ ...place, args: dev }, port)
+  let saved = 0
+  const subjects = { save: () => save(port, plugin, ++saved), death: () => death(server, `version_${saved}`) }
+  await interleave(subjects, 1)
+  const figures = await interleave(subjects, rounds)
+  const [value, anchorValue] = [middle(figures.save), middle(figures.death)]
+  const rest = {
+    bench: 'plugins',
+    unit: 'ms',
+    anchor: 'start of a worker in place of a dead one',
+    better: 'less',
+    must: 1.5,
+  } as const
+  yield {
+    ...rest,
+    what: 'svc plugins dev: a saved file until it answers',
+    value,
+    anchorValue,
+    ratio: ratioOf(figures.save, figures.death),
+  }
+}
+
+async function save(port: number, plugin: string, version: number): Promise<number> {
+  const began = performance.now()
+  writeFileSync(join(plugin, 'index.js'), codeOf(`version_${version}`))
+  await untilTold(port, `version_${version}`, began)
+  return performance.now() - began
+}
+
+async function death(server: Server, version: string): Promise<number> {
+  await wait(STABLE_MS)
+  const worker = server.pids.at(-1)!
+  const began = performance.now()
+  process.kill(worker, 'SIGKILL')
+  await untilTold(server.port, version, began)
+  return performance.now() - began
+}
+
+/** Until no other answers any more: connections are dealt out in turn. */
+async function untilTold(port: number, version: string, began: number): Promise<void> {
+  for (let inRow = 0; performance.now() < began + PATIENCE_MS; await wait(PAUSE_MS)) {
+    inRow = (await toldBy(port)).includes(version) ? inRow + 1 : 0
+    if (inRow === ROW) return
+  }
+  throw new Error(`${version} was not served within ${PATIENCE_MS} ms`)
+}
+
+async function toldBy(port: number): Promise<string> {
+  try {
+    const connection = await connect(port)
+    const { body } = await connection.ask(requestFor('GET', '/api/v1/tools'), true)
+    connection.close()
+    return body
+  } catch {
+    return '' // nobody listens just now
+  }
+}
+
+const MANIFEST = {
+  name: 'svc-plugin-bench-dev',
+  version: '1.0.0',
+  type: 'module',
+  exports: { '.': './index.js' },
+  svc: { api: 1, kind: 'tool', contributes: { tools: ['version'] } },
+}
+
+const codeOf = (version: string) => `import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+
+const parameters = { type: 'object', properties: {}, additionalProperties: false }
+const call = async () => ({ content: [{ type: 'text', text: '' }] })
+export default definePlugin({
+  setup(scope) {
+    scope.add(Tools, 'version', { description: '${version}', category: 'text', effects: [], parameters, call })
+  },
+})
+`

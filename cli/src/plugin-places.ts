@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { PluginEntry } from '@svc/core'
+
+/** Beside this package: what came with svc. */
+export const OURS: string = import.meta.url
+
+/**
+ * The entries, each with the place where its name is looked up. A name that came with svc means what came with svc, whatever lies elsewhere by that name. Others are looked up from the file
+ * that has them, then in `<home>/plugins`, then beside svc; from the home as far as the home: what lies above it need not be its owner's.
+ */
+export const placed = (entries: readonly PluginEntry[], home: string): PluginEntry[] => entries.map(one => placedOne(one, home))
+
+function placedOne(entry: PluginEntry, home: string): PluginEntry {
+  const { use, from } = entry
+  if (typeof use !== 'string' || use.startsWith('file:')) return entry
+  const inHome = join(home, 'plugins')
+  if (/^(\.{0,2}\/|\.{1,2}$|[A-Za-z]:\\)/.test(use)) return { ...entry, from: from ?? pathToFileURL(join(inHome, '/')).href }
+  if (use.startsWith('@svc/') && (from === undefined || isOurs(use))) return { ...entry, from: OURS }
+  const folder = from === undefined ? inHome : folderOf(from)
+  if (!isWithin(folder, home)) return isFound(use, urlOf(from!)) ? entry : { ...entry, from: homePlace(use, inHome, home) }
+  return { ...entry, from: upwards(use, folder, home) ?? homePlace(use, inHome, home) }
+}
+
+const homePlace = (name: string, inHome: string, home: string) => upwards(name, inHome, home) ?? OURS
+
+/** The nearest folder, at most as far up as `top`, that has the package. */
+function upwards(name: string, folder: string, top: string): string | undefined {
+  for (let at = folder; isWithin(at, top); at = dirname(at))
+    if (existsSync(join(at, 'node_modules', name, 'package.json'))) return pathToFileURL(join(at, '/')).href
+  return undefined
+}
+
+const isWithin = (folder: string, top: string) => !/^\.\.(\/|$)/.test(relative(resolve(top), resolve(folder)))
+const urlOf = (place: string) => (place.startsWith('file:') ? place : pathToFileURL(place).href)
+const folderOf = (place: string) => fileURLToPath(new URL('.', urlOf(place)))
+const isOurs = (name: string) => isFound(name, OURS)
+
+function isFound(name: string, place: string): boolean {
+  try {
+    return findPackageJSON(name, place) !== undefined
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect } from 'chai'
+import { configureFew, FEW, TIDES, tidesFolder } from '../../test/support/tides.ts'
+import { linkedPlace } from './support/linked.ts'
+import { makePlace, type Place } from './support/svc.ts'
+
+const VARIABLE = 'A_TIDES_KEY_THAT_NOBODY_SETS'
+
+describe('what svc plugins tells of those that a person has put there', function () {
+  this.timeout(60_000)
+  let place: Place
+  before(async () => {
+    const env = { permissions: { env: ['PATH', VARIABLE, 'NOBODY_HAS_*'] } }
+    const moon = { contributes: { tools: ['moon'] } }
+    place = await linkedPlace(
+      { version: '1.0.0', svc: env },
+      { version: '2.0.0', name: 'svc-plugin-moon', svc: moon, enabled: false }
+    )
+  })
+  after(() => place[Symbol.asyncDispose]())
+
+  it('list: in full, and how many come with svc; all with --all', async () => {
+    const { code, out } = await place.svc(['plugins', 'list'])
+    expect(code).to.equal(0)
+    expect(out)
+      .to.match(/^svc \S+: 2 plugins installed, configured or failed, of /)
+      .and.match(/ svc-plugin-tides 1\.0\.0 {2}tool/)
+      .and.match(/ svc-plugin-moon 2\.0\.0 disabled\n.*from {6}link /)
+      .and.match(new RegExp(`└─ ${FEW.length} of svc itself {2}svc plugins list --all shows them\n$`))
+      .and.not.contain('@svc/plugin-chat')
+    expect((await place.svc(['plugins', 'list', '--all'])).out)
+      .to.contain('@svc/plugin-chat')
+      .and.not.contain('of svc itself')
+    const json = JSON.parse((await place.svc(['plugins', 'list', '--json'])).out) as { plugins: object[]; left_out: object[] }
+    expect(json.plugins.length + json.left_out.length).to.equal(FEW.length + 1)
+  })
+
+  it('list: those of such a name, of svc too; ends with 1 where none has it', async () => {
+    const found = await place.svc(['plugins', 'list', 'moon', '@svc/plugin-c*', '--json'])
+    const { plugins, disabled } = JSON.parse(found.out) as { plugins: { name: string }[]; disabled: { name: string }[] }
+    expect([...plugins, ...disabled].map(one => one.name).sort()).to.deep.equal([
+      '@svc/plugin-chat',
+      '@svc/plugin-conversations',
+      'svc-plugin-moon',
+    ])
+    const none = await place.svc(['plugins', 'list', 'sun'])
+    expect(none).to.include({ code: 1, out: '', err: 'no plugin is called like "sun"\n' })
+  })
+
+  it('info, doctor and the log of a start: which variables that one declares are not set, by name, and what to do', async () => {
+    const unset = `${VARIABLE}, NOBODY_HAS_* are not set here: where the plugin needs it, export it before svc serve is started`
+    expect((await place.svc(['plugins', 'info', TIDES])).out).to.contain(`unset     ${unset}`)
+    const { findings } = JSON.parse((await place.svc(['plugins', 'doctor', '--json'])).out) as { findings: { name: string }[] }
+    expect(findings.filter(one => one.name === 'variables')).to.have.length(1)
+    const server = await place.serve([], { env: { NOBODY_HAS_IT: 'yes' } })
+    const { out } = await server.end()
+    const line = out.split('\n').find(one => one.includes('not set here'))!
+    expect(JSON.parse(line)).to.deep.include({ plugin: TIDES, unset: [VARIABLE] })
+  })
+})
+
+describe('svc plugins, from another folder by npm', function () {
+  this.timeout(60_000)
+
+  it('takes paths for those of where npm was called, not of the repository', async () => {
+    await using place = await makePlace()
+    await using elsewhere = await makePlace()
+    const env = { npm_lifecycle_event: 'svc', INIT_CWD: elsewhere.folder }
+    const made = await place.svc(['plugins', 'new', 'svc-plugin-here', '--kind', 'tool', '--js'], { env })
+    expect(made.code, made.err).to.equal(0)
+    expect(made.out).to.contain('svc-plugin-here is in svc-plugin-here:')
+    const lint = await place.svc(['plugins', 'lint', 'svc-plugin-here'], { env })
+    expect(lint.out, lint.err).to.contain('0 errors')
+    expect((await place.svc(['plugins', 'lint', 'svc-plugin-here'])).err).to.contain('PLUGIN_UNKNOWN')
+  })
+})
+
+describe('an installed provider without an entry in "providers"', function () {
+  this.timeout(60_000)
+
+  it('is told in the list of providers, with the line to write', async () => {
+    const svc = { kind: 'provider', contributes: {}, instances: { section: 'providers', type: 'parrot' } }
+    await using place = await linkedPlace({ version: '1.0.0', name: 'svc-plugin-parrot', svc })
+    const { out } = await place.svc(['providers', 'list'])
+    const line = 'parrot: not configured (svc-plugin-parrot is installed): write providers: { parrot: {} } into svc.config.*\n'
+    expect(out).to.contain(line)
+  })
+})
+
+describe('svc plugins link, interrupted while a server takes it up', function () {
+  this.timeout(60_000)
+
+  it('is taken back, in the server too, and says so', async () => {
+    await using place = await makePlace()
+    await configureFew(place.folder)
+    const folder = await tidesFolder(place.folder, { version: '1.0.0' })
+    const server = await place.serve()
+    const linking = place.start(['plugins', 'link', folder, '--yes', '--trust', '--isolation', 'in-process'])
+    const said = text(linking.stderr!)
+    const ended = once(linking, 'exit')
+    await server.said(/svc: reloading/)
+    linking.kill('SIGINT')
+    expect(await ended).to.deep.equal([130, null])
+    expect(await said).to.contain('nothing was changed')
+    expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
+    expect((await place.svc(['plugins', 'list', TIDES])).code).to.equal(1)
+    expect((await server.end()).code).to.equal(0)
+  })
+})

@@ -1,0 +1,70 @@
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { testPlugin } from '../src/writing/test-plugin.ts'
+import { makePlace } from './support/svc.ts'
+
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const INSTANCES = { section: 'providers', type: 'far' }
+/** A provider before a server that never answers: it leaves that when it is aborted. */
+const PROVIDER = `
+import { definePlugin, schema } from '@svc/core'
+import { Providers } from '@svc/core/contracts'
+export default definePlugin({
+  instances: 'providers',
+  type: 'far',
+  config: schema({ type: 'object', properties: { url: { type: 'string', description: 'Where it is' } }, additionalProperties: false }),
+  setup(scope) {
+    scope.add(Providers, scope.instance, {
+      features: { tool_calling: false, streaming: true, vision: false },
+      models: async () => ({ models: [{ id: 'm' }], open: true }),
+      countTokens: async () => 1,
+      probe: async () => {},
+      async *chat({ model }, { signal }) {
+        signal.throwIfAborted()
+        if (model === 'silent') await fetch(scope.config.url, { signal })
+        yield { type: 'text', text: 'a ' }
+        yield { type: 'text', text: 'b' }
+        yield { type: 'finish', reason: 'stop' }
+      },
+    })
+  },
+})
+`
+const SAMPLES = `
+import { openUpstream } from '@svc/core/testing'
+const upstream = await openUpstream((_, reply) => reply.silence())
+const asks = model => ({ model, messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] })
+export default {
+  config: { providers: { far: { type: 'far', url: upstream.url } } },
+  provider: { plain: asks('plain'), silent: asks('silent') },
+}
+`
+
+describe('svc plugins test, of a provider', function () {
+  this.timeout(60_000)
+
+  for (const [what, connections, state] of [
+    [
+      'that an abort closes the connection upstream, where its samples let it look',
+      'connections: () => upstream.open(), ',
+      'passed',
+    ],
+    ['that this was skipped, and why, where they do not', '', 'skipped'],
+  ] as const)
+    it(`tells ${what}`, async () => {
+      await using place = await makePlace()
+      await symlink(MODULES, join(place.folder, 'node_modules'))
+      const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }
+      const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+      await place.write('far/package.json', JSON.stringify(file))
+      await place.write('far/index.js', PROVIDER)
+      await place.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
+      const { cases } = await testPlugin({ folder: join(place.folder, 'far'), seed: 1, home: place.home }, () => {})
+      expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
+      const found = cases.filter(({ title }) => title.includes('closes the connection upstream'))
+      expect(found.map(one => one.state)).to.deep.equal([state])
+      expect(found[0]!.title.includes('skipped: `connections` was not given')).to.equal(state === 'skipped')
+    })
+})

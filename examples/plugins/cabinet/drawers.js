@@ -1,0 +1,47 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { storeUnavailable } from '@svc/space'
+
+const TABLES = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  BEGIN IMMEDIATE;
+  CREATE TABLE IF NOT EXISTS spaces (name TEXT PRIMARY KEY, version INTEGER) STRICT;
+  CREATE TABLE IF NOT EXISTS records (collection TEXT, key TEXT, version INTEGER, value TEXT, PRIMARY KEY (collection, key)) STRICT;
+  CREATE TABLE IF NOT EXISTS entries (log TEXT, id TEXT, seq INTEGER, value TEXT, PRIMARY KEY (log, id, seq)) STRICT;
+  CREATE TABLE IF NOT EXISTS counts (key TEXT PRIMARY KEY, kept TEXT, ends INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends);
+  CREATE TABLE IF NOT EXISTS leases (fence INTEGER PRIMARY KEY AUTOINCREMENT, lease TEXT UNIQUE, holder TEXT, expires INTEGER) STRICT;
+  COMMIT;
+`
+
+/** How long one process waits for what another writes: a server that reloads has two for a while. */
+const BUSY_MS = 5000
+
+/**
+ * Opens the file of a store.
+ * @param {string} file
+ */
+export function openDrawers(file) {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  // what people say is in it: nobody else reads it
+  closeSync(openSync(file, 'a', 0o600))
+  const db = new DatabaseSync(file, { timeout: BUSY_MS })
+  db.exec(TABLES)
+
+  /** @type {<T>(work: () => T) => T} All that is written meanwhile, or nothing. */
+  const atOnce = work => {
+    try {
+      db.exec('BEGIN IMMEDIATE')
+      const done = work()
+      db.exec('COMMIT')
+      return done
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error.code === 'ERR_SQLITE_ERROR' ? storeUnavailable(error.message, 'see to the disk, and ask again', error) : error
+    }
+  }
+
+  return { db, atOnce, close: () => db.close() }
+}

@@ -1,0 +1,18 @@
+import { definePlugin, schema } from '@svc/core'
+import { Store } from '@svc/core/contracts'
+import { createCabinet } from './cabinet.js'
+
+/** @type {import('@svc/core').Schema<{ file: string }>} */
+const config = schema({
+  type: 'object',
+  additionalProperties: false,
+  properties: { file: { type: 'string', minLength: 1, description: 'Where everything is kept.' } },
+  required: ['file'],
+})
+
+export default definePlugin({
+  section: 'cabinet',
+  config,
+  provides: Store,
+  setup: scope => scope.use(createCabinet(scope.config.file)),
+})

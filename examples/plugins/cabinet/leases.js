@@ -1,0 +1,67 @@
+import { checkLease, createLeaseQueue, storeFenced } from '@svc/space'
+
+/** Between two looks at a lease that another process holds. */
+const LONGEST_LOOK_MS = 50
+
+/**
+ * Who holds what. SQLite gives no fence twice, not even after a start.
+ * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
+ * @param {(use: import('@svc/core').Use) => void} enter Throws for a call that comes too late.
+ */
+export function createLeases({ db, atOnce }, enter) {
+  const held = db.prepare('SELECT expires FROM leases WHERE lease = ? AND expires > ?')
+  const take = db.prepare('INSERT OR REPLACE INTO leases (lease, holder, expires) VALUES (?, ?, ?)')
+  const there = db.prepare('SELECT 1 FROM leases WHERE lease = ? AND fence = ?')
+  const extend = db.prepare('UPDATE leases SET expires = ? WHERE lease = ? AND fence = ? AND expires > ?')
+  const free = db.prepare('DELETE FROM leases WHERE lease = ? AND fence = ?')
+  const freeAll = db.prepare('DELETE FROM leases WHERE substr(holder, 1, length(?1)) = ?1')
+
+  const release = ({ lease, fence }) => {
+    atOnce(() => free.run(lease, fence))
+    queue.freed(lease)
+  }
+  const queue = createLeaseQueue({
+    attempt: async (lease, { holder, ttlMs }) =>
+      atOnce(() => {
+        const now = Date.now()
+        const busy = held.get(lease, now)
+        if (busy) return { busyUntil: busy.expires }
+        const expiresAt = now + ttlMs
+        return { lease, fence: Number(take.run(lease, holder, expiresAt).lastInsertRowid), expiresAt }
+      }),
+    release: async lease => release(lease),
+    lookAgain: looks => Math.min(LONGEST_LOOK_MS, 2 ** looks),
+  })
+  return {
+    close: () => queue.close(),
+    /** @param {import('@svc/core/contracts').Fence} fence Throws STORE_FENCED where another has it. */
+    check({ lease, fence }) {
+      if (!there.get(lease, fence)) throw storeFenced(lease, fence)
+    },
+    /** @type {Pick<import('@svc/core/contracts').Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>} */
+    contract: {
+      async acquire(lease, request, use) {
+        enter(use)
+        checkLease(lease, request.ttlMs, request.waitMs, request.holder)
+        return queue.acquire(lease, request, use)
+      },
+      async renew({ lease, fence }, ttlMs, use) {
+        enter(use)
+        checkLease(lease, ttlMs)
+        const now = Date.now()
+        const { changes } = atOnce(() => extend.run(now + ttlMs, lease, fence, now))
+        if (Number(changes) === 0) throw storeFenced(lease, fence)
+        return { lease, fence, expiresAt: now + ttlMs }
+      },
+      async release(lease, use) {
+        enter(use)
+        release(lease)
+      },
+      async releaseHolder(prefix, use) {
+        enter(use)
+        atOnce(() => freeAll.run(prefix))
+        queue.freed()
+      },
+    },
+  }
+}

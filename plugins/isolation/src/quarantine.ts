@@ -1,0 +1,65 @@
+import { isTree, type Log, type Use } from '@svc/core'
+import type { Figures, IsolatedName, Peers } from '@svc/core/contracts'
+
+/** Which plugins no worker of this server brings up any more. */
+export interface Quarantine {
+  /** Puts one there; answers when all workers know. */
+  put(who: IsolatedName, use: Use): Promise<void>
+  /** Yields once, when one is there. */
+  watch(who: IsolatedName, use: Use): AsyncIterable<true>
+  /** A worker has told something: takes over what the others have there. */
+  told(topic: string, use: Use): Promise<void>
+  /** This worker is one of the others: takes over what they have there. It serves without, too. */
+  joined(use: Use): Promise<undefined>
+  /** Which are there, for this worker's figures. */
+  names(): readonly string[]
+}
+
+/** Under which workers tell each other that there is news of this. */
+const TOPIC = 'isolation.quarantine'
+const UNHEARD = 'this worker does not know which plugins the others keep in quarantine'
+
+export function createQuarantine(peers: Pick<Peers, 'tell' | 'figures'> | undefined, log: Log): Quarantine {
+  const doors = new Map<string, PromiseWithResolvers<boolean>>()
+  const shut = new Set<string>()
+  const doorOf = (key: string) => {
+    const door = doors.get(key) ?? Promise.withResolvers<boolean>()
+    doors.set(key, door)
+    return door
+  }
+  const shutOne = (key: string) => {
+    shut.add(key)
+    doorOf(key).resolve(true)
+  }
+  /** Workers of another generation run what may be another version; a reload lets all try again. */
+  const learn = async (use: Use) => {
+    const [mine, ...others] = (await peers?.figures(use)) ?? []
+    const alike = others.filter(one => !one.ended && one.generation === mine?.generation)
+    for (const key of alike.flatMap(shutIn)) shutOne(key)
+  }
+  return {
+    names: () => [...shut],
+    async put(who, use) {
+      shutOne(nameOf(who))
+      await peers?.tell(TOPIC, null, use)
+    },
+    async *watch(who, { signal }) {
+      const ended = Promise.withResolvers<boolean>()
+      signal.addEventListener('abort', () => ended.resolve(false), { once: true })
+      if (await Promise.race([doorOf(nameOf(who)).promise, ended.promise])) yield true
+    },
+    async told(topic, use) {
+      if (topic === TOPIC) await learn(use)
+    },
+    async joined(use) {
+      await learn(use).catch((err: unknown) => log.warn({ err }, UNHEARD))
+      return undefined
+    },
+  }
+}
+
+/** A plugin that is set up for several entries of the configuration is told with each of them. */
+export const nameOf = ({ plugin, instance }: IsolatedName): string =>
+  instance === undefined ? plugin : `${plugin} (${instance})`
+
+const shutIn = ({ isolation }: Figures) => (isTree(isolation) ? (isolation.quarantined as readonly string[]) : [])

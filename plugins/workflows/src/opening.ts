@@ -1,0 +1,81 @@
+import { codeOf, type Use } from '@svc/core'
+import type { QueuedRun, RunClaim, RunQueue, Store, StoreOp } from '@svc/core/contracts'
+import { REFUSED } from './errors.ts'
+
+export interface OpeningParts {
+  readonly store: Store
+  readonly queue: RunQueue
+  /** What makes the run. */
+  readonly ops: readonly StoreOp[]
+  readonly queued: QueuedRun
+  /** Whether this process takes it at once. */
+  readonly claim: boolean
+  readonly use: Use
+}
+
+/** How a run was stored and queued; `claim` is undefined where it is for whoever comes first. */
+export interface Opened {
+  readonly kept: PromiseSettledResult<unknown>
+  readonly claimed: PromiseSettledResult<RunClaim | undefined>
+}
+
+/** The first write of a run. One that is worked on here begins at once, and what came of it by then goes into the same commit. */
+export class Opening {
+  readonly #parts: OpeningParts
+  readonly #opened = Promise.withResolvers<Opened>()
+  #isFresh = true
+  #due: () => unknown = () => this.open([])
+
+  constructor(parts: OpeningParts) {
+    this.#parts = parts
+  }
+
+  get id(): string {
+    return this.#parts.queued.id
+  }
+  /** Whether nothing is written yet. */
+  get isFresh(): boolean {
+    return this.#isFresh
+  }
+  get opened(): Promise<Opened> {
+    return this.#opened.promise
+  }
+
+  /** Who writes it, with what has come of the run. */
+  by(write: () => unknown): void {
+    this.#due = write
+  }
+  /** Has it written in this turn of the loop, whatever the run waits for. */
+  soon(): void {
+    setImmediate(() => void (this.#isFresh && this.#due()))
+  }
+
+  /** Writes the run, with more where the store takes that; whether it did. What keeps the run from being stored, `claim` throws. */
+  async open(more: readonly StoreOp[]): Promise<boolean> {
+    const { store, queue, ops, queued, claim, use } = this.#parts
+    this.#isFresh = false
+    let isWhole = true
+    const keep = async () => {
+      try {
+        await store.batch([...ops, ...more], {}, use)
+      } catch (error) {
+        if (more.length === 0 || !REFUSED.has(codeOf(error))) throw error
+        isWhole = false
+        await store.batch(ops, {}, use)
+      }
+    }
+    // in this order: what the queue has and the store has not is forgotten soon, a run that the queue has not is found late
+    const [claimed, kept] = await Promise.allSettled([queue.put(queued, { claim }, use), keep()])
+    this.#opened.resolve({ kept, claimed })
+    return isWhole
+  }
+
+  /** The claim on the run, once it is stored. Throws what it was not stored or taken with. */
+  async claim(): Promise<RunClaim> {
+    const { kept, claimed } = await this.#opened.promise
+    if (kept.status === 'rejected') throw kept.reason
+    if (claimed.status === 'rejected') throw claimed.reason
+    if (!claimed.value) throw new Error('somebody else has the run')
+    return claimed.value
+  }
+}
