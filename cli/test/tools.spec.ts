@@ -200,7 +200,8 @@ describe('svc tools call', () => {
   it('runs in a host of its own although a server runs', async () => {
     await using place = await carefulPlace()
     const server = await place.serve()
-    expect((await place.svc(['tools', 'call', 'careful_note', 'text=x'])).out).to.equal('noted {"text":"x"}\n')
+    const { out, err } = await place.svc(['tools', 'call', 'careful_note', 'text=x'])
+    expect(out, err).to.equal('noted {"text":"x"}\n')
     await server.end()
   })
 })

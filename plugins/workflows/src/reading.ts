@@ -98,6 +98,7 @@ export class Reading {
     if (!Number.isInteger(after) || after < 0)
       throw invalid('last-event-id', 'must be the id of an event', { value: String(after).slice(0, 50) })
     using news = this.#news(id)
+    let isOver = false
     for (let seen = after; ; ) {
       use.signal.throwIfAborted()
       yield* news.take()
@@ -108,10 +109,11 @@ export class Reading {
         if (event) yield event
         if (value.t === 'over') return
       }
-      if (entries.length === 0) {
-        if ((await this.record(id, use)).status !== 'running') return
-        await news.next(LOOK_MS, use.signal)
-      }
+      if (entries.length > 0) continue
+      if (isOver) return
+      // its last entries may have come since they were looked for: once more
+      isOver = (await this.record(id, use)).status !== 'running'
+      if (!isOver) await news.next(LOOK_MS, use.signal)
     }
   }
 
