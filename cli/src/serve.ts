@@ -187,7 +187,8 @@ async function watchSources({ linked }: ServeOptions, reloading: Reloading, repo
       (await import('./writing/reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
   }
   const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
-  watching.look(report.watch)
-  reloading.onReloaded(next => watching.look(next.watch))
+  const look = ({ watch, readAt }: WorkerReport) => watching.look(watch, readAt)
+  look(report)
+  reloading.onReloaded(look)
   return watching
 }

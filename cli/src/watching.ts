@@ -3,12 +3,14 @@ import { basename, dirname, extname, join } from 'node:path'
 
 /** Sees changes of files and folders, which may be other ones after each reload. */
 export interface Watching extends Disposable {
-  /** From now on these and no others. */
-  look(places: readonly string[]): void
+  /** From now on these and no others. What of the new ones has changed after `since` (in milliseconds of the epoch), when they were read, is a change as well. */
+  look(places: readonly string[], since?: number): void
 }
 
 /** Editors and compilers write in several steps. */
 const CALM_MS = 200
+/** So far the kernel's stamp of a change may be behind the clock: a tick of its own. */
+const TICK_MS = 10
 const CODE = new Set(['.ts', '.mts', '.js', '.mjs', '.cjs'])
 /** No source of a plugin that runs. */
 const ASIDE = /^(node_modules|test|tests|\..*)$/
@@ -47,11 +49,13 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   }
   return {
     // what stays is not watched anew: a change in between would be missed
-    look(places) {
+    look(places, since = Number.POSITIVE_INFINITY) {
       const sights = new Map(sightsOf(places).map(sight => [keyOf(sight), sight]))
       for (const [key, sight] of sights) {
         const watcher = watchers.has(key) ? undefined : open(sight, note, () => shut(key))
-        if (watcher) watchers.set(key, watcher)
+        if (!watcher) continue
+        watchers.set(key, watcher)
+        for (const file of changedIn(sight, since - TICK_MS)) note(file)
       }
       for (const key of watchers.keys()) if (!sights.has(key)) shut(key)
     },
@@ -96,6 +100,14 @@ const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.is
 
 /** What a plugin writes for itself must not reload it. A folder that comes may be a build that was made anew. */
 const isSource = (path: string) => CODE.has(extname(path)) || basename(path) === 'package.json' || isFolder(path)
+
+/** By the time of the inode: what was moved into a place keeps the time at which it was written. */
+function changedIn({ folder, names }: Sight, since: number): string[] {
+  const files = [...(names ?? readdirSync(folder))].map(name => join(folder, name))
+  return files.filter(
+    file => (names || isSource(file)) && !isFolder(file) && (statSync(file, { throwIfNoEntry: false })?.ctimeMs ?? 0) > since
+  )
+}
 
 function open({ folder, names }: Sight, note: (file: string) => void, lost: () => void): FSWatcher | undefined {
   try {

@@ -33,6 +33,8 @@ export interface WorkerReport {
   readonly sources: readonly string[]
   /** With `--watch`: files and folders that this host was made of. */
   readonly watch: readonly string[]
+  /** When this worker began to read them, in milliseconds of the epoch: what was saved later may be in it or not. */
+  readonly readAt: number
   /** The configuration, for the workers after this one; absent where it holds more than data. */
   readonly layers: readonly Layer[] | undefined
   readonly host: HostReport
@@ -149,6 +151,7 @@ async function reportOf(
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
     sources: sourcesOf(config),
     watch: imports ? await watched(config, home, imports) : [],
+    readAt: performance.timeOrigin,
     layers: plainLayers(config),
     host: host.report(),
   }

@@ -26,9 +26,7 @@ async function carefulPlace() {
 }
 
 describe('svc chat where nobody can be asked', () => {
-  it('has a tool that asks denied, and says why, with a server and without', async function () {
-    // beside another job its input has been lost, seldom: nobody knows yet on which side
-    this.retries(2)
+  it('has a tool that asks denied, and says why, with a server and without', async () => {
     await using place = await carefulPlace()
     const server = await place.serve()
     for (const way of [['--local'], []]) {

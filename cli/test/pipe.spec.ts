@@ -1,8 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import type { Command } from '@oclif/core'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'
@@ -79,3 +80,21 @@ async function urlOf(place: Place, server: ChildProcess): Promise<string> {
   }
   throw new Error(`the server ended with ${server.exitCode}`)
 }
+
+describe('the standard input', () => {
+  const it = sideBySide()
+  it('is no argument of a command that does not ask for it', async () => {
+    await using place = await makePlace()
+    const { code, out } = await place.svc(['config', 'show'], { input: 'chat' })
+    expect([code, out]).to.deep.equal([0, (await place.svc(['config', 'show'])).out])
+  })
+
+  it('is never read by the parser of the command line, which loses what comes after 10 ms', async () => {
+    const folder = new URL('../src/commands/', import.meta.url)
+    const modules = await Promise.all(readdirSync(folder).map(name => import(new URL(name, folder).href)))
+    const commands = modules.flatMap(module => Object.values<Partial<Command.Class>>(module))
+    const args = commands.flatMap(command => Object.entries(command.args ?? {}))
+    expect(args.length).to.be.greaterThan(10)
+    for (const [name, arg] of args) expect(arg.ignoreStdin, name).to.equal(true)
+  })
+})

@@ -1,8 +1,9 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, statSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { until } from '../../test/support/breath.ts'
 import { createWatching } from '../src/watching.ts'
 import { makePlace } from './support/svc.ts'
 
@@ -70,6 +71,23 @@ describe('what is watched', () => {
     const seen = [['plugin', 'package.json'], ['plugin', 'src', 'a.ts'], ['svc.config.yaml']]
     for (const path of seen) await write(...path)
     expect(await round).to.deep.equal(seen.map(path => join(folder, ...path)))
+  })
+
+  it('is seen too when it was saved after it was read and before anybody looked', async () => {
+    const { next, tell } = createRounds()
+    await write('plugin', 'src', 'old.ts')
+    const { ctimeMs } = statSync(join(folder, 'plugin', 'src', 'old.ts'))
+    const since = await until(
+      async () => Date.now(),
+      now => now > ctimeMs + 20
+    )
+    await write('plugin', 'src', 'a.ts')
+    await write('plugin', 'state.json')
+    await write('svc.config.yaml')
+    using watching = createWatching(tell)
+    const round = next()
+    watching.look([join(folder, 'plugin'), join(folder, 'svc.config.yaml')], since)
+    expect(await round).to.deep.equal([join(folder, 'plugin', 'src', 'a.ts'), join(folder, 'svc.config.yaml')])
   })
 
   it('is seen each time that a file is saved by putting a new one in its place', async () => {

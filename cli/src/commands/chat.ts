@@ -14,7 +14,8 @@ export class Chat extends Command {
     '<%= config.bin %> <%= command.id %> --url http://127.0.0.1:9000 "Hello"',
     '<%= config.bin %> <%= command.id %> --mode plan',
   ]
-  static override args = { message: Args.string({ description: 'What to say' }) }
+  // the parser would give the input 10 ms, and lose what it has read when those are over
+  static override args = { message: Args.string({ description: 'What to say', ignoreStdin: true }) }
   static override flags = {
     json: Flags.boolean({ summary: 'One JSON line an event, as POST /api/v1/chat/stream sends them' }),
     provider: Flags.string({ summary: 'Provider that answers', helpValue: '<name>' }),

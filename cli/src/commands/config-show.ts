@@ -12,7 +12,7 @@ export class ConfigShow extends Command {
     '<%= config.bin %> <%= command.id %> --config ./staging.yaml --json',
     '<%= config.bin %> <%= command.id %> server.port --port 9000',
   ]
-  static override args = { key: Args.string({ description: 'Only this key and what is below it' }) }
+  static override args = { key: Args.string({ description: 'Only this key and what is below it', ignoreStdin: true }) }
   static override flags = { ...oclifFlags(settingFlagNames), json: Flags.boolean({ summary: 'One JSON object' }) }
 
   async run(): Promise<void> {
