@@ -94,13 +94,13 @@ function superviseWorkers(
 ): Supervisor<WorkerReport> {
   const task: WorkerTask = { serverId: makeServerId(), startedAt: Date.now(), home, options }
   const dead = new Set<number>()
-  const supervisor = createSupervisor<WorkerReport>({
+  const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: options.linked === undefined ? process.execArgv : [...process.execArgv, '--conditions=development'],
     // whoever waits for what he has saved sees himself whether it stays up
     ...(options.linked === undefined ? {} : { proofMs: 0 }),
-    settings: report => settingsOf(report, dead),
+    settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)
       announceLater(supervisor, event, tell)
@@ -131,9 +131,15 @@ function remember(dead: Set<number>, pid: number) {
   if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
 }
 
+/** The system gives ids of dead ones to living ones. */
+function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
+  const living = new Set(workers.map(one => one.pid))
+  return [...dead].filter(pid => !living.has(pid))
+}
+
 const settingsOf = (
   { workers, drainLimitMs, swapLimitMs, hangLimitMs, address, layers }: WorkerReport,
-  dead: ReadonlySet<number>
+  dead: () => readonly number[]
 ) => ({
   legacy: layers,
   count: workers,
@@ -144,7 +150,7 @@ const settingsOf = (
     ...(address ? { [TAKEN_PORT]: String(address.port) } : {}),
     // read anew for each worker that is brought up
     get [DEAD_WORKERS]() {
-      return [...dead].join()
+      return dead().join()
     },
   },
 })
