@@ -9,6 +9,25 @@ import { COMMAND, configureFew, TIDES, tidesFolder, tidesTarball } from './suppo
 /** Nobody listens there: npm has no network. */
 const NOWHERE = 'http://127.0.0.1:1'
 
+const MOON = { kind: 'service', contributes: {}, permissions: { services: ['moon'] } }
+const MOON_TOKEN = "defineService('moon', { api: 1, methods: { phase: 'call' } })"
+const MOON_CODE = `import { definePlugin, defineService } from '@svc/core'
+export default definePlugin({ provides: ${MOON_TOKEN}, setup: () => ({ phase: async () => 'full' }) })
+`
+const NEEDS_MOON = `import { definePlugin, defineService } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+
+const parameters = { type: 'object', properties: {}, additionalProperties: false }
+export default definePlugin({
+  requires: { moon: ${MOON_TOKEN} },
+  setup(scope, { moon }) {
+    const call = async (_, use) => ({ content: [{ type: 'text', text: await moon.phase(use) }] })
+    scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call })
+  },
+})
+`
+const NOTHING = "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n"
+
 interface Place {
   readonly folder: string
   readonly home: string
@@ -140,6 +159,60 @@ describe('installed plugins without a server', function () {
     }
     expect(await place.lock()).to.equal(before)
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
+  })
+
+  it('run their install scripts only where they are let, and ask nobody with --offline', async place => {
+    const { svc, folder } = place
+    const scripts = { postinstall: 'echo done > ran' }
+    const from = await tidesFolder(folder, { version: '1.0.0', scripts })
+    const ran = async () => (await readdir(join(await setOf(place), 'node_modules', TIDES))).includes('ran')
+    const careful = await svc('plugins', 'install', from, '--yes', '--offline')
+    expect(careful.code, careful.err).to.equal(0)
+    expect(careful.out + careful.err).to.match(/postinstall.*will not run \(--allow-scripts lets them\)/)
+    expect(await ran()).to.equal(false)
+    expect((await svc('plugins', 'uninstall', TIDES)).code).to.equal(0)
+    const allowed = await svc('plugins', 'install', from, '--yes', '--offline', '--allow-scripts')
+    expect(allowed.code, allowed.err).to.equal(0)
+    expect(allowed.out + allowed.err).to.contain('WILL RUN NOW')
+    expect(await ran()).to.equal(true)
+    const unknown = await svc('plugins', 'install', 'svc-plugin-elsewhere', '--yes', '--offline')
+    expect(unknown.code).to.equal(1)
+    expect(unknown.err).to.contain('--offline')
+  })
+
+  it('cannot be taken out or switched off, nor be updated to what no longer has it, while another needs them', async place => {
+    const { svc, folder } = place
+    const moon = await tidesFolder(folder, {
+      version: '1.0.0',
+      name: 'svc-plugin-moon',
+      svc: MOON,
+      files: { 'index.js': MOON_CODE },
+    })
+    const tides = await tidesFolder(folder, { version: '1.0.0', files: { 'index.js': NEEDS_MOON } })
+    const trusted = ['--isolation', 'in-process', '--trust', '--yes']
+    const alone = await svc('plugins', 'install', tides, ...trusted)
+    expect([alone.code, alone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVICE_MISSING'))
+    const both = await svc('plugins', 'install', moon, tides, ...trusted)
+    expect(both.code, both.err).to.equal(0)
+    const before = await place.lock()
+    const less = await tidesFolder(folder, {
+      version: '2.0.0',
+      name: 'svc-plugin-moon',
+      svc: { contributes: {} },
+      files: { 'index.js': NOTHING },
+    })
+    for (const command of [
+      ['uninstall', 'svc-plugin-moon'],
+      ['disable', 'svc-plugin-moon'],
+      ['install', less, ...trusted],
+    ]) {
+      const { code, err } = await svc('plugins', ...command)
+      expect(code, command.join(' ')).to.equal(1)
+      expect(err).to.contain('SERVICE_MISSING').and.contain(TIDES)
+      expect(await place.lock()).to.equal(before)
+    }
+    expect((await svc('tools', 'call', 'tides')).out).to.equal('full\n')
+    expect((await svc('plugins', 'uninstall', 'svc-plugin-moon', TIDES)).code).to.equal(0)
   })
 
   it('may be links: what is saved in the folder is what runs', async place => {

@@ -13,12 +13,14 @@ export interface Tides {
   /** What its setup does before it adds the tool. */
   readonly setup?: string
   readonly files?: Readonly<Record<string, string>>
+  /** Of npm, at its installation. */
+  readonly scripts?: Readonly<Record<string, string>>
 }
 
 export const TIDES = 'svc-plugin-tides'
 
 /** The package of a plugin whose tool `tides` says which version it is. */
-function packageOf({ version, name = TIDES, svc = {}, asksCore }: Tides): PackageJson {
+function packageOf({ version, name = TIDES, svc = {}, asksCore, scripts }: Tides): PackageJson {
   return {
     name,
     version,
@@ -27,6 +29,7 @@ function packageOf({ version, name = TIDES, svc = {}, asksCore }: Tides): Packag
     main: 'index.js',
     keywords: ['svc-plugin'],
     ...(asksCore ? { peerDependencies: { '@svc/core': '^0.1.0' } } : {}),
+    ...(scripts ? { scripts } : {}),
     svc: { api: 1, kind: 'tool', contributes: { tools: ['tides'] }, ...svc },
   }
 }

@@ -7,6 +7,8 @@ import { codeOf } from '@svc/core'
 export interface FileBelow {
   readonly path: string
   readonly isLink: boolean
+  /** A pipe, a socket, a device: who reads it may wait for ever. */
+  readonly isOdd: boolean
 }
 
 type Skip = (path: string) => boolean
@@ -24,7 +26,7 @@ function walk(root: string, prefix: string, skip: Skip, found: FileBelow[]): voi
     const path = prefix.slice(1) + (prefix === '' ? '' : '/') + one.name
     if (skip(path)) continue
     if (one.isDirectory()) walk(root, `/${path}`, skip, found)
-    else found.push({ path, isLink: one.isSymbolicLink() })
+    else found.push({ path, isLink: one.isSymbolicLink(), isOdd: !one.isFile() && !one.isSymbolicLink() })
   }
 }
 
@@ -58,9 +60,11 @@ export const ownFiles = (folder: string): FileBelow[] => filesBelow(folder, path
 
 const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
 
-/** What a file holds, as a hash; of a link, where it leads. */
-export const contentOf = (root: string, { path, isLink }: FileBelow): string =>
-  isLink ? `link ${readlinkSync(join(root, path))}` : sha256(readFileSync(join(root, path)))
+/** What a file holds, as a hash; of a link, where it leads; of what is neither, nothing. */
+export function contentOf(root: string, { path, isLink, isOdd }: FileBelow): string {
+  if (isOdd) return 'no file'
+  return isLink ? `link ${readlinkSync(join(root, path))}` : sha256(readFileSync(join(root, path)))
+}
 
 /** Path → hash, in the order of the files. */
 export const contentsOf = (root: string, files: readonly FileBelow[]): Map<string, string> =>

@@ -60,7 +60,7 @@ describe('what is installed', () => {
     expect(module.definePlugin).to.equal((await import('@svc/core')).definePlugin)
   })
 
-  it('is found changed where a file of its own has other bytes, is more, or is gone; and told by name', async () => {
+  it('is found changed where a file of its own has other bytes, is more (a pipe, too, that nobody writes to), or is gone; and told by name', async () => {
     expect(await problems()).to.deep.equal([])
     const [file, more] = [await fileOf('index.js'), await fileOf('more.js')]
     const before = await readFile(file)
@@ -68,6 +68,9 @@ describe('what is installed', () => {
     expect(await problems()).to.deep.equal(['PLUGIN_CHANGED svc-plugin-one index.js'])
     await writeFile(file, before)
     await writeFile(more, '')
+    expect(await problems()).to.deep.equal(['PLUGIN_CHANGED svc-plugin-one more.js'])
+    await rm(more)
+    await run('mkfifo', [more])
     expect(await problems()).to.deep.equal(['PLUGIN_CHANGED svc-plugin-one more.js'])
     await rm(more)
     await rm(file)
