@@ -12,7 +12,7 @@ import { runSvc } from './support/command.ts'
 import { SVC } from './support/entry.ts'
 import { type Registry, startRegistry } from './support/registry.ts'
 import { type Service, startService } from './support/service.ts'
-import { configureFew, TIDES, type Tides, tidesFolder, tidesTarball } from './support/tides.ts'
+import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from './support/tides.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
 describe('a plugin that is installed while svc serves', function () {
@@ -105,7 +105,7 @@ describe('a plugin that is installed while svc serves', function () {
   it('stays as it was where its successor cannot start, with the reason', async () => {
     const lock = () => readFile(join(home, 'svc-plugins.lock'), 'utf8')
     const before = await lock()
-    const broken = await tidesFolder(folder, { version: '2.0.0', setup: "throw new Error('no moon tonight')" })
+    const broken = await tidesFile(folder, { version: '2.0.0', setup: "throw new Error('no moon tonight')" })
     const { code, out, err } = await plugins('install', broken, '--yes', '--json')
     expect(code, err).to.equal(1)
     const { ok, rolled_back: back, problems } = JSON.parse(out) as { ok: boolean; rolled_back: boolean; problems: object[] }
@@ -117,7 +117,7 @@ describe('a plugin that is installed while svc serves', function () {
 
   it('stays as it was where the command is killed while the server tries the successor', async () => {
     const before = await readLock(home)
-    const next = await tidesFolder(folder, { version: '3.0.0', setup: LATE })
+    const next = await tidesFile(folder, { version: '3.0.0', setup: LATE })
     const tried = service.seen(/"event":"reloading"/, 1 + (service.output().match(/"event":"reloading"/g) ?? []).length)
     const child = spawn(process.execPath, [...SVC, 'plugins', 'install', next, '--yes'], {
       cwd: folder,
@@ -130,6 +130,24 @@ describe('a plugin that is installed while svc serves', function () {
     child.kill('SIGKILL')
     await gone
     expect(await readLock(home)).to.deep.equal(before)
+    await allTell('1.0.0')
+  })
+
+  it('goes back with the next change where the command was killed and the server serves the successor', async () => {
+    const next = await tidesFile(folder, { version: '3.0.0' })
+    const child = spawn(process.execPath, ['--conditions=svc-source', INSTALLING, home, next, 'trial'], {
+      env: { PATH: process.env.PATH, ...npm() },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const gone = once(child, 'exit')
+    await Promise.race([once(child.stdout, 'data'), gone.then(() => Promise.reject(new Error('it was never on trial')))])
+    const reload = await runSvc(['reload'], { home, cwd: folder })
+    expect(reload.code, reload.err).to.equal(0)
+    await allTell('3.0.0')
+    child.kill('SIGKILL')
+    await gone
+    const { code, err } = await plugins('update', '--dry-run')
+    expect(code, err).to.equal(0)
     await allTell('1.0.0')
   })
 
@@ -180,6 +198,8 @@ describe('a plugin that is installed while svc serves', function () {
 
 /** Fails when whoever installs it is gone for long. */
 const LATE = "return new Promise((_, fail) => setTimeout(() => fail(new Error('no moon tonight')), 2_000))"
+
+const INSTALLING = fileURLToPath(new URL('../libs/plugin-set/test/support/installing.ts', import.meta.url))
 
 /** Steps of a load that leaves the processor to what is measured. */
 const PACE_MS = 15

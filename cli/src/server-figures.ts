@@ -1,5 +1,3 @@
-import { request as plainRequest } from 'node:http'
-import { request as tlsRequest } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -90,7 +88,8 @@ interface Answer {
 
 async function get({ url, trusted }: Reached, path: string, key: string | undefined): Promise<Answer> {
   const address = new URL(path, url)
-  const request = address.protocol === 'https:' ? tlsRequest : plainRequest
+  // an `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a command
+  const { request } = process.getBuiltinModule(address.protocol === 'https:' ? 'node:https' : 'node:http')
   try {
     const asked = request(address, {
       headers: credentialHeaders(key),

@@ -11,7 +11,7 @@ import { describeAll } from './describe.ts'
 import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { visible } from '../text.ts'
-import { refusedText, type TakenUp, tryChange } from './take-up.ts'
+import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
 import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 /** What a person wants of a change. */
@@ -39,6 +39,7 @@ export async function runChange(
   const { signal } = interrupt
   using progress = openProgress()
   try {
+    await settleAbandoned(setHome(), here().home)
     await using change = await plan(setHome(), { signal, onProgress: progress.tell })
     progress.clear()
     return await carryOut(change, asked, { signal, progress })

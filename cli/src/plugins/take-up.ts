@@ -1,6 +1,6 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
-import type { Lock } from '@svc/plugin-set'
+import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
 import { problemsOf } from '../report-error.ts'
 import { startProblems } from './try-start.ts'
 
@@ -36,6 +36,16 @@ export async function tryChange(
   })
   if (!isGood() && taken.urls.length > 0) await takeBack(home)
   return taken
+}
+
+/**
+ * Takes away what a change has left whose process was killed while it was on trial. A server may serve with it already: that goes back first, since the next change removes
+ * its files.
+ */
+export async function settleAbandoned(set: string, home: string): Promise<void> {
+  if (!(await isAbandoned(set))) return
+  await changeLock(set, lock => lock)
+  await takeBack(home)
 }
 
 /** Lets every server of the home take up what is installed now; where none runs, a host is started with it once. Stops at the first one that cannot. */
