@@ -85,12 +85,13 @@ describe('workers of one server that has them to itself', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('are replaced when they hang, and what waits for them is cut off; the others serve on', async home => {
-    await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '500' } })
+  it('are replaced when a tool of a turn blocks them, and what waits for them is cut off; the others serve on, that conversation too', async home => {
+    await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '1000' } })
+    const { conversation_id } = (await post(service.url, '/api/v1/chat', { message: 'one' })).body as { conversation_id: string }
     const [hanging, serving] = await workersOf(home)
     const stuck = await clientTo(service.url, pid => pid === hanging)
     const other = await clientTo(service.url, pid => pid === serving)
-    const cut = outcomeOf(stuck.get('/stuck'))
+    const cut = outcomeOf(stuck.post('/api/v1/chat', { message: '/tool stuck {}', conversation_id }))
     let isOver = false
     const replaced = service.seen(/"event":"worker_ready"/, 2).finally(() => (isOver = true))
     while (!isOver) {
@@ -101,6 +102,8 @@ describe('workers of one server that has them to itself', () => {
     other.close()
     expect(service.output()).to.match(/"event":"worker_hung"/)
     expect(await cut).to.equal('ECONNRESET')
+    const next = await post(service.url, '/api/v1/chat', { message: 'three', conversation_id })
+    expect(next.body).to.include({ response: 'You said: three (turn 2)' })
     expect(new Set(await Promise.all(EACH.map(async () => (await get(service.url, '/pid')).text))).size).to.equal(2)
   })
 
