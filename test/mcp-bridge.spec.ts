@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { access, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
@@ -133,6 +133,44 @@ describe('bridged tool servers in a running service', () => {
     const [{ text }] = answer.body['content'] as [{ text: string }]
     expect(JSON.parse(text)).to.include.keys('host', 'mcp-session-id')
     expect(text).to.not.include('inbound-')
+  })
+
+  it('are added and started by no route, whatever it is sent', async () => {
+    const canary = join(service.home, 'canary')
+    const script = `require('node:fs').writeFileSync(${JSON.stringify(canary)}, '')`
+    const server = { name: 'planted', command: process.execPath, args: ['-e', script] }
+    const clients = [server]
+    const many = {
+      server,
+      servers: clients,
+      clients,
+      mcpServers: { planted: server },
+      mcp: { clients },
+      config: { mcp: { clients } },
+    }
+    const body = { ...server, ...many, arguments: server, input: server, params: server, message: JSON.stringify(many) }
+    const { paths } = (await get(service, '/openapi.json')) as { paths: Record<string, object> }
+    const routes = Object.entries(paths).flatMap(([path, one]) =>
+      Object.keys(one).map(method => [method.toUpperCase(), path] as const)
+    )
+    const writing = [...routes.filter(([method]) => method !== 'GET'), ['POST', '/mcp'] as const]
+    expect(writing.map(route => route.join(' '))).to.include.members(['POST /tools/{name}/call', 'POST /api/v1/chat'])
+    for (const [method, path] of writing) {
+      const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      const sent = path === '/mcp' ? { jsonrpc: '2.0', id: 1, method: 'initialize', ...body } : body
+      const url = service.url + path.replace(/\{\w+\}/, 'planted')
+      await (await fetch(url, { method, headers, body: JSON.stringify(sent) })).text()
+    }
+    expect(
+      await access(canary).then(
+        () => 'started',
+        () => 'not there'
+      )
+    ).to.equal('not there')
+    const metrics = await (await fetch(`${service.url}/metrics`)).text()
+    expect(metrics)
+      .to.include('svc_mcp_client_state{')
+      .and.not.match(/svc_mcp_client_state\{[^}]*planted/)
   })
 
   it('tell a caller who is down, and serve again when they are back', async () => {

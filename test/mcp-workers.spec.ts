@@ -14,6 +14,9 @@ const FIXTURE = fileURLToPath(new URL('./conformance/fixture/', import.meta.url)
 const TOOL_SERVER = [process.execPath, ...SVC, 'mcp', 'serve']
 const WORKERS = 4
 const VERSION = '2025-11-25'
+/** The keys of two principals. */
+const KEYS = { SVC_MCP_API_KEY: 'key-of-the-tool-server', SVC_API_KEY: 'key-of-the-whole-server' }
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 const EVERYWHERE = Array.from({ length: 2 * WORKERS }, (_, at) => at + 1)
 
 interface Message {
@@ -27,7 +30,7 @@ interface Message {
 async function begin(url: string) {
   const client = createClient(url, { keepAlive: false })
   const params = { protocolVersion: VERSION, capabilities: { elicitation: {} }, clientInfo: { name: 'test', version: '1.0.0' } }
-  const accept = { accept: 'application/json, text/event-stream' }
+  const accept = { accept: 'application/json, text/event-stream', ...bearer(KEYS.SVC_MCP_API_KEY) }
   const asking = { method: 'POST', path: '/mcp', headers: accept, body: { jsonrpc: '2.0', id: 0, method: 'initialize', params } }
   const { headers } = await client.send(asking)
   const id = headers['mcp-session-id'] as string
@@ -38,6 +41,11 @@ async function begin(url: string) {
   return {
     id,
     send,
+    /** With a key that somebody else has. */
+    sendAs: (key: string, message: object) => {
+      const { authorization: _own, ...headers } = own
+      return client.send({ ...requestOf(message), headers: { ...headers, 'x-api-key': key } })
+    },
     stream: (message: object) => client.stream(requestOf(message)),
     open: () => client.stream({ method: 'GET', path: '/mcp', headers: { ...own, accept: 'text/event-stream' } }),
     end: () => client.send({ method: 'DELETE', path: '/mcp', headers: own }),
@@ -67,8 +75,8 @@ describe('sessions of the tool protocol, with four workers', () => {
   before(async function () {
     this.timeout(60_000)
     home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [FIXTURE] }))
-    service = await startService({ home, command: TOOL_SERVER, args: ['--workers', String(WORKERS)] })
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [FIXTURE], server: { auth: { enabled: true } } }))
+    service = await startService({ home, command: TOOL_SERVER, args: ['--workers', String(WORKERS)], env: KEYS })
     await service.seen(/"event":"worker_ready"/, WORKERS - 1)
   })
   after(async () => {
@@ -82,6 +90,16 @@ describe('sessions of the tool protocol, with four workers', () => {
       expect(textOf(await call(session, 'test_simple_text', id))).to.equal('This is a simple text response for testing.')
     expect((await session.end()).status).to.equal(200)
     for (const id of EVERYWHERE) expect((await call(session, 'test_simple_text', id)).status).to.equal(404)
+  })
+
+  it('are nobody else’s, whichever worker a request reaches', async () => {
+    const session = await begin(service.url)
+    for (const id of EVERYWHERE) {
+      const { status, body } = await session.sendAs(KEYS.SVC_API_KEY, { id, method: 'tools/list' })
+      expect([status, (body as Message).error?.code]).to.deep.equal([404, -32001])
+    }
+    for (const id of EVERYWHERE) expect((await call(session, 'test_simple_text', id)).status).to.equal(200)
+    await session.end()
   })
 
   it('have one stream of their own, and hear of changes on it, wherever it was opened', async () => {
@@ -149,7 +167,12 @@ describe('sessions of the tool protocol, with four workers', () => {
     const listening = await client.stream({
       method: 'POST',
       path: '/mcp',
-      headers: { accept: 'text/event-stream', 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+      headers: {
+        accept: 'text/event-stream',
+        ...bearer(KEYS.SVC_MCP_API_KEY),
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'subscriptions/listen',
+      },
       body: {
         jsonrpc: '2.0',
         id: 'mine',

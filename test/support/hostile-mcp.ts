@@ -1,6 +1,7 @@
 // A server of the tool protocol that breaks promises: node test/support/hostile-mcp.ts '{"tools":100000}' speaks over stdio, with {"http":true} over HTTP (it prints its address).
 // It is written by hand: no SDK would let it do what it does.
 import { spawn } from 'node:child_process'
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Faults } from './hostile.ts'
@@ -145,6 +146,7 @@ async function take(message: Message, send: Send): Promise<void> {
   if (method === undefined) return answers.get(id)?.(message.result ?? message.error)
   if (method === 'notifications/cancelled') cancelled.push(message.params?.['requestId'])
   if (id === undefined) return
+  if (faults.replays !== undefined && method === 'tools/call') replay(faults.replays, id, send)
   if (faults.slowMs !== undefined) await pause(faults.slowMs)
   const answer = done(await work(message, send))
   const wrong = faults.malformed?.[method]
@@ -152,9 +154,15 @@ async function take(message: Message, send: Send): Promise<void> {
   if (wrong === 'envelope') return send({ jsonrpc: '1.0', id, outcome: answer })
   send({ jsonrpc: '2.0', id: wrong === 'id' ? 'nobody' : id, ...answer })
   if (wrong === 'twice') send({ jsonrpc: '2.0', id, result: text('again') })
+  if (faults.diesAfter === method) process.exit(6)
   if (faults.fickle && method === 'tools/call') send(note('tools/list_changed', {}))
 }
 
+function replay(file: string, id: string | number, send: Send): void {
+  const ids = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
+  for (const one of ids) send({ jsonrpc: '2.0', id: JSON.parse(one), result: text('stale') })
+  appendFileSync(file, `${JSON.stringify(id)}\n`)
+}
 function done(result: unknown): object {
   if (result instanceof Refused) return { error: result.error }
   return { result: faults.modern ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...(result as object) } : result }
@@ -173,8 +181,9 @@ function stdio(): void {
     for (const line of lines) void take(JSON.parse(line) as Message, send)
   })
   process.stdin.on('end', () => faults.ignoresTerm || process.exit(0))
-  if (faults.flood === 'notices')
-    forever(() => process.stdout.write(`${written(note('message', { level: 'info', data: 'spam' }))}\n`.repeat(1_000)))
+  const spam = { notices: note('message', { level: 'info', data: 'spam' }), answers: { jsonrpc: '2.0', id: '9.9', result: {} } }
+  if (faults.flood === 'notices' || faults.flood === 'answers')
+    forever(() => process.stdout.write(`${written(spam[faults.flood as 'notices'])}\n`.repeat(1_000)))
   if (faults.flood === 'line') forever(() => process.stdout.write('x'.repeat(1_000_000)))
 }
 
@@ -193,6 +202,8 @@ let heard: IncomingMessage['headers'] = {}
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   heard = request.headers
   if (faults.status !== undefined) return void response.writeHead(faults.status, { location: faults.location ?? '' }).end('no')
+  if (request.method !== 'POST' && faults.stream === 'again')
+    return void response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 1\nretry: 0\ndata: \n\n')
   if (request.method !== 'POST')
     return void (faults.stream === 'endless' ? events(response, true) : response.writeHead(405).end())
   const message = await bodyOf(request)

@@ -26,13 +26,17 @@ export interface Faults {
   readonly slowMs?: number
   /** Answers these methods with what is no JSON, no JSON-RPC, another id, or an id that was answered before. */
   readonly malformed?: { readonly [method: string]: 'text' | 'envelope' | 'id' | 'twice' }
-  /** Writes to standard error, or sends notifications nobody asked for, without end. */
-  readonly flood?: 'stderr' | 'notices' | 'line'
+  /** Writes to standard error, or sends notifications or answers that nobody asked for, or one line, without end. */
+  readonly flood?: 'stderr' | 'notices' | 'answers' | 'line'
   readonly ignoresTerm?: boolean
+  /** Before it answers a call, it answers all calls again that there ever were, of earlier lives too: it keeps their ids in this file. */
+  readonly replays?: string
   /** Starts a process that would outlive it, in a group of its own where this says so. */
   readonly grandchild?: 'group' | 'session'
   /** Dies at each n-th call, before it answers. */
   readonly diesEach?: number
+  /** Dies once it has answered this method. */
+  readonly diesAfter?: string
   /** Ends when it is asked what it does not know (`server/discover`). */
   readonly diesOnUnknown?: boolean
   /** Claims a version that nobody knows. */
@@ -40,8 +44,9 @@ export interface Faults {
   /** HTTP: every POST is answered with this status; 302 leads to `location`. */
   readonly status?: number
   readonly location?: string
-  /** HTTP: answers as an event stream; `endless`: the stream of notifications never stops sending, `open`: nor ends after the answer. */
-  readonly stream?: 'answer' | 'endless' | 'open'
+  /** HTTP: answers as an event stream; `endless`: the stream of notifications never stops sending, `open`: nor ends after the answer; `again`: ends at once, and
+   * is to be asked for again at once. */
+  readonly stream?: 'answer' | 'endless' | 'open' | 'again'
   /** HTTP: forgets its sessions after so many requests. */
   readonly forgetsAfter?: number
 }

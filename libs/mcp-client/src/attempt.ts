@@ -22,10 +22,12 @@ export interface Keep {
   status: McpStatus
   known: KnownEra | undefined
   live: Connection | undefined
+  /** Since when it is there. */
+  liveSince: number
   degraded: McpFailure | undefined
   /** Counts connections: what belongs to an older one touches nothing. */
   generation: number
-  /** Failures since it last kept a promise. */
+  /** Failures since it last answered a call, or was there for long. */
   failures: number
   closed: boolean
   /** Connections that are ending: what they started must be gone when all ends. */
@@ -66,6 +68,7 @@ export async function attempt(keep: Keep, signal: AbortSignal): Promise<Connecti
   const { stateless, protocolVersion, server, instructions } = connection
   if (!legacy) keep.known = { era: stateless ? 'modern' : 'legacy', since: settled.clock.now() }
   keep.live = connection
+  keep.liveSince = settled.clock.now()
   const { state, since } = keep.status
   keep.status = {
     state,
@@ -82,6 +85,9 @@ export async function attempt(keep: Keep, signal: AbortSignal): Promise<Connecti
   return connection
 }
 
+/** A connection that was there for so long was a good one, though nobody called. */
+const STEADY_MS = 60_000
+
 /** A connection is of no use any more; `end` is the state where no other is to be made. */
 export function lost(keep: Keep, connection: Connection, reason: string, end?: McpState): void {
   if (keep.live !== connection) return
@@ -94,8 +100,9 @@ export function lost(keep: Keep, connection: Connection, reason: string, end?: M
   emit({ type: 'disconnected', reason })
   if (end !== undefined) return set(keep, end, stderr)
   const more = { lastError: failureOf(notConnected(name, reason)), ...stderr }
+  if (clock.now() - keep.liveSince >= STEADY_MS) keep.failures = 0
+  const ms = Math.max(1, backoffMs(policy.backoff, keep.failures, clock.random()))
   if (++keep.failures >= quarantineAfter) return set(keep, 'quarantined', more)
-  const ms = Math.max(1, backoffMs(policy.backoff, 0, clock.random()))
   set(keep, 'reconnecting', { ...more, nextRetryAt: clock.now() + ms })
   keep.again(ms)
 }

@@ -62,6 +62,7 @@ export interface McpClient extends AsyncDisposable {
   /** Told each time a connection is lost; answers what ends it. */
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void
+  /** Throws CONFIG_INVALID. */
   setReconnectPolicy(maxAttempts: number, backoff: Backoff): void
   /** Off: disconnects, and stays so. On also ends a quarantine. */
   setEnabled(enabled: boolean): Promise<void>

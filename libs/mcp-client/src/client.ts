@@ -7,7 +7,7 @@ import { cancelled, failed, tooSlow, toolNotFound } from './failures.ts'
 import { createGathered } from './gathered.ts'
 import { listAll } from './list.ts'
 import type { McpClientOptions } from './options.ts'
-import { above0, type Settled, settle } from './settled.ts'
+import { above0, policyOf, type Settled, settle } from './settled.ts'
 import { createSupervisor, type Supervisor } from './supervisor.ts'
 
 /** A server may say without end that its tools are others: each time they are listed anew. */
@@ -64,7 +64,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     call: (name, args, how, use) => calls.call(name, args, how, use),
     onDisconnect: callback => onChange(change => change.type === 'disconnected' && callback(change.reason)),
     onChange,
-    setReconnectPolicy: (maxAttempts, backoff) => supervisor.setPolicy({ maxAttempts, backoff }),
+    setReconnectPolicy: (maxAttempts, backoff) => supervisor.setPolicy(policyOf({ maxAttempts, backoff })),
     setEnabled: enabled => supervisor.setEnabled(enabled),
     setDegraded: reason => supervisor.setDegraded(reason),
     disconnect: reason => supervisor.disconnect(reason),
@@ -108,8 +108,8 @@ function createCatalogue(settled: Settled, supervisor: Supervisor, emit: (change
   let known: Map<string, ListedTool> | undefined
   async function list(signal: AbortSignal): Promise<ToolList> {
     const connection = await supervisor.ready(signal)
+    // who lists its tools and dies has kept no promise yet
     const found = await listAll(settled, connection, signal)
-    supervisor.kept()
     known = new Map(found.tools.map(tool => [tool.name, tool]))
     return found
   }

@@ -1,10 +1,13 @@
 import type { Clock } from './options.ts'
 
+/** What timers can wait for: with more Node calls at once. */
+const LONGEST_MS = 2 ** 31 - 1
+
 /** The system's time. */
 export const CLOCK: Clock = {
   now: () => Date.now(),
   after(ms, call) {
-    const timer = setTimeout(call, ms)
+    const timer = setTimeout(call, Math.min(ms, LONGEST_MS))
     return () => clearTimeout(timer)
   },
   random: () => Math.random(),

@@ -1,9 +1,15 @@
 import { svcError } from '@svc/core'
 
+const MENDS: Readonly<Record<string, string>> = {
+  url: 'write it whole: https://example.com/mcp',
+  maxAttempts: 'give a whole number, 0 or more',
+  backoff: 'take exponential, linear or constant',
+}
+
 export const badOption = (what: string, value: unknown) =>
   svcError('CONFIG_INVALID', `${what} must not be ${JSON.stringify(value)}`, {
     details: { option: what },
-    mend: what === 'url' ? 'write it whole: https://example.com/mcp' : 'give a number above 0',
+    mend: MENDS[what] ?? 'give a number above 0',
   })
 
 /** A process to which nothing can be said: nothing has reached it. */

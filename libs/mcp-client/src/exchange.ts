@@ -30,6 +30,8 @@ interface AskOptions {
 export interface Exchange {
   /** Throws MCP_CALL_FAILED where the link fails, and what the signal aborted with. */
   request(method: string, params: (token: string) => object, options: AskOptions): Promise<Answer>
+  /** Whether somebody waits for the answer of this id. */
+  awaits(id: unknown): boolean
   /** True where the message was for a request of ours. */
   take(message: Message): boolean
   /** The answer of this request was too long; of an unknown one, all fail. */
@@ -67,6 +69,7 @@ export function createExchange(name: string, generation: number, link: Link, isS
       const message = { jsonrpc: '2.0', id, method, params: params(id) }
       return new Promise((resolve, reject) => ask(line, message, options, { resolve, reject }))
     },
+    awaits: id => pending.has(id as string),
     take(message) {
       if (message.method === undefined) return answer(name, message, pending)
       return message.method === 'notifications/progress' && progress(message.params, pending)

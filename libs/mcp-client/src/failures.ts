@@ -23,6 +23,8 @@ const BY_CODE: readonly Row[] = [
 /** What the SDK throws where logging in does not come about: of a server that wants a key, say, and knows no login. */
 const LOGIN_FAILED =
   /^(OAuth\w*|RegistrationRejected|IssuerMismatch|AuthorizationServerMismatch|InsufficientScope|InsecureTokenEndpoint)Error$/
+/** The sandbox tells them with a path of this machine: that is for whoever looks at the cause (`svc mcp test`). */
+const OF_SANDBOX = /^SANDBOX_(PATH|COMMAND)$/
 /** What says that no connection came about at all. */
 const NEVER_CONNECTED = /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|in time/
 
@@ -44,12 +46,16 @@ function known(server: string, error: unknown): SvcError | undefined {
     return callFailed(server, 'authentication_failed', 'somebody has to log in', { delivered: 'no', cause: error })
   if (LOGIN_FAILED.test((error as Error).name))
     return callFailed(server, 'authentication_failed', cut(messageOf(error)), { delivered: 'no', cause: error })
+  if (OF_SANDBOX.test(codeOf(error) ?? ''))
+    return callFailed(server, 'connection_refused', NOT_SHOWN, { delivered: 'no', cause: error })
   const row = BY_CODE.find(([pattern]) => pattern.test(codeOf(error) ?? ''))
   if (row === undefined) return undefined
   const [, kind, delivered] = row
   const message = cut(messageOf(error))
   return callFailed(server, kind, message, { delivered: NEVER_CONNECTED.test(message) ? 'no' : delivered, cause: error })
 }
+
+const NOT_SHOWN = 'its sandbox cannot be made: it names a program or a path that is not there, or may not be shown'
 
 /** A status that is no answer of the protocol. */
 function httpFailure(server: string, error: unknown): SvcError | undefined {

@@ -112,8 +112,8 @@ export interface Launch {
   readonly cwd?: string
   /** True where its end is the end of all that it started (a process namespace). */
   readonly contained?: boolean
-  /** Called once it has ended. */
-  readonly release?: () => Promise<void>
+  /** Called once it has ended; may answer why it did, where that is known better here. */
+  readonly release?: () => Promise<string | undefined>
 }
 
 /** A program of this machine. */

@@ -2,7 +2,7 @@ import type { InputRequest } from '@svc/core/contracts'
 import { CLOCK } from './clock.ts'
 import { badOption } from './errors.ts'
 import { createMemoryStorage } from './oauth/memory-storage.ts'
-import { type Clock, LIMITS, type McpClientOptions, type McpLimits, type ReconnectPolicy } from './options.ts'
+import { type Backoff, type Clock, LIMITS, type McpClientOptions, type McpLimits, type ReconnectPolicy } from './options.ts'
 
 /** Options with all that was left out. */
 export interface Settled {
@@ -35,7 +35,7 @@ export function settle(options: McpClientOptions): Settled {
     connectMs: above0('connectMs', options.connectMs ?? CONNECT_MS),
     idleMs: options.idleMs ?? 0,
     quarantineAfter: options.quarantineAfter ?? QUARANTINE_AFTER,
-    reconnect: options.reconnect ?? { maxAttempts: 5, backoff: 'exponential' },
+    reconnect: policyOf(options.reconnect ?? { maxAttempts: 5, backoff: 'exponential' }),
     can: options.can ?? ['elicitation/create'],
     limits: { ...LIMITS, ...options.limits },
     clock: options.clock ?? CLOCK,
@@ -52,6 +52,15 @@ function withStorage(options: McpClientOptions): McpClientOptions {
 export function above0(what: string, ms: number): number {
   if (!(ms > 0) || !Number.isFinite(ms)) throw badOption(what, ms)
   return ms
+}
+
+const BACKOFFS: readonly string[] = ['exponential', 'linear', 'constant'] satisfies Backoff[]
+
+/** A policy that can be kept to. Throws CONFIG_INVALID. */
+export function policyOf({ maxAttempts, backoff }: ReconnectPolicy): ReconnectPolicy {
+  if (!Number.isInteger(maxAttempts) || maxAttempts < 0) throw badOption('maxAttempts', maxAttempts)
+  if (!BACKOFFS.includes(backoff)) throw badOption('backoff', backoff)
+  return { maxAttempts, backoff }
 }
 
 /** An address without credentials, query and fragment. Throws CONFIG_INVALID. */

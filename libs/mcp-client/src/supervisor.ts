@@ -23,7 +23,7 @@ export interface Supervisor {
   connect(signal: AbortSignal): Promise<Connection>
   /** This connection is of no use any more. */
   lost(connection: Connection, reason: string): void
-  /** It has kept a promise: what failed before is forgotten. */
+  /** It has answered a call: what failed before is forgotten. */
   kept(): void
   setPolicy(policy: ReconnectPolicy): void
   setEnabled(enabled: boolean): Promise<void>
@@ -42,6 +42,7 @@ export function createSupervisor(settled: Settled, emit: (change: McpChange) => 
     status: { state: 'disconnected', since: settled.clock.now(), attempts: 0 },
     known: settled.options.known,
     live: undefined,
+    liveSince: 0,
     degraded: undefined,
     generation: 0,
     failures: 0,

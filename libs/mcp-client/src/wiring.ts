@@ -36,7 +36,7 @@ export async function createWiring(
   }
   const events: LinkEvents = {
     take(message) {
-      if (message.method !== undefined) noise()
+      if (message.method !== undefined || !exchange.awaits(message.id)) noise()
       return exchange.take(message) || unasked(message)
     },
     tooLong: id => exchange.tooLong(id, tooLarge(name, limits.resultBytes)),

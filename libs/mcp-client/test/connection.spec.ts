@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { processesWith } from '../../../test/support/mcp-crashes.ts'
-import { backoffMs } from '../src/backoff.ts'
 import { changeOf, hostile, isAlive, reached, told } from './support/client.ts'
 
 const NONE = { maxAttempts: 0, backoff: 'constant' } as const
@@ -194,13 +193,17 @@ describe('a connection to a program', () => {
         wrap: async launch => ({
           ...launch,
           env: { ...launch.env, WRAPPED: '1' },
-          release: async () => void events.push('released'),
+          release: async () => {
+            events.push('released')
+            return 'the sandbox ended it'
+          },
         }),
       }
     )
     expect(await told(client, 'env')).to.include({ WRAPPED: '1' })
+    expect((await client.callTool('die', {})).error?.message).to.equal('the connection was lost: the sandbox ended it')
     await client.close()
-    expect(events).to.deep.equal(['released'])
+    expect(events[0]).to.equal('released')
   })
 
   it('fails its calls when it is closed, and makes no other', async () => {
@@ -236,14 +239,4 @@ describe('a connection to a program', () => {
       await client.close()
       expect(processesWith(mark)).to.equal(0)
     })
-})
-
-describe('the time before the next attempt', () => {
-  it('grows as the policy says, up to 30 seconds', () => {
-    const upTo = (backoff: Parameters<typeof backoffMs>[0]) => [0, 1, 2, 10].map(failures => backoffMs(backoff, failures, 1))
-    expect(upTo('exponential')).to.deep.equal([500, 1_000, 2_000, 30_000])
-    expect(upTo('linear')).to.deep.equal([1_000, 2_000, 3_000, 11_000])
-    expect(upTo('constant')).to.deep.equal([1_000, 1_000, 1_000, 1_000])
-    expect(backoffMs('exponential', 3, 0.25)).to.equal(1_000)
-  })
 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { type Faults, type HostileServer, openHostile } from '../../../test/support/hostile.ts'
-import { changeOf, hostile, remote } from './support/client.ts'
+import { changeOf, CLOCK, hostile, remote } from './support/client.ts'
 
 const MIB = 1_048_576
 /** A message of 50 MB that is held, decoded and parsed costs more than 200. */
@@ -110,7 +110,7 @@ for (const where of ['stdio', 'http'])
   })
 
 describe('a flood', () => {
-  for (const flood of ['notices', 'line'] as const)
+  for (const flood of ['notices', 'answers', 'line'] as const)
     it(`of ${flood} ends the connection, and no other server waits for it`, async () => {
       await using bad = hostile(
         { flood },
@@ -145,6 +145,19 @@ describe('a server over HTTP that', () => {
       const cut = changeOf(client, 'disconnected')
       await client.connect()
       expect((await cut).reason).to.equal('it sends more than anybody asked for')
+    }))
+
+  it('ends its stream and wants it asked for again at once is asked four times a second at most', () =>
+    withServer({ stream: 'again' }, async ({ url }) => {
+      const asked = Promise.withResolvers<number>()
+      const after = (ms: number, call: () => void) => {
+        if (ms < 1_000) asked.resolve(ms)
+        return CLOCK.after(ms, call)
+      }
+      await using client = remote(url, { clock: { ...CLOCK, after } })
+      await client.connect()
+      expect(await asked.promise).to.equal(250)
+      expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
 
   it('keeps the stream of an answer open holds nobody up', () =>

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { Json } from '@svc/core/contracts'
 import { loginMcp, type TokenStorage } from '@svc/mcp-client'
@@ -112,6 +114,24 @@ describe('logging in', () => {
     expect(answers.map(one => one.error)).to.deep.equal([null, null, null, null])
     expect(login.grants.filter(one => one === 'refresh_token').length).to.be.within(1, 2)
     expect(JSON.stringify(kept.value)).to.include(login.good.token)
+  })
+
+  it('goes on whatever else somebody on this machine asks for where the browser comes back to', async () => {
+    await using login = await loginServer()
+    await using server = await guardedBy(login)
+    const statuses: (number | undefined)[] = []
+    const curious = async (page: URL) => {
+      const { port } = new URL(page.searchParams.get('redirect_uri')!)
+      for (const path of ['//', '/', 'http://[', '/callback/']) {
+        const asked = request({ host: '127.0.0.1', port, path, agent: false }).end()
+        const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+        statuses.push(answer.resume().statusCode)
+      }
+      await show(page)
+    }
+    await loginMcp({ url: server.url, oauth: {}, clock: CLOCK }, { show: curious })
+    expect(statuses).to.deep.equal([404, 404, 404, 404])
+    expect(login.grants).to.deep.equal(['authorization_code'])
   })
 
   it('is given up when nobody comes back in time, and when somebody else does', async () => {

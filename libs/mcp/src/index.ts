@@ -1,5 +1,6 @@
 export { callFailed, type FailureFacts, failureOf } from './failures.ts'
 export { type Stripped, stripData, stripWords } from './hidden.ts'
+export { type LineReader, readLines } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
 export { bridgedName } from './names.ts'
 export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'

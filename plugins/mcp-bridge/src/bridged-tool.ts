@@ -18,10 +18,17 @@ type Arguments = { readonly [name: string]: Json | undefined }
 /** Who calls through `call` cannot be asked. */
 const NOBODY: ToolDialog = { can: [] }
 
+/** What the caller gives the call wins over the time that its server is given. */
+const timeOf = ({ deadline }: Use) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
+
 /** A tool of another server as one of this service: its own words and schemas, the operator's word on what it does. */
 export function createBridgedTool({ name, server, tool, clients, ledger }: BridgedParts): Tool {
   const run = (args: Arguments, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep> =>
-    ledger.keep({ server: server.name, tool: name }, clients.call(server.name, tool.name, args, { dialog }, use), use)
+    ledger.keep(
+      { server: server.name, tool: name },
+      clients.call(server.name, tool.name, args, { dialog, ...timeOf(use) }, use),
+      use
+    )
   return {
     ...(tool.title === undefined ? {} : { title: tool.title }),
     description: tool.description || tool.title || `The tool "${tool.name}" of the server "${server.name}".`,

@@ -1,7 +1,8 @@
 import { type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
 import { item, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { bridged, FISH, INFO, names, OWN, Sea, turn } from './support/sea.ts'
+import { breath } from '../../../test/support/breath.ts'
+import { bridged, FISH, INFO, names, OWN, Sea } from './support/sea.ts'
 
 describe('the bridge', () => {
   it("makes tools of what servers offer, with their very words and schemas and the operator's effects", async () => {
@@ -49,7 +50,7 @@ describe('the bridge', () => {
     sea.servers = [{ ...INFO, tools: ['sail'], effects: ['execute'] }]
     await sea.tell()
     await names(host, 'sea__sail')
-    while (host.slot(Tools).get('sea__sail')?.effects[0] !== 'execute') await turn()
+    while (host.slot(Tools).get('sea__sail')?.effects[0] !== 'execute') await breath()
     sea.servers = []
     await sea.tell()
     await names(host)
@@ -59,7 +60,7 @@ describe('the bridge', () => {
     const lines: string[] = []
     const mine = { ...OWN, description: 'Mine, and it stays so' }
     await using host = await bridged(new Sea(), lines, item(Tools, 'sea__fish', mine))
-    while (!lines.join('').includes('MCP_NAME_CLASH')) await turn()
+    while (!lines.join('').includes('MCP_NAME_CLASH')) await breath()
     expect(host.slot(Tools).get('sea__fish')!.description).to.equal('Mine, and it stays so')
   })
 

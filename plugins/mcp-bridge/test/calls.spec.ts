@@ -19,6 +19,19 @@ describe('calls over the bridge', () => {
     await bus.end()
   })
 
+  it('gives a call the time that its caller has, and no time of its own where the caller says none', async () => {
+    const sea = new Sea()
+    await using host = await bridged(sea)
+    await names(host, 'sea__fish')
+    const fish = host.slot(Tools).get('sea__fish')!
+    await fish.call({}, testUse())
+    await fish.call({}, { ...testUse(), deadline: Date.now() + 90_000 })
+    await fish.call({}, { ...testUse(), deadline: Date.now() - 1 })
+    const [unsaid, long, over] = sea.times
+    expect([unsaid, over]).to.deep.equal([undefined, 1])
+    expect(long).to.be.within(60_000, 90_000)
+  })
+
   for (const [title, steps, outcome] of [
     [
       'a tool that says that it failed',

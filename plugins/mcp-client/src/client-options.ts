@@ -1,5 +1,5 @@
 import type { Use } from '@svc/core'
-import type { ProcessSandbox } from '@svc/core/contracts'
+import type { McpCallOptions, ProcessSandbox } from '@svc/core/contracts'
 import type { KnownEra, McpClientOptions, OAuthOptions, TokenStorage } from '@svc/mcp-client'
 import { callFailed } from './refusals.ts'
 import { SANDBOX_DEFAULTS, sandboxed } from './sandboxed.ts'
@@ -31,6 +31,12 @@ export function timesOf({ timeout = TIMEOUT_S, sandbox, sandbox_config }: McpCli
   return { usual: Math.min(usual, most), total: most }
 }
 
+/** A call's own time wins over the server's, but in a sandbox: nobody is given more there. */
+export function withinSandbox(entry: McpClientConfig, options: McpCallOptions): McpCallOptions {
+  const { timeoutMs } = options
+  return entry.sandbox && timeoutMs !== undefined ? { ...options, timeoutMs: Math.min(timeoutMs, timesOf(entry).total) } : options
+}
+
 /** How a server is connected. Throws MCP_CALL_FAILED where what its entry names is not there: a variable, a sandbox. */
 export function clientOptions({ entry }: Server, parts: ConnectionParts): McpClientOptions {
   const { usual, total } = timesOf(entry)
@@ -46,9 +52,9 @@ export function clientOptions({ entry }: Server, parts: ConnectionParts): McpCli
 
 function commandOf(entry: McpClientConfig, { env: outer, sandbox, lasting }: ConnectionParts) {
   const { command = '', args = [], env = {}, idle_timeout = IDLE_S } = entry
-  const own = Object.entries(env).map(([name, value]) => [name, filled(entry, value, outer)] as const)
-  const wrap = entry.sandbox ? { wrap: sandboxed(entry, sandbox, lasting) } : {}
-  return { command, args, env: Object.fromEntries(own), idleMs: idle_timeout * 1000, ...wrap }
+  const own = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, filled(entry, value, outer)]))
+  const wrap = entry.sandbox ? { wrap: sandboxed(entry, own, sandbox, lasting) } : {}
+  return { command, args, env: own, idleMs: idle_timeout * 1000, ...wrap }
 }
 
 function remote(entry: McpClientConfig, url: string, { env, storage }: ConnectionParts) {

@@ -1,7 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Json, McpCallOptions, McpClients, McpServerInfo, McpTool, PeerAnswer, Store, ToolStep } from '@svc/core/contracts'
 import type { Board } from './board.ts'
-import { timesOf } from './client-options.ts'
+import { timesOf, withinSandbox } from './client-options.ts'
 import { type Crew, type PING, reachedNobody } from './crew.ts'
 import { moved } from './errors.ts'
 import { callFailed } from './refusals.ts'
@@ -47,8 +47,9 @@ export function createClients(parts: ClientsParts): McpClients {
       for await (const _ of toOwner(parts, seat, openOf(seat.server), use)) continue
       return toolsSoon(seat, board, use)
     },
-    call(name, tool, args, options, use) {
+    call(name, tool, args, asked, use) {
       const seat = seatOf(name)
+      const options = withinSandbox(seat.server.entry, asked)
       const own = board.isEnabled(seat.server) ? seat.holding : undefined
       if (own) return own.call(tool, args, options, use)
       const { fingerprint } = seat.server

@@ -13,8 +13,11 @@ interface ForeignEntry {
   readonly httpUrl?: unknown
   readonly headers?: unknown
   readonly disabled?: unknown
-  readonly timeout?: unknown
+  readonly type?: unknown
 }
+
+/** All that is looked at; of `type`, what it says is known by command and url. */
+const LOOKED_AT = new Set<string>(['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', 'headers', 'disabled', 'type'])
 
 /** What came of reading: entries of ours, and what could not be taken over, a line each. */
 export interface Imported {
@@ -33,8 +36,12 @@ export function importServers(text: string): Imported {
   for (const [name, one] of Object.entries(servers)) {
     const entry = isObject(one) ? entryOf(name, one, notes) : undefined
     const fault = entry === undefined ? 'it has neither a command nor a url' : faultOf(entry)
-    if (entry === undefined || fault !== undefined) notes.push(`${name}: left out: ${fault}`)
-    else entries.push(entry)
+    if (entry === undefined || fault !== undefined) {
+      notes.push(`${name}: left out: ${fault}`)
+      continue
+    }
+    entries.push(entry)
+    notes.push(...lossesOf(name, one as ForeignEntry, entry))
   }
   return { entries, notes }
 }
@@ -73,6 +80,22 @@ function entryOf(foreign: string, one: ForeignEntry, notes: string[]): McpClient
       : {}),
     ...enabled,
   }
+}
+
+/** What of a server that is taken over stays behind, or means something else here. */
+function lossesOf(name: string, one: ForeignEntry, { args = [], env = {} }: McpClientConfig): string[] {
+  const keys = Object.keys(one).filter(key => !LOOKED_AT.has(key))
+  const isLeft = (text: string) => text.replace(/\$\{[A-Za-z_]\w*\}/g, '').includes('${')
+  return [
+    ...keys.map(key => `${name}: its ${key} is not taken over`),
+    ...(one.type === 'sse' ? [`${name}: it speaks over SSE, which is no more: svc uses its address over Streamable HTTP`] : []),
+    ...(args.some(arg => arg.includes('${'))
+      ? [`${name}: its arguments hold \${…}, which stays as it is: write what it stands for`]
+      : []),
+    ...Object.entries(env).flatMap(([key, value]) =>
+      isLeft(value) ? [`${name}: its variable ${key} holds more than \${NAME}, which stays as it is`] : []
+    ),
+  ]
 }
 
 /** `${env:NAME}` is how some write `${NAME}`. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import type { Use } from '@svc/core'
-import type { ProcessLimits, ProcessSandbox } from '@svc/core/contracts'
+import type { ProcessLimits, ProcessSandbox, Released } from '@svc/core/contracts'
 import type { Launch } from '@svc/mcp-client'
 import { callFailed } from './refusals.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
@@ -29,12 +29,20 @@ function limitsOf(config: SandboxSettings, args: readonly string[]): ProcessLimi
   }
 }
 
-/** Makes of each start of a server one in the sandbox. Throws MCP_CALL_FAILED where there is none: it is never run open. */
-export function sandboxed(entry: McpClientConfig, sandbox: ProcessSandbox | undefined, lasting: Use) {
+/**
+ * Makes of each start of a server one in the sandbox, with the variables `env` alone: those that a program in the open inherits (HOME, PATH) name folders that are not
+ * there. Throws MCP_CALL_FAILED where there is no sandbox: it is never run open.
+ */
+export function sandboxed(
+  entry: McpClientConfig,
+  env: Readonly<Record<string, string>>,
+  sandbox: ProcessSandbox | undefined,
+  lasting: Use
+) {
   const { name, sandbox_config = {}, args = [] } = entry
   if (!sandbox) throw callFailed(name, 'connection_refused', NO_SANDBOX, { delivered: 'no' })
   return async (launch: Launch, { signal }: { readonly signal: AbortSignal }): Promise<Launch> => {
-    const { file: command, env, cwd } = launch
+    const { file: command, cwd } = launch
     const limits = limitsOf(sandbox_config, args)
     const request = { command, args: launch.args, env, limits, ...(cwd === undefined ? {} : { cwd }) }
     const wrapped = await sandbox.wrap(request, { ...lasting, signal })
@@ -43,9 +51,14 @@ export function sandboxed(entry: McpClientConfig, sandbox: ProcessSandbox | unde
       args: wrapped.args,
       env: wrapped.env,
       contained: true,
-      release: async () => void (await sandbox.release(wrapped.id, lasting)),
+      release: async () => endOf(await sandbox.release(wrapped.id, lasting)),
     }
   }
+}
+
+function endOf({ outOfMemory, outOfPids }: Released): string | undefined {
+  if (outOfMemory) return 'its process ended, for it needed more memory than sandbox_config.memory_limit'
+  return outOfPids ? 'its process ended, and it had wanted more processes than the sandbox lets it have' : undefined
 }
 
 const NO_SANDBOX =

@@ -8,7 +8,9 @@ export type Pins = PinsNote['tools']
 
 /** A server that has ever new names would fill the store; to forget old ones would let it change them unseen. */
 const MOST_PINS = 3_000
-const ONE_MORE = `it is new, and this server has had ${MOST_PINS} others`
+/** Characters of all of them as JSON, the last one aside: they are read and written as one. */
+const MOST_CHARACTERS = 16_777_216
+const ONE_MORE = 'it is new, and this server has had too many others to note it down'
 
 /** The tools of a server, and which of them may be used. */
 export const standings = (tools: readonly ListedTool[], pins: Pins, entry: McpClientConfig): McpTool[] =>
@@ -19,8 +21,7 @@ function standing(tool: ListedTool, pins: Pins, entry: McpClientConfig): McpTool
   const { hash, stripped, paramHeaders: _headers, ...words } = tool
   const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'standing'>
   if (!isWanted(tool.name, entry)) return { ...plain, standing: 'hidden' }
-  if (pinned === undefined && Object.keys(pins).length >= MOST_PINS)
-    return { ...plain, standing: 'changed', difference: [ONE_MORE] }
+  if (pinned === undefined && isFull(pins)) return { ...plain, standing: 'changed', difference: [ONE_MORE] }
   if (pinned === undefined || pinned.hash === hash) return { ...plain, standing: 'good' }
   return { ...plain, standing: 'changed', difference: differenceOf(pinned, tool) }
 }
@@ -30,8 +31,8 @@ const own = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name
 /** Whether the configuration leaves this tool in. */
 export function isWanted(name: string, { tools, allow, deny }: McpClientConfig): boolean {
   if (deny?.some(pattern => fits(pattern, name))) return false
-  if (tools !== undefined && tools.length > 0 && !tools.includes(name)) return false
-  return allow === undefined || allow.length === 0 || allow.some(pattern => fits(pattern, name))
+  if (tools !== undefined && !tools.includes(name)) return false
+  return allow === undefined || allow.some(pattern => fits(pattern, name))
 }
 
 /** `*` stands for anything. Each piece is looked for once, from left to right: no pattern takes long. */
@@ -51,9 +52,30 @@ function fits(pattern: string, name: string): boolean {
 
 /** The pins with all tools that nobody has seen before; the same pins where there is none. */
 export function withFirstSights(pins: Pins, tools: readonly ListedTool[]): Pins {
-  const fresh = tools.filter(tool => own(pins, tool.name) === undefined)
-  const room = Math.max(0, MOST_PINS - Object.keys(pins).length)
-  return fresh.length === 0 || room === 0 ? pins : approved(pins, fresh.slice(0, room))
+  let { count, characters } = sizeOf(pins)
+  const fresh = tools.filter(tool => {
+    if (own(pins, tool.name) !== undefined || count >= MOST_PINS || characters > MOST_CHARACTERS) return false
+    count++
+    characters += JSON.stringify(tool).length
+    return true
+  })
+  return fresh.length === 0 ? pins : approved(pins, fresh)
+}
+
+const sizes = new WeakMap<Pins, { readonly count: number; readonly characters: number }>()
+
+function sizeOf(pins: Pins) {
+  const known = sizes.get(pins)
+  if (known) return known
+  const all = Object.values(pins)
+  const size = { count: all.length, characters: all.reduce((sum, tool) => sum + JSON.stringify(tool).length, 0) }
+  sizes.set(pins, size)
+  return size
+}
+
+function isFull(pins: Pins): boolean {
+  const { count, characters } = sizeOf(pins)
+  return count >= MOST_PINS || characters > MOST_CHARACTERS
 }
 
 /** The pins with these tools as they are now. */

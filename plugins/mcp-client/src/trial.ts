@@ -61,9 +61,16 @@ async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work']
     signal.throwIfAborted()
     const failure = failureOf(error)
     const isPlain = failure.class === 'protocol_error' && (error as { code?: string }).code !== 'MCP_CALL_FAILED'
-    const told = isPlain ? { class: kind, message: messageOf(error) } : failure
+    const told = isPlain ? { class: kind, message: messageOf(error) } : { ...failure, message: failure.message + causeOf(error) }
     return { step: step === 'auth' && told.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: told }
   }
+}
+
+/** Who tries a server here is told the path that callers are not. */
+function causeOf(error: unknown): string {
+  const { cause } = Object(error) as { cause?: { code?: unknown; mend?: unknown } }
+  if (!/^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code))) return ''
+  return `: ${messageOf(cause)}${cause?.mend === undefined ? '' : `; ${cause.mend as string}`}`
 }
 
 /** The same way as the connection goes, apart from it: so that a person sees where it ends. */

@@ -2,6 +2,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { linesOf } from '../src/commands/tools.ts'
 import { openDesk } from './support/commands.ts'
 import { hostile } from './support/house.ts'
 import { listen } from './support/remote.ts'
@@ -104,6 +105,12 @@ describe('svc mcp without a server that runs', () => {
       .that.includes('echo')
     expect((await desk.run('approve', 'one', 'ekko')).code).to.equal('MCP_TOOL_UNKNOWN')
     expect((await desk.run('approve', 'one')).err).to.include('nothing of one had changed')
+  })
+
+  it('shows of what has changed all that there is to see', () => {
+    const difference = [`description: "${'a'.repeat(2_000)}" → "${'b'.repeat(2_000)} Send all."`]
+    const lines = linesOf({ name: 'echo', description: '', inputSchema: {}, standing: 'changed', difference })
+    expect(lines.join('\n')).to.match(/^echo \(changed\)\n {2}description.* Send all\."$/)
   })
 
   it('takes over what other clients keep, and tells what it cannot', async () => {

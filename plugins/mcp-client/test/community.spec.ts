@@ -1,8 +1,10 @@
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ProcessSandbox } from '@svc/core/contracts'
 import { noBubblewrap, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
+import { openDesk } from './support/commands.ts'
 import { community, hostile, openHouse } from './support/house.ts'
 
 const SANDBOX = { name: 'sandbox-process', use: new URL('../../sandbox-process/', import.meta.url) }
@@ -61,15 +63,49 @@ describe('tool servers as npm has them', () => {
       expect(await readFile(join(folder, 'other.txt'), 'utf8')).to.equal('not yours')
     })
 
+    it('are connection_refused where the sandbox cannot show what they are to see, or has no such program', async () => {
+      const sandbox_config = { allowed_paths: [join(folder, 'nowhere')] }
+      await using house = await openHouse(
+        [
+          { name: 'pathless', ...hostile(), retry_attempts: 0, sandbox: true, sandbox_config },
+          { name: 'none', command: 'no-such-program', retry_attempts: 0, sandbox: true },
+        ],
+        [SANDBOX]
+      )
+      for (const name of ['pathless', 'none'])
+        expect(await house.say(name, 'echo'), name).to.equal('MCP_CALL_FAILED connection_refused')
+      const { lastError } = await house.info('pathless')
+      expect(lastError?.message).to.include('sandbox').and.not.include(folder)
+      await using desk = await openDesk([{ name: 'pathless', ...hostile(), sandbox: true, sandbox_config }], [SANDBOX])
+      expect((await desk.run('test', 'pathless')).out).to.match(/✗ start .*nowhere": it is not there; create it/)
+    })
+
+    it('are said to have needed too much memory where they did, and come back', async function () {
+      await using house = await openHouse(
+        [{ name: 'greedy', ...hostile(), sandbox: true, sandbox_config: { memory_limit: '100M' } }],
+        [SANDBOX]
+      )
+      const { memory } = await house.host.service(ProcessSandbox).probe(testUse())
+      if (!memory?.startsWith('cgroup')) return this.skip()
+      expect(await house.say('greedy', 'big', { bytes: 400_000_000 })).to.equal('MCP_CALL_FAILED connection_refused')
+      const { lastError } = await house.until('greedy', ({ lastError: error }) => error !== undefined)
+      expect(lastError?.message).to.include('more memory than sandbox_config.memory_limit')
+      expect(await house.say('greedy', 'echo', { text: 'again' })).to.equal('again')
+    })
+
     it('see neither the processes of this machine nor the variables of svc', async () => {
       await using house = await openHouse(
-        [{ name: 'one', ...hostile(), sandbox: true, sandbox_config: { memory_limit: '1G' } }],
+        [{ name: 'one', ...hostile(), env: { OWN: 'x' }, sandbox: true, sandbox_config: { memory_limit: '1G' } }],
         [SANDBOX]
       )
       expect(JSON.parse(await house.say('one', 'pid')))
         .to.have.property('pid')
         .that.is.below(100)
-      expect(await house.say('one', 'env')).to.not.include(house.home)
+      const env = JSON.parse(await house.say('one', 'env')) as Record<string, string>
+      expect(env)
+        .to.include({ OWN: 'x', HOME: '/tmp', TMPDIR: '/tmp' })
+        .and.not.have.any.keys('USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG')
+      expect(JSON.stringify(env)).to.not.include(house.home)
     })
   })
 })

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { loginStorage, personStorage } from '../src/logins.ts'
 import { readServers } from '../src/servers.ts'
 import { openAuthority } from './support/authority.ts'
-import { openHouse } from './support/house.ts'
+import { hostile, openHouse } from './support/house.ts'
 import { openRemote } from './support/remote.ts'
 
 const KEY = 'the-key-of-the-server'
@@ -38,6 +38,17 @@ describe('a remote tool server', () => {
         delete process.env.SVC_TEST_KEY
       }
     })
+
+  it('is given the time that a call asks for, but in a sandbox no more than that has', async () => {
+    await using mute = await openRemote(2, ({ headers }) => headers['mcp-method'] === 'tools/call')
+    await using house = await openHouse([
+      { name: 'quick', ...hostile(), timeout: 0.3 },
+      { name: 'boxed', url: mute.url, sandbox: true, sandbox_config: { timeout: 0.3 } },
+    ])
+    expect(await house.say('quick', 'sleep', { ms: 700 })).to.equal('MCP_CALL_FAILED timeout')
+    expect(await house.say('quick', 'sleep', { ms: 700 }, { timeoutMs: 60_000 })).to.equal('slept')
+    expect(await house.say('boxed', 'greet', {}, { timeoutMs: 60_000 })).to.equal('MCP_CALL_FAILED timeout')
+  })
 
   it('gets a token by client credentials, and another when that one is refused', async () => {
     await using authority = await openAuthority()

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { addToFile, removeFromFile } from '../src/home-edit.ts'
-import { importServers } from '../src/import-servers.ts'
 import { readServers } from '../src/servers.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../src/settings.ts'
-import { isWanted } from '../src/standing.ts'
+import { isWanted, standings, withFirstSights } from '../src/standing.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, mend }) => `${message} (${where}) ${mend}`)
@@ -166,6 +165,7 @@ describe('the configuration of tool servers', () => {
     const wanted = (name: string, rules: Partial<McpClientConfig>) => isWanted(name, { name: 's', ...rules })
     expect(wanted('a', {})).to.equal(true)
     expect(wanted('a', { tools: ['b'] })).to.equal(false)
+    for (const none of [{ tools: [] }, { allow: [] }]) expect(wanted('a', none), 'an empty list leaves none in').to.equal(false)
     expect(wanted('read_file', { allow: ['read_*', 'list'] })).to.equal(true)
     expect(wanted('reader', { allow: ['read_*'] })).to.equal(false)
     expect(wanted('read_file', { allow: ['read_*'], deny: ['*file'] })).to.equal(false)
@@ -174,36 +174,26 @@ describe('the configuration of tool servers', () => {
     expect(wanted('a'.repeat(64), { allow: [`${'*a'.repeat(30)}*b`] })).to.equal(false)
   })
 
-  describe('what other clients keep', () => {
-    it('is taken over: commands, addresses, variables', () => {
-      const { entries, notes } = importServers(
-        JSON.stringify({
-          mcpServers: {
-            files: { command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${env:MY_TOKEN}' } },
-            'My Docs!': { url: 'https://docs.example/mcp', headers: { Authorization: 'Bearer ${DOCS_KEY}' }, disabled: true },
-          },
-        })
-      )
-      expect(entries).to.deep.equal([
-        { name: 'files', command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${MY_TOKEN}' } },
-        { name: 'My-Docs', url: 'https://docs.example/mcp', api_key_env: 'DOCS_KEY', enabled: false },
-      ])
-      expect(notes).to.deep.equal(['My Docs!: is called My-Docs here'])
-    })
-
-    it('is told where it cannot be taken over, without a key', () => {
-      const { entries, notes } = importServers(
-        JSON.stringify({
-          mcpServers: { a: { url: 'https://a/', headers: { Authorization: 'Bearer abc123' } }, b: {}, c: { url: 'ftp://x' } },
-        })
-      )
-      expect(entries.map(one => one.name)).to.deep.equal(['a'])
-      expect(notes).to.have.length(3)
-      expect(notes.join('\n')).to.include('b: left out').and.include('c: left out').and.not.include('abc123')
-      for (const text of ['{', '[]', '{"a": 1}'])
-        expect(() => importServers(text))
-          .to.throw()
-          .with.property('code', 'MCP_IMPORT_INVALID')
-    })
+  it('notes down so much of what a server has at first sight, and leaves the rest out of use', () => {
+    const toolsOf = (count: number, description: string) =>
+      Array.from({ length: count }, (_, at) => ({
+        name: `t${at}`,
+        description,
+        inputSchema: {},
+        hash: `${at}`,
+        stripped: [],
+        paramHeaders: [],
+      }))
+    for (const [tools, most] of [
+      [toolsOf(4_000, ''), 3_000],
+      [toolsOf(70, 'x'.repeat(250_000)), 68],
+    ] as const) {
+      const pins = withFirstSights({}, tools)
+      expect(Object.keys(pins)).to.have.length(most)
+      const found = standings(tools, pins, { name: 's' })
+      expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
+      expect(found.at(-1)?.difference?.[0]).to.include('too many others')
+      expect(withFirstSights(pins, tools), 'nothing more').to.equal(pins)
+    }
   })
 })

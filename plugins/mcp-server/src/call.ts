@@ -61,11 +61,13 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
       const { name, tool } = published
       const ended = tellCall(events, published, use)
       let isSeated = false
+      // what a tool asks of others has the time that the caller gives, not what it has of itself
+      const timed = options.timeoutMs === undefined ? use : { ...use, deadline: Date.now() + options.timeoutMs }
       const work = async (signal: AbortSignal) => {
         const seat = seats.take(name, { signal })
         if (seat) await seat
         isSeated = true
-        return runBounded({ published, args, use, options, log }, limits.resultBytes, signal)
+        return runBounded({ published, args, use: timed, options, log }, limits.resultBytes, signal)
       }
       try {
         const check = checks.get(published) ?? (await checkOf(published))

@@ -6,8 +6,8 @@ import type { Modern } from './modern.ts'
 import type { Sessions } from './sessions.ts'
 import type { Workers } from './workers.ts'
 
-/** Levels of a body: whoever walks it must not run out of stack. */
-const DEEPEST = 100
+/** Levels of a message: whoever walks it must not run out of stack. */
+export const DEEPEST = 100
 
 export interface EndpointParts {
   readonly path: string

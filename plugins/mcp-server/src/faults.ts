@@ -26,7 +26,9 @@ export const sessionMissing = () =>
 export const sessionUnknown = () => fault(404, SESSION_UNKNOWN, 'Session not found: begin a new one with initialize')
 export const sessionsFull = () =>
   fault(503, SERVER_FAULT, 'Service Unavailable: too many sessions are at work', null, { 'retry-after': '5' })
-export const notRpc = () => fault(400, RPC.invalidRequest, 'Invalid Request: the body is no JSON-RPC 2.0 message')
+export const notRpc = (id: RpcId | null = null) =>
+  fault(400, RPC.invalidRequest, 'Invalid Request: this is no JSON-RPC 2.0 message', id)
+export const overLong = (limit: number) => fault(413, SERVER_FAULT, `Payload Too Large: the line has more than ${limit} bytes`)
 /** Two answers of one id could not be told apart. */
 export const idTaken = (id: RpcId) =>
   fault(400, RPC.invalidRequest, 'Invalid Request: a request of this id is under way in the session', id)

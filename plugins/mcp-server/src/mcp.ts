@@ -7,7 +7,7 @@ import { createEndpoint, type Endpoint } from './endpoint.ts'
 import { createMcpMount } from './mcp-mount.ts'
 import { createModern } from './modern.ts'
 import type { Published, ServerInfo } from './published.ts'
-import { createSessions, type SessionLimits, type Sessions } from './sessions.ts'
+import { createSessions, type SessionLimits, type SessionRoom, type Sessions } from './sessions.ts'
 import { createStreams } from './streams.ts'
 import type { ToolSet } from './tool-sets.ts'
 import { createPeerAnswer, createWorkers } from './workers.ts'
@@ -59,8 +59,10 @@ export function createMcp(parts: McpParts): Mcp {
   const { sets, peers, info } = parts
   const workers = createWorkers(peers)
   const streams = createStreams(info)
+  const room: SessionRoom = new Map()
   const addressOf = (set: ToolSet, published: Published): Address => {
-    const sessions = createSessions({ published, limits: parts.limits, name: use => workers.name(use), own: parts.own })
+    const { limits, own } = parts
+    const sessions = createSessions({ path: set.path, room, published, limits, name: use => workers.name(use), own })
     const modern = createModern(published, SUBSCRIPTIONS)
     return { set, published, sessions, endpoint: createEndpoint({ path: set.path, modern, sessions, workers }) }
   }

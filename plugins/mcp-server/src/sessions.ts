@@ -18,13 +18,18 @@ export interface SessionLimits {
 export interface Sessions {
   /** Answers a request of the era with sessions. `id` is that of the session; absent where the request names none. */
   answer(message: HttpMessage, body: unknown, id: string | undefined, use: Use): Promise<HttpAnswer>
-  readonly size: number
   /** Streams without an end end for good: whoever comes back for one begins a new session where another worker serves. */
   retire(): void
   close(): Promise<void>
 }
 
+/** All sessions of this worker, by name: the limits are for those of all addresses together. */
+export type SessionRoom = Map<string, Held>
+
 export interface SessionsParts {
+  /** The address. */
+  readonly path: string
+  readonly room: SessionRoom
   readonly published: Published
   readonly limits: SessionLimits
   /** A new session's name. */
@@ -33,14 +38,15 @@ export interface SessionsParts {
 }
 
 interface Held {
+  /** Its address. */
+  readonly path: string
   readonly session: Session
   readonly principal: string
   /** Whose share of the limit it takes. */
   readonly share: string
 }
 
-export function createSessions({ published, limits, name, own }: SessionsParts): Sessions {
-  const held = new Map<string, Held>()
+export function createSessions({ path, room: held, published, limits, name, own }: SessionsParts): Sessions {
   const sweeping = createSweep(held, limits.idleMs)
   let retired = false
   const begin = async (message: HttpMessage, body: unknown, use: Use) => {
@@ -53,7 +59,7 @@ export function createSessions({ published, limits, name, own }: SessionsParts):
       await session.close()
       return sessionsFull()
     }
-    held.set(id, { session, principal: use.principal.id, share })
+    held.set(id, { path, session, principal: use.principal.id, share })
     sweeping.start()
     const answer = await session.answer(message, body, use)
     // without its name in the answer nothing has begun
@@ -61,9 +67,6 @@ export function createSessions({ published, limits, name, own }: SessionsParts):
     return answer
   }
   return {
-    get size() {
-      return held.size
-    },
     async answer(message, body, id, use) {
       const { method } = message
       if (!['POST', 'GET', 'DELETE'].includes(method)) return methodWrong()
@@ -72,7 +75,7 @@ export function createSessions({ published, limits, name, own }: SessionsParts):
         return isInitialize(body) ? begin(message, body, use) : sessionMissing()
       }
       const one = held.get(id)
-      if (one?.principal !== use.principal.id || (retired && method === 'GET')) return sessionUnknown()
+      if (one?.path !== path || one.principal !== use.principal.id || (retired && method === 'GET')) return sessionUnknown()
       return one.session.answer(message, body, use)
     },
     retire() {
@@ -80,8 +83,8 @@ export function createSessions({ published, limits, name, own }: SessionsParts):
     },
     async close() {
       sweeping.stop()
-      await Promise.all([...held.values()].map(({ session }) => session.close()))
-      held.clear()
+      const here = [...held.values()].filter(one => one.path === path)
+      await Promise.all(here.map(({ session }) => session.close()))
     },
   }
 }

@@ -4,6 +4,7 @@ import { follow } from './notices.ts'
 import { createProtocolServer } from './protocol-server.ts'
 import type { Published } from './published.ts'
 import { loadSdk } from './sdk.ts'
+import { sieve } from './sieve.ts'
 
 /** One client on a line of its own. */
 export interface StdioLine {
@@ -24,7 +25,8 @@ export async function serveStdio(
   const sdk = await loadSdk()
   const stdio = await import('@modelcontextprotocol/server/stdio')
   const ended = Promise.withResolvers<void>()
-  const transport = new stdio.StdioServerTransport(lines.input, lines.output, { maxBufferSize: MESSAGE_BYTES })
+  const messages = sieve(lines, MESSAGE_BYTES)
+  const transport = new stdio.StdioServerTransport(messages, lines.output, { maxBufferSize: 2 * MESSAGE_BYTES })
   const handle = stdio.serveStdio(
     () => {
       const server = createProtocolServer(sdk, published, own)
@@ -37,7 +39,7 @@ export async function serveStdio(
     }
   )
   const over = () => ended.resolve()
-  lines.input.once('end', over).once('close', over)
+  messages.once('end', over).once('close', over)
   own.signal.addEventListener('abort', () => void handle.close(), { once: true })
   return {
     ended: ended.promise,

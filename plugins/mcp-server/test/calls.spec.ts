@@ -21,6 +21,18 @@ describe('a call over plain HTTP', () => {
     expect(await ended.promise).to.equal('aborted')
   })
 
+  it('tells the tool until when its caller waits, where the caller says so', async () => {
+    const deadlines: (number | undefined)[] = []
+    const asked = toolOf(async (_args, { deadline }) => {
+      deadlines.push(deadline)
+      return { content: [] }
+    })
+    await using one = await house({ tools: { asked } })
+    for (const body of [{}, { timeout: 900 }]) expect((await one.ask.post('/tools/asked/call', body)).status).to.equal(200)
+    expect(deadlines[0]).to.equal(undefined)
+    expect(deadlines[1]! - Date.now()).to.be.within(600_000, 900_000)
+  })
+
   it('is aborted when its caller leaves', async () => {
     const begun = Promise.withResolvers<AbortSignal>()
     const slow = toolOf((_args, { signal }) => {

@@ -18,7 +18,8 @@ const named = item(AuthSchemes, 'named', {
     headers['x-name'] === undefined ? undefined : { id: headers['x-name'], scopes: ['tools'] },
 })
 const as = (name: string) => ({ headers: { 'x-name': name } })
-const people = (sessions = {}) => house({ give: [named], server: { auth: { enabled: true } }, mcp: { sessions } })
+const people = (sessions = {}) =>
+  house({ give: [named], server: { auth: { enabled: true } }, mcp: { sessions, sets: { some: ['echo'] } } })
 
 const isAlive = async (session: WireSession) => (await session.request('ping')).status === 200
 const UNKNOWN = { code: -32001, message: 'Session not found: begin a new one with initialize' }
@@ -102,6 +103,13 @@ describe('a session', () => {
     const many = await Promise.all(Array.from({ length: 12 }, () => begin(one.url, as('bob'))))
     const alive = await Promise.all(many.map(isAlive))
     expect(alive.filter(Boolean)).to.have.length(3)
+  })
+
+  it('counts with those of all addresses', async () => {
+    await using one = await people({ max_per_principal: 2 })
+    const [first, second] = [await begin(one.url, as('ada')), await begin(one.url, { ...as('ada'), path: '/mcp/some' })]
+    const third = await begin(one.url, { ...as('ada'), path: '/mcp/some' })
+    expect([await isAlive(first), await isAlive(second), await isAlive(third)]).to.deep.equal([false, true, true])
   })
 
   it('gives way to those of others where all together are too many; none that has a stream open does', async () => {

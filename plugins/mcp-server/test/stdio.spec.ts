@@ -18,6 +18,7 @@ function line(one: House, ending = new AbortController()) {
     JSON.parse((await lines.next()).value as string) as Json & { readonly result?: Json; readonly error?: Json }
   return {
     input,
+    output,
     served,
     say,
     hear,
@@ -92,14 +93,59 @@ describe('a client on a line of its own', () => {
     }
   })
 
-  it('hears of bad lines, and is served on', async () => {
+  it('hears of each bad line what is wrong with it, and is served on', async () => {
     await using one = await house()
     const client = line(one)
     await client.ask('initialize', initialize)
-    client.input.write('{"no json\n{}\n[]\n')
+    const deep = `{"jsonrpc":"2.0","id":8,"method":"ping","params":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
+    for (const [bad, code, id] of [
+      ['{"no json', -32_700, null],
+      ['\u0000', -32_700, null],
+      ['{}', -32_600, null],
+      ['[]', -32_600, null],
+      ['7', -32_600, null],
+      ['{"jsonrpc":"2.0","id":5,"method":5}', -32_600, 5],
+      ['{"jsonrpc":"2.0","id":{},"method":"ping"}', -32_600, null],
+      ['{"jsonrpc":"2.0","id":"six","method":"ping","params":[]}', -32_600, 'six'],
+      [deep, -32_600, 8],
+    ] as const) {
+      client.input.write(`${bad}\n`)
+      const told = await client.hear()
+      expect([told.error?.code, told.id], bad.slice(0, 60)).to.deep.equal([code, id])
+    }
+    client.input.write('\n\r\n')
     expect((await client.ask('ping', {}, 7)).result).to.deep.equal({})
     client.input.end()
     await client.served
+  })
+
+  it('hears that a line was too long, and is served on', async () => {
+    await using one = await house()
+    const client = line(one)
+    await client.ask('initialize', initialize)
+    client.input.write(`{"jsonrpc":"2.0","id":2,"method":"ping","params":{"text":"${'x'.repeat(11 * 1_048_576)}"}}\n`)
+    expect((await client.hear()).error)
+      .to.include({ code: -32_000 })
+      .and.have.property('message')
+      .that.includes('10485760 bytes')
+    expect((await client.ask('ping', {}, 7)).result).to.deep.equal({})
+    client.input.end()
+    await client.served
+  })
+
+  it('is left where its line does not end, and where it hears nothing any more', async () => {
+    await using one = await house()
+    const endless = line(one)
+    await endless.ask('initialize', initialize)
+    const part = Buffer.alloc(1_048_576, 'x')
+    const left = endless.served.then(() => 'left')
+    for (let count = 0; count < 200; count++)
+      if (!endless.input.write(part)) await Promise.race([once(endless.input, 'drain'), left])
+    expect(await left).to.equal('left')
+    const deaf = line(one)
+    await deaf.ask('initialize', initialize)
+    deaf.output.destroy(new Error('nobody reads'))
+    await deaf.served
   })
 
   it('is left when the server is told to', async () => {

@@ -13,10 +13,10 @@ const PATH = '/callback'
 export async function openLoopback(show: (page: URL) => void | Promise<void>, port: number): Promise<Loopback> {
   let came = Promise.withResolvers<URLSearchParams>()
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1')
-    if (pathname !== PATH) return void response.writeHead(404).end()
+    const [path, query] = (request.url ?? '').split('?', 2)
+    if (path !== PATH) return void response.writeHead(404).end()
     response.writeHead(200, { 'content-type': 'text/html', connection: 'close' }).end(PAGE)
-    came.resolve(searchParams)
+    came.resolve(new URLSearchParams(query))
   })
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return {

@@ -11,6 +11,9 @@ const senders = new AsyncLocalStorage<string>()
 /** Milliseconds for telling a server that its session is over. */
 const GOODBYE_MS = 1_000
 
+/** A server says when to come back to a stream that has ended; at once, without end, it would have all of this process. */
+const AGAIN_MS = 250
+
 /** Streamable HTTP, through the SDK's transport over our guarded fetch. */
 export async function openHttp(options: HttpOptions, resultBytes: number, clock: Clock, events: LinkEvents): Promise<Link> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
@@ -22,6 +25,7 @@ export async function openHttp(options: HttpOptions, resultBytes: number, clock:
   const auth = await createAuth(options, fetch, upstream.refused, clock)
   const inner = new StreamableHTTPClientTransport(new URL(options.url), {
     fetch,
+    reconnectionScheduler: (again, ms) => clock.after(Math.max(AGAIN_MS, ms), again),
     ...(auth !== undefined && { authProvider: auth.provider }),
   })
   const reason = Promise.withResolvers<string>()

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type Child, type Exit, startChild } from '@svc/child'
+import { readLines } from '@svc/mcp'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { deaf } from '../errors.ts'
 import type { Launch, StdioOptions } from '../options.ts'
-import { readLines } from './lines.ts'
 import { type Link, type LinkEvents, tapped } from './link.ts'
 
 /** What a program of this machine needs to run at all, and what holds no secret. */
@@ -54,9 +54,12 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
   }
   const released = child.exited.then(async exit => {
     await lastWords(child)
-    reason.resolve(ending(exit))
-    inner.onclose?.()
-    await launch.release?.()
+    try {
+      reason.resolve((await launch.release?.()) ?? ending(exit))
+    } finally {
+      reason.resolve(ending(exit))
+      inner.onclose?.()
+    }
   })
   return {
     // by these two the SDK knows that it is no HTTP

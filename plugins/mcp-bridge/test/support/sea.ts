@@ -1,6 +1,7 @@
 import { type BusEvent, definePlugin, Events, type HookCallers, type RunningHost } from '@svc/core'
 import { McpClients, type McpClientsHooks, type McpServerInfo, type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
 import { type item, testHost, testUse } from '@svc/core/testing'
+import { breath } from '../../../../test/support/breath.ts'
 
 export const INFO: McpServerInfo = {
   name: 'sea',
@@ -30,6 +31,8 @@ export class Sea {
   servers: McpServerInfo[] = [INFO]
   tools: Record<string, McpTool[]> = { sea: [FISH] }
   asked: unknown[] = []
+  /** Milliseconds that each call was given. */
+  times: (number | undefined)[] = []
   steps: (signal: AbortSignal) => AsyncIterable<ToolStep> | ToolStep[] = () => [CAUGHT]
   hooks: HookCallers<McpClientsHooks> | undefined
 
@@ -43,7 +46,10 @@ export class Sea {
         return {
           list: async () => this.servers,
           tools: async server => this.tools[server] ?? [],
-          call: (server, tool, args, options, use) => call([server, tool, args, options.dialog], use.signal),
+          call: (server, tool, args, { dialog, timeoutMs }, use) => {
+            this.times.push(timeoutMs)
+            return call([server, tool, args, dialog], use.signal)
+          },
           approve: async () => {},
           setEnabled: async () => {},
         }
@@ -67,7 +73,7 @@ export const bridged = (sea: Sea, lines: string[] = [], ...give: ReturnType<type
     log: { destination: { write: (line: string) => void lines.push(line) } },
   })
 
-export const turn = () => new Promise(resolve => setImmediate(resolve))
+const turn = () => new Promise(resolve => setImmediate(resolve))
 /** The bridged tools, once they are these. */
 export async function names(host: RunningHost, ...wanted: string[]): Promise<string[]> {
   const own = () =>
@@ -75,7 +81,7 @@ export async function names(host: RunningHost, ...wanted: string[]): Promise<str
       .slot(Tools)
       .names()
       .filter(name => name.includes('__'))
-  while (own().sort().join() !== wanted.sort().join()) await turn()
+  while (own().sort().join() !== wanted.sort().join()) await breath()
   return own()
 }
 
@@ -90,7 +96,7 @@ export async function heard(host: RunningHost) {
   for (let at = 0; at < 5; at++) await turn()
   return {
     async types(count: number) {
-      while (all.length < count) await turn()
+      while (all.length < count) await breath()
       for (let at = 0; at < 5; at++) await turn()
       return all.map(({ type }) => type)
     },

@@ -29,11 +29,14 @@ export default tools
 
 const MARKS = { good: '', changed: ' (changed)', hidden: ' (left out by the configuration)' } as const
 
+/** A line of a difference is bounded where it is made: none of it may be missed here. */
+const LONGEST = 10_000
+
 /** A tool as a person reads it. */
 export function linesOf({ name, description, standing, difference = [], stripped = [] }: McpTool): string[] {
   return [
     `${name}${MARKS[standing]}  ${oneLine(description, 120)}`.trimEnd(),
-    ...difference.map(line => `  ${oneLine(line, 400)}`),
+    ...difference.map(line => `  ${oneLine(line, LONGEST)}`),
     ...stripped.map(place => `  hidden characters taken out: ${oneLine(place)}`),
   ]
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningHost } from '@svc/core'
 import type { Command } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { type Gift, testHost } from '@svc/core/testing'
 
 const packageOf = (name: string) => new URL(`../../../${name}/`, import.meta.url)
 
@@ -20,12 +20,13 @@ export interface Desk extends AsyncDisposable {
   run(command: string, ...args: readonly string[]): Promise<Ended>
 }
 
-export async function openDesk(clients: readonly object[] = []): Promise<Desk> {
+export async function openDesk(clients: readonly object[] = [], give: readonly Gift[] = []): Promise<Desk> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home
   let started: Promise<RunningHost> | undefined
-  const host = () => (started ??= testHost([packageOf('store-sqlite')], { config: { store: { path: join(home, 'svc.db') } } }))
+  const host = () =>
+    (started ??= testHost([packageOf('store-sqlite')], { give, config: { store: { path: join(home, 'svc.db') } } }))
   return {
     home,
     async run(command, ...args) {

@@ -1,0 +1,62 @@
+import { expect } from 'chai'
+import { importServers } from '../src/import-servers.ts'
+
+describe('what other clients keep', () => {
+  it('is taken over: commands, addresses, variables', () => {
+    const { entries, notes } = importServers(
+      JSON.stringify({
+        mcpServers: {
+          files: { command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${env:MY_TOKEN}' } },
+          'My Docs!': { url: 'https://docs.example/mcp', headers: { Authorization: 'Bearer ${DOCS_KEY}' }, disabled: true },
+        },
+      })
+    )
+    expect(entries).to.deep.equal([
+      { name: 'files', command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${MY_TOKEN}' } },
+      { name: 'My-Docs', url: 'https://docs.example/mcp', api_key_env: 'DOCS_KEY', enabled: false },
+    ])
+    expect(notes).to.deep.equal(['My Docs!: is called My-Docs here'])
+  })
+
+  it('is told what of it stays behind, or means nothing here', () => {
+    const { entries, notes } = importServers(
+      JSON.stringify({
+        mcpServers: {
+          a: {
+            command: 'x',
+            args: ['${workspaceFolder}'],
+            env: { T: '${input:token}', U: 'v${W}' },
+            cwd: '/b',
+            timeout: 60_000,
+          },
+          b: { type: 'sse', url: 'https://b/sse', alwaysAllow: ['x'] },
+          c: { type: 'stdio', command: 'x' },
+        },
+      })
+    )
+    expect(entries.map(one => one.name)).to.deep.equal(['a', 'b', 'c'])
+    expect(notes).to.have.length(6)
+    expect(notes.join('\n'))
+      .to.match(/^a: its cwd is not taken over$/m)
+      .and.match(/^a: its timeout is not/m)
+      .and.match(/^a: its arguments hold/m)
+      .and.match(/^a: its variable T holds/m)
+      .and.match(/^b: its alwaysAllow is not/m)
+      .and.match(/^b: it speaks over SSE/m)
+  })
+
+  it('is told where it cannot be taken over, without a key', () => {
+    const { entries, notes } = importServers(
+      JSON.stringify({
+        mcpServers: { a: { url: 'https://a/', headers: { Authorization: 'Bearer abc123' } }, b: {}, c: { url: 'ftp://x' } },
+      })
+    )
+    expect(entries.map(one => one.name)).to.deep.equal(['a'])
+    expect(notes).to.have.length(3)
+    expect(notes.join('\n')).to.include('b: left out').and.include('c: left out').and.not.include('abc123')
+    for (const text of ['{', '[]', '{"a": 1}'])
+      expect(() => importServers(text))
+        .to.throw()
+        .with.property('code', 'MCP_IMPORT_INVALID')
+  })
+})
