@@ -1,7 +1,7 @@
 // Writes the reference in docs/workflows.md from the types of nodes and the schemas as they are: `npm run docs`.
 import { readFile, writeFile } from 'node:fs/promises'
 import { startHost } from '@svc/core'
-import { type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
+import { type BranchRule, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
 import { workflowSchema } from '@svc/workflow'
 
 /** A schema, as far as it is told here. */
@@ -74,13 +74,25 @@ function nodeText(name: string, node: WorkflowNode): string {
         .map(one => `\`${one}\``)
         .join(', ')}`
     : ''
-  const branches =
-    node.branches === 'any'
-      ? 'branches: as its settings say'
-      : node.branches && `branches: ${node.branches.map(one => `\`${String(one)}\``).join(', ')}`
-  const facts = [bodies && bodies + vars, branches, REPEATABLE[`${node.repeatable ?? false}`]].filter(Boolean)
+  const facts = [bodies && bodies + vars, branchesText(node), REPEATABLE[`${node.repeatable ?? false}`]].filter(Boolean)
   const output = node.output ? `\nAnswers ${formOf(node.output as Schema)}.\n` : ''
   return `\n### ${name}\n\n${cell(node.description)}\n\n${facts.join(' · ')}\n\n${table(node.settings as Schema)}${output}`
+}
+
+const words = (list: readonly string[]) => list.map(one => `\`${one}\``).join(', ')
+
+/** The branches that a node answers, with the settings that decide of them. */
+function branchesText({ branches, answers = [] }: WorkflowNode): string | undefined {
+  if (branches !== 'any') return branches && `branches: ${words(branches)}`
+  return answers.length === 0 ? 'branches: as its settings say' : `branches: ${answers.flatMap(ruleText).join('; ')}`
+}
+
+function ruleText({ given = [], having = {}, branches = [], listed, optional = [] }: BranchRule): string[] {
+  const all = [...(listed === undefined ? [] : [`each of \`${listed}\``]), ...branches.map(one => `\`${one}\``)]
+  if (all.length + optional.length === 0) return []
+  const settings = [...given, ...Object.entries(having).map(([key, value]) => `${key}: ${value}`)]
+  const told = optional.length === 0 ? all.join(', ') : `${all.join(', ')}, and if written ${words(optional)}`
+  return [settings.length === 0 ? `else ${told}` : `with ${words(settings)} ${told}`]
 }
 
 const formOf = ({ type, properties, description }: Schema) =>

@@ -136,11 +136,12 @@ describe('workers of one server that has them to itself', () => {
 
 /** Resolves when nobody takes new connections any more. */
 async function refused(url: string): Promise<void> {
-  for (let open = true; open; )
-    open = await createClient(url, { keepAlive: false })
+  const ask = () =>
+    createClient(url, { keepAlive: false })
       .get('/health/live')
       .then(
-        () => true,
-        (error: NodeJS.ErrnoException) => error.code !== 'ECONNREFUSED'
+        () => 'served',
+        (error: NodeJS.ErrnoException) => error.code
       )
+  await until(ask, answer => answer === 'ECONNREFUSED')
 }

@@ -1,17 +1,19 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { systemUse } from '@svc/core'
 import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
-import { type Answer, createClient } from './support/client.ts'
-import { newHome, startService } from './support/service.ts'
+import { type Answer, createClient, type OpenStream } from './support/client.ts'
+import { newHome, type Service, startService } from './support/service.ts'
+import { configureFew } from './support/tides.ts'
 
 const MINUTE = 100
 const DAY = 150
 /** More a minute than the day has. */
 const MANY = 10_000
 const AT_ONCE = 1000
+/** More than the day has left. */
+const NEXT_AT_ONCE = 200
 const PATH = '/api/v1/modes'
 
 interface Refusal {
@@ -19,10 +21,10 @@ interface Refusal {
   readonly details: { readonly limit: number; readonly window: number; readonly retry_after: number }
 }
 
-/** A thousand requests at once, each on a connection of its own, from one address. */
-async function thousand(url: string): Promise<Answer[]> {
-  const clients = Array.from({ length: AT_ONCE / 200 }, () => createClient(url, { keepAlive: false }))
-  return Promise.all(Array.from({ length: AT_ONCE }, (_, at) => clients[at % clients.length]!.get(PATH)))
+/** So many requests at once, each on a connection of its own, from one address. */
+async function many(url: string, count: number): Promise<Answer[]> {
+  const clients = Array.from({ length: count / 200 }, () => createClient(url, { keepAlive: false }))
+  return Promise.all(Array.from({ length: count }, (_, at) => clients[at % clients.length]!.get(PATH)))
 }
 
 const header = ({ headers }: Answer, name: string) => Number(headers[name])
@@ -57,7 +59,7 @@ describe('limits of a server with four workers', () => {
 
   const start = async (perMinute: number) => {
     const rate_limit = { enabled: true, requests_per_minute: perMinute, requests_per_day: DAY }
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ server: { rate_limit } }))
+    await configureFew(home, { server: { rate_limit } }, ['rate-limit'])
     const service = await startService({ home, args: ['--workers', '4'] })
     await service.seen(/"event":"worker_ready"/, 3)
     return service
@@ -67,7 +69,7 @@ describe('limits of a server with four workers', () => {
     const from = Math.floor(Date.now() / 1000)
     {
       await using service = await start(MINUTE)
-      const answers = await thousand(service.url)
+      const answers = await many(service.url, AT_ONCE)
       expect([count(answers, 200), count(answers, 429)]).to.deep.equal([MINUTE, AT_ONCE - MINUTE])
       expectRefusals(answers, { limit: MINUTE, window: 60 }, { limit: MINUTE, remaining: 0 }, from)
       const allowed = answers.filter(one => one.status === 200)
@@ -77,8 +79,8 @@ describe('limits of a server with four workers', () => {
       expect(new Set(answers.map(one => header(one, 'x-ratelimit-reset'))).size, 'one window for all workers').to.equal(1)
     }
     await using again = await start(MANY)
-    const answers = await thousand(again.url)
-    expect([count(answers, 200), count(answers, 429)]).to.deep.equal([DAY - MINUTE, AT_ONCE - (DAY - MINUTE)])
+    const answers = await many(again.url, NEXT_AT_ONCE)
+    expect([count(answers, 200), count(answers, 429)]).to.deep.equal([DAY - MINUTE, NEXT_AT_ONCE - (DAY - MINUTE)])
     expectRefusals(answers, { limit: DAY, window: 86_400 }, { limit: MANY, remaining: MANY - DAY }, from)
   })
 })
@@ -86,7 +88,7 @@ describe('limits of a server with four workers', () => {
 describe('what holds over the workers of a server with four of them', () => {
   const limited = async (server: object) => {
     const home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ server }))
+    await configureFew(home, { server }, ['auth-api-key'])
     const service = await startService({
       home,
       args: ['--workers', '4'],
@@ -119,29 +121,6 @@ describe('what holds over the workers of a server with four of them', () => {
     }
   })
 
-  it('what a principal has open through a reload: the old workers, which end it, count too', async () => {
-    await using service = await limited({ max_streams_per_principal: 4 })
-    const { opened } = await openMany(service.url, 4)
-    using server = await reachServer(service.home)
-    expect((await server.control.reload(systemUse(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
-    expect((await openMany(service.url, 12)).opened).to.deep.equal([])
-    await Promise.all(opened.map(one => one.leave()))
-    expect(await openUntil(service.url, 4)).to.equal(4)
-  })
-
-  it('what a principal has open when a worker is killed: its places are free, and only those', async () => {
-    await using service = await limited({ max_streams_per_principal: 4 })
-    const { opened } = await openMany(service.url, 4)
-    const cut: number[] = []
-    opened.forEach((one, at) => one.rest().catch(() => cut.push(at)))
-    using server = await reachServer(service.home)
-    process.kill(server.info.workers[0]!.pid, 'SIGKILL')
-    await service.seen(/"event":"worker_ready"/, 4)
-    const again = await openMany(service.url, 12)
-    expect(cut.length).to.be.within(1, 3)
-    expect(again.opened.length).to.equal(cut.length)
-  })
-
   it('a stream and one request after the other, whichever worker has it: none is refused', async () => {
     await using service = await limited({ max_requests_per_principal: 2 })
     await openMany(service.url, 1)
@@ -151,6 +130,36 @@ describe('what holds over the workers of a server with four of them', () => {
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
     expect([...statuses]).to.deep.equal([[200, 200]])
+  })
+
+  describe('of the streams that one principal has open', () => {
+    let service: Service
+    let open: readonly OpenStream[]
+    before(async () => {
+      service = await limited({ max_streams_per_principal: 4 })
+      open = (await openMany(service.url, 4)).opened
+    })
+    after(() => service[Symbol.asyncDispose]())
+
+    it('those of a worker that is killed: their places are free, and only those', async () => {
+      const cut: OpenStream[] = []
+      for (const one of open) one.rest().catch(() => cut.push(one))
+      using server = await reachServer(service.home)
+      process.kill(server.info.workers[0]!.pid, 'SIGKILL')
+      await service.seen(/"event":"worker_ready"/, 4)
+      const again = await openMany(service.url, 12)
+      expect(cut.length).to.be.within(1, 3)
+      expect(again.opened.length).to.equal(cut.length)
+      open = [...open.filter(one => !cut.includes(one)), ...again.opened]
+    })
+
+    it('all through a reload: the old workers, which end them, count too', async () => {
+      using server = await reachServer(service.home)
+      expect((await server.control.reload(systemUse(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
+      expect((await openMany(service.url, 12)).opened).to.deep.equal([])
+      await Promise.all(open.map(one => one.leave()))
+      expect(await openUntil(service.url, 4)).to.equal(4)
+    })
   })
 })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from './support/command.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-import { COMMAND, configureFew, TIDES, tidesFolder, tidesTarball } from './support/tides.ts'
+import { COMMAND, configureFew, TIDES, tidesFile, tidesFolder } from './support/tides.ts'
 
 /** Nobody listens there: npm has no network. */
 const NOWHERE = 'http://127.0.0.1:1'
@@ -86,7 +86,7 @@ describe('installed plugins without a server', function () {
 
   it('of commands want trust, bring their commands, and run none of a changed file', async place => {
     const { svc, folder } = place
-    const from = await tidesFolder(folder, { version: '1.0.0', ...COMMAND })
+    const from = await tidesFile(folder, { version: '1.0.0', ...COMMAND })
     const refused = await svc('plugins', 'install', from, '--yes')
     expect(refused.code).to.equal(1)
     expect(refused.err).to.contain(`PLUGIN_NEEDS_TRUST  ${TIDES}`).and.contain('--trust')
@@ -104,7 +104,7 @@ describe('installed plugins without a server', function () {
 
   it('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
     const { svc, folder, home } = place
-    const { file } = await tidesTarball(folder, { version: '1.0.0' })
+    const file = await tidesFile(folder, { version: '1.0.0' })
     expect((await svc('plugins', 'install', file, '--yes')).code).to.equal(0)
     const bundle = join(folder, 'bundle.tgz')
     const packed = await svc('plugins', 'pack', 'bundle.tgz', '--json')
@@ -134,7 +134,7 @@ describe('installed plugins without a server', function () {
 
   it('stay as they were whatever cannot be installed, each told by its code', async place => {
     const { svc, folder } = place
-    expect((await svc('plugins', 'install', await tidesFolder(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
+    expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
     const before = await place.lock()
     const plain = join(folder, 'plain')
     await mkdir(plain)
@@ -143,12 +143,12 @@ describe('installed plugins without a server', function () {
     const bad: readonly (readonly [code: string, ...args: string[]])[] = [
       ['PLUGIN_NOT_A_PLUGIN', plain],
       ['NPM_FAILED', 'svc-plugin-elsewhere'],
-      ['PLUGIN_ISOLATION_UNFIT', await tidesFolder(folder, { version: '2.0.0' }), '--isolation', 'quickjs'],
-      ['MANIFEST_OLDER', await tidesFolder(folder, { version: '2.0.0', svc: { api: 0 } })],
-      ['PLUGIN_NEEDS_TRUST', await tidesFolder(folder, { version: '2.0.0', svc: { contributes: { mounts: ['tides'] } } })],
-      ['NAME_TAKEN', await tidesFolder(folder, { version: '1.0.0', name: 'svc-plugin-other' })],
-      ['CONTRIBUTION_UNDECLARED', await tidesFolder(folder, { version: '4.0.0', setup: more })],
-      ['IMPORT_FAILED', await tidesFolder(folder, { version: '3.0.0', files: { 'index.js': 'throw new Error("no")' } })],
+      ['PLUGIN_ISOLATION_UNFIT', await tidesFile(folder, { version: '2.0.0' }), '--isolation', 'quickjs'],
+      ['MANIFEST_OLDER', await tidesFile(folder, { version: '2.0.0', svc: { api: 0 } })],
+      ['PLUGIN_NEEDS_TRUST', await tidesFile(folder, { version: '2.0.0', svc: { contributes: { mounts: ['tides'] } } })],
+      ['NAME_TAKEN', await tidesFile(folder, { version: '1.0.0', name: 'svc-plugin-other' })],
+      ['CONTRIBUTION_UNDECLARED', await tidesFile(folder, { version: '4.0.0', setup: more })],
+      ['IMPORT_FAILED', await tidesFile(folder, { version: '3.0.0', files: { 'index.js': 'throw new Error("no")' } })],
     ]
     for (const [code, ...args] of bad) {
       const refused = await svc('plugins', 'install', ...args, '--yes')
@@ -164,7 +164,7 @@ describe('installed plugins without a server', function () {
   it('run their install scripts only where they are let, and ask nobody with --offline', async place => {
     const { svc, folder } = place
     const scripts = { postinstall: 'echo done > ran' }
-    const from = await tidesFolder(folder, { version: '1.0.0', scripts })
+    const from = await tidesFile(folder, { version: '1.0.0', scripts })
     const ran = async () => (await readdir(join(await setOf(place), 'node_modules', TIDES))).includes('ran')
     const careful = await svc('plugins', 'install', from, '--yes', '--offline')
     expect(careful.code, careful.err).to.equal(0)
@@ -182,20 +182,20 @@ describe('installed plugins without a server', function () {
 
   it('cannot be taken out or switched off, nor be updated to what no longer has it, while another needs them', async place => {
     const { svc, folder } = place
-    const moon = await tidesFolder(folder, {
+    const moon = await tidesFile(folder, {
       version: '1.0.0',
       name: 'svc-plugin-moon',
       svc: MOON,
       files: { 'index.js': MOON_CODE },
     })
-    const tides = await tidesFolder(folder, { version: '1.0.0', files: { 'index.js': NEEDS_MOON } })
+    const tides = await tidesFile(folder, { version: '1.0.0', files: { 'index.js': NEEDS_MOON } })
     const trusted = ['--isolation', 'in-process', '--trust', '--yes']
     const alone = await svc('plugins', 'install', tides, ...trusted)
     expect([alone.code, alone.err]).to.satisfy(([code, err]: [number, string]) => code === 1 && err.includes('SERVICE_MISSING'))
     const both = await svc('plugins', 'install', moon, tides, ...trusted)
     expect(both.code, both.err).to.equal(0)
     const before = await place.lock()
-    const less = await tidesFolder(folder, {
+    const less = await tidesFile(folder, {
       version: '2.0.0',
       name: 'svc-plugin-moon',
       svc: { contributes: {} },

@@ -9,7 +9,7 @@ import { readLock } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
-import { SVC } from './support/entry.ts'
+import { CONDITIONS, SVC } from './support/entry.ts'
 import { type Registry, startRegistry } from './support/registry.ts'
 import { type Service, startService } from './support/service.ts'
 import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from './support/tides.ts'
@@ -135,7 +135,7 @@ describe('a plugin that is installed while svc serves', function () {
 
   it('goes back with the next change where the command was killed and the server serves the successor', async () => {
     const next = await tidesFile(folder, { version: '3.0.0' })
-    const child = spawn(process.execPath, ['--conditions=svc-source', INSTALLING, home, next, 'trial'], {
+    const child = spawn(process.execPath, [...CONDITIONS, INSTALLING, home, next, 'trial'], {
       env: { PATH: process.env.PATH, ...npm() },
       stdio: ['ignore', 'pipe', 'inherit'],
     })

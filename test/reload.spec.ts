@@ -8,6 +8,7 @@ import { createClient } from './support/client.ts'
 import { startReloadLoad } from './support/reload-load.ts'
 import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew } from './support/tides.ts'
 
 const use = () => systemUse(AbortSignal.timeout(60_000))
 
@@ -16,7 +17,9 @@ async function reload(home: string): Promise<ReloadResult> {
   return await server.control.reload(use())
 }
 
-const configure = (home: string, value: object) => writeFile(join(home, 'svc.config.json'), JSON.stringify(value))
+/** With few plugins: a worker starts in three quarters of the time. The first two tests have all. */
+const configure = (home: string, value: { readonly plugins?: readonly string[]; readonly [section: string]: unknown } = {}) =>
+  configureFew(home, value, ['metrics'])
 const get = (url: string, path: string) => createClient(url, { keepAlive: false }).get(path)
 const post = (url: string, path: string, body: unknown) => createClient(url, { keepAlive: false }).post(path, body)
 const states = ({ workers }: ReloadResult) => workers.map(one => `${one.state} ${one.generation}`)
@@ -27,7 +30,7 @@ describe('a reload', () => {
   it('fails no request under load, and lets every stream end by itself', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
-    const load = startReloadLoad(service.url)
+    const load = startReloadLoad(service.url, { gentle: true })
     for (let round = 1; round <= 2; round++) {
       await load.more(30)
       expect((await reload(home)).problems).to.deep.equal([])
@@ -45,7 +48,7 @@ describe('a reload', () => {
     await post(service.url, '/api/v1/profile/switch', { profile: 'other' })
     await post(service.url, '/api/v1/mode/switch', { mode: 'plan' })
     const before = (await get(service.url, '/api/v1/status')).body as { requests_total: number }
-    await configure(home, { chat: { message_limit: 10 } })
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ chat: { message_limit: 10 } }))
     expect(states(await reload(home)).at(-1)).to.equal('ready 1')
     expect((await post(service.url, '/api/v1/chat', { message: 'longer than ten' })).status).to.equal(400)
     expect((await get(service.url, '/api/v1/config/effective')).body).to.include({ profile: 'other', mode: 'plan' })
@@ -54,6 +57,7 @@ describe('a reload', () => {
   })
 
   it('lets no counter fall, whoever is asked while the old workers end', async home => {
+    await configure(home)
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     let over = false
@@ -105,6 +109,7 @@ describe('a reload', () => {
   })
 
   it('with a faulty configuration leaves the old workers serving and tells all faults, at SIGHUP too', async home => {
+    await configure(home)
     await using service = await startService({ home })
     await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })
     const result = await reload(home)
@@ -117,7 +122,7 @@ describe('a reload', () => {
     service.child.kill('SIGHUP')
     await service.seen(/"event":"reload_failed".*hots/, failed + 1)
     expect((await get(service.url, '/health')).status).to.equal(200)
-    await configure(home, {})
+    await configure(home)
     expect((await reload(home)).problems).to.deep.equal([])
   })
 
@@ -135,6 +140,7 @@ describe('a reload', () => {
   })
 
   it('begins at SIGHUP', async home => {
+    await configure(home)
     await using service = await startService({ home })
     service.child.kill('SIGHUP')
     await service.seen(/"event":"reloaded"/)

@@ -10,6 +10,7 @@ import { coverReadOnly, removeDisk, smallDisk } from '../plugins/store-sqlite/te
 import { runSvc } from './support/command.ts'
 import { inNewHome, post, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew } from './support/tides.ts'
 
 /** Runs `svc` to its end. */
 const svc = (home: string, ...args: string[]) => runSvc(args, { home, share: true })
@@ -22,9 +23,15 @@ const acknowledgedNow = ({ known, sent, acknowledged }: Ledger): Ledger => ({
 })
 
 describe('the store of a running server', () => {
-  const it = sideBySideIn(inNewHome)
+  const itCurated = sideBySideIn(inNewHome)
+  const it = sideBySideIn<string>(run =>
+    inNewHome(async home => {
+      await configureFew(home)
+      await run(home)
+    })
+  )
 
-  it('is backed up under load with every turn acknowledged before, and restored for the next server', async home => {
+  itCurated('is backed up under load with every turn acknowledged before, and restored for the next server', async home => {
     const file = join(home, 'backup.db')
     const ledger = newLedger()
     let then: Ledger

@@ -2,9 +2,11 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { AUDIENCE, startIssuer } from '../plugins/auth-oidc/test/support/issuer.ts'
+import { breath } from './support/breath.ts'
 import { runSvc } from './support/command.ts'
 import { inNewHome, newHome, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew } from './support/tides.ts'
 
 const ENV = { SVC_API_KEY: 'the-key-of-the-house', SVC_SERVER__AUTH__ENABLED: 'true' }
 const TOKEN = /^svc_[A-Za-z0-9_-]{43}\n$/
@@ -19,6 +21,7 @@ interface Place {
 describe('svc tokens', () => {
   const it = sideBySideIn<Place>(run =>
     inNewHome(async home => {
+      await configureFew(home, {}, ['auth-api-key', 'auth-bearer', 'auth-oidc', 'mcp-server'])
       const svc: Place['svc'] = (...args) => runSvc(args, { home, share: true })
       await run({ home, svc, create: async (...args) => (await svc('tokens', 'create', ...args)).out.trim() })
     })
@@ -63,6 +66,7 @@ describe('svc tokens', () => {
         const isLast = ended
         const answer = await status(service, token)
         if (answer !== 200 || isLast) return { answer, wasInUse: taken > 0 }
+        await breath()
       }
     }
     const using = Promise.all([one, two].map(lastsOn))

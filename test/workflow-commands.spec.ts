@@ -27,6 +27,14 @@ const FAIL = `name: fail
 nodes: { one: { type: transform, value: 1, next: two }, two: { type: wait, for: 1ms, next: three }, three: { type: transform, value: "\${{ input.none.such }}" } }
 `
 
+const TYPED = `const nodes: object = { a: { type: 'transform', value: 1 } }
+export default { name: 'typed', nodes }
+`
+const UNKNOWN = `RUN_UNKNOWN
+  there is no run "none"
+  svc workflows runs lists them; runs that ended are kept for workflows.retention
+`
+
 const idIn = (text: string) => /run (\S+)/.exec(text)![1]!
 const statusOf = async (home: string, id: string) =>
   JSON.parse((await runSvc(['workflows', 'status', id, '--json'], { home, share: true })).out) as Record<string, unknown>
@@ -49,10 +57,12 @@ describe('svc workflows', () => {
 
   it('lists, shows, draws and checks workflows', async home => {
     const svc = svcIn(home)
-    const [list, shown, good, bad, drawn] = await Promise.all([
+    await writeFile(join(home, 'workflows/typed.ts'), TYPED)
+    const [list, shown, good, lost, bad, drawn] = await Promise.all([
       svc('list'),
-      svc('show', 'sum'),
-      svc('validate', 'workflows/sum.yaml', 'ask'),
+      svc('show', 'workflows/sum.yaml'),
+      svc('validate', 'workflows/sum.yaml', 'ask', 'workflows/typed.ts'),
+      svc('graph', 'ask', '--svg', 'none/ask.svg'),
       writeFile(join(home, 'bad.yaml'), 'name: bad\nnodes:\n  a: { type: transfrom, value: 1 }\n').then(() =>
         svc('validate', 'bad.yaml')
       ),
@@ -60,7 +70,10 @@ describe('svc workflows', () => {
     ])
     expect(list.out).to.match(/sum +1 +\S+ +Adds/)
     expect(shown.out).to.include('name: sum').and.include('add:')
-    expect([good.code, good.out]).to.deep.equal([0, 'workflows/sum.yaml: nothing is wrong\nask: nothing is wrong\n'])
+    const fine = ['workflows/sum.yaml', 'ask', 'workflows/typed.ts'].map(source => `${source}: nothing is wrong\n`)
+    expect([good.code, good.out]).to.deep.equal([0, fine.join('')])
+    expect(lost.code).to.equal(2)
+    expect(lost.err).to.match(/^COMMAND_LINE_INVALID\n {2}--svg cannot be written: ENOENT/)
     expect(bad.code).to.equal(1)
     expect(bad.out).to.match(/^bad\.yaml:3 nodes\.a\.type .*transfrom/)
     expect(drawn.code, drawn.err).to.equal(0)
@@ -120,8 +133,11 @@ describe('svc workflows', () => {
     expect(await statusOf(home, out.trim())).to.include({ status: 'failed', error: 'cancelled' })
     const late = await svc('cancel', out.trim())
     expect([late.code, late.err.includes('has ended')]).to.deep.equal([1, true])
-    const unknown = await svc('status', 'none')
-    expect([unknown.code, unknown.err.includes('RUN_UNKNOWN')]).to.deep.equal([1, true])
+    const unknown = await Promise.all(['status', 'cancel'].map(command => svc(command, 'none')))
+    expect(unknown.map(({ code, err }) => [code, err])).to.deep.equal([
+      [1, UNKNOWN],
+      [1, UNKNOWN],
+    ])
   })
 
   it('gives a run to the server of this home, which goes on with it', async home => {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
+import { CONDITIONS } from './support/entry.ts'
 import { inNewHome } from './support/service.ts'
 import { effectsIn, type Told } from './support/workflow-host.ts'
 
@@ -10,7 +11,7 @@ const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url
 
 /** A process of its own that tells things, a line each. */
 function begin(...args: string[]) {
-  const child = spawn(process.execPath, ['--conditions=svc-source', CHILD, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...CONDITIONS, CHILD, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const told = async () => JSON.parse(String((await lines.next()).value)) as unknown
   return { child, told, exit: once(child, 'exit') }

@@ -86,6 +86,20 @@ export type NodeStep =
       readonly state?: Json
     }
 
+/** Which branches a node answers where its settings are of a kind: `given` and `having` say which, the others what it answers then. */
+export interface BranchRule {
+  /** Settings that have to be given. Absent: none. */
+  readonly given?: readonly string[]
+  /** Values that settings have to have, by their names. Absent: none. */
+  readonly having?: { readonly [setting: string]: string }
+  /** Branches that each need a way on. */
+  readonly branches?: readonly string[]
+  /** The name of a setting whose list has more branches that need a way on. */
+  readonly listed?: string
+  /** Branches that may have a way on; where one has none the node fails instead. */
+  readonly optional?: readonly string[]
+}
+
 /**
  * A type of node. All members but `run` are data. A text in `settings` whose schema says `"expression": "bool"` (or `list`, `any`) is an expression itself,
  * without `${{ }}`, evaluated before each call; with `"late": true` only once there are children's results.
@@ -98,6 +112,8 @@ export interface WorkflowNode {
   readonly output?: JsonSchema
   /** The branches it answers: one of these words each time; `any`: which ones, and whether it does, depends on its settings. Absent: none. */
   readonly branches?: readonly string[] | 'any'
+  /** With `any`: the branches it answers; the first rule that fits its settings counts. Absent: nothing is told of them before a run. */
+  readonly answers?: readonly BranchRule[]
   /** Whether it has one body (`do`), several (`bodies`), or none. */
   readonly body?: 'do' | 'bodies'
   /** What the expressions of its bodies have besides, by name: `item`, `index`, … with JSON Schemas. */

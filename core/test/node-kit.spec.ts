@@ -77,6 +77,11 @@ const KEYS = 'hands on the same idempotency key on each try, and another for oth
 describe('nodeKit', () => {
   it('passes a node that keeps the contract', async () => expect(await failures(() => honest)).to.deep.equal([]))
 
+  it('passes one whose branches are as its settings say', async () => {
+    const rules = [{ having: { to: 'all' }, branches: ['all'] }, { optional: ['done'] }]
+    expect(await failures(() => ({ ...honest, branches: 'any', answers: rules }))).to.deep.equal([])
+  })
+
   const done = { type: 'output', output: { rounds: 2 }, branch: 'done' } as const
   const cheats: Record<string, [Partial<WorkflowNode>, ...string[]]> = {
     'does not say what it does': [{ description: 'x' }, SAYS],
@@ -98,6 +103,8 @@ describe('nodeKit', () => {
       turned(word => (word.type === 'output' ? { ...word, branch: 'other' } : word)),
       ANSWERS,
     ],
+    'answers a branch that its settings do not give it': [{ branches: 'any', answers: [{ branches: ['other'] }] }, ANSWERS],
+    'says twice which branches it answers': [{ answers: [{ branches: ['done'] }] }, SAYS],
     'answers no branch': [turned(word => (word.type === 'output' ? { type: 'output', output: word.output } : word)), ANSWERS],
     'answers what breaks its schema': [
       turned(word => (word.type === 'output' ? { ...word, output: { rounds: 'two' } } : word)),

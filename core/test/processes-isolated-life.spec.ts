@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { startHost, systemUse } from '@svc/core'
 import { isolate } from '@svc/core/isolation'
 import { expect } from 'chai'
+import { CONDITIONS } from '../../test/support/entry.ts'
+import { breath } from '../../test/support/breath.ts'
 import { Fading } from './support/fading-plugin.ts'
 import { failureOf } from './support/failure.ts'
 
@@ -34,7 +36,7 @@ describe('the process of an isolated plugin', () => {
     const entry = new URL('./support/isolating-host.ts', import.meta.url).pathname
     const secret = await open(new URL('./support/clock.ts', import.meta.url))
     const stdio: StdioOptions = ['ignore', 'pipe', 2, ...Array.from({ length: 20 }, () => 'ignore' as const), secret.fd]
-    const host = spawn(process.execPath, ['--conditions=svc-source', entry], { stdio, detached: true })
+    const host = spawn(process.execPath, [...CONDITIONS, entry], { stdio, detached: true })
     let pid = 0
     try {
       const [line] = (await once(host.stdout!, 'data')) as [Buffer]
@@ -58,6 +60,6 @@ describe('the process of an isolated plugin', () => {
         return false
       }
     }
-    while (alive()) await new Promise(resolve => setImmediate(resolve))
+    while (alive()) await breath()
   })
 })

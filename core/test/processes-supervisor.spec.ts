@@ -4,6 +4,8 @@ import { type StartFailed, type SvcError } from '@svc/core'
 import type { SupervisorEvent } from '@svc/core/processes'
 import { createBackoff } from '../processes/backoff.ts'
 import { expect } from 'chai'
+import { CONDITIONS } from '../../test/support/entry.ts'
+import { breath } from '../../test/support/breath.ts'
 import { failureOf } from './support/failure.ts'
 import { type Report, supervise, textOf } from './support/supervised.ts'
 
@@ -103,7 +105,7 @@ describe('a supervisor', () => {
   })
 
   it('leaves workers that drain and end when it is killed itself', async () => {
-    const child = fork(new URL('./support/supervise.ts', import.meta.url).pathname, { execArgv: ['--conditions=svc-source'] })
+    const child = fork(new URL('./support/supervise.ts', import.meta.url).pathname, { execArgv: [...CONDITIONS] })
     const [event] = (await once(child, 'message')) as [Extract<SupervisorEvent<Report>, { event: 'ready' }>]
     const { port } = event.report
     const response = await fetch(`http://127.0.0.1:${port}/slow`, { headers: { connection: 'close' } })
@@ -121,7 +123,7 @@ async function gone(pid: number): Promise<void> {
     expect((error as SvcError).code).to.equal('ESRCH')
     return
   }
-  await new Promise(resolve => setImmediate(resolve))
+  await breath()
   return gone(pid)
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { codeOf, messageOf } from '@svc/core'
-import type { ChildOutcome, WorkflowNode } from '@svc/core/contracts'
+import type { BranchRule, ChildOutcome, WorkflowNode } from '@svc/core/contracts'
 import { abortable, atOnce, becomes, caseMaker, outcome, skipped } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
@@ -108,9 +108,19 @@ function checkAnswer(node: WorkflowNode, sample: NodeSample, { answer: { output,
       branch !== undefined && node.branches.includes(branch),
       `${shown(sample)}: it answers the branch "${branch}", and declares ${node.branches.join(', ')}`
     )
+  else if (node.answers && branch !== undefined)
+    assert.ok(
+      node.answers.some(rule => branchesIn(rule, sample).includes(branch)),
+      `${shown(sample)}: it answers the branch "${branch}", which is in none of its "answers"`
+    )
   assert.notEqual(output, undefined, `${shown(sample)}: it answers nothing; say null`)
   if (node.output === undefined) return
   assert.equal(refusal(node.output, output), undefined, `${shown(sample)}: its output breaks its schema`)
+}
+
+function branchesIn({ branches = [], listed, optional = [] }: BranchRule, { settings }: NodeSample): readonly unknown[] {
+  const more = listed === undefined ? [] : settings[listed]
+  return [...branches, ...optional, ...(Array.isArray(more) ? more : [])]
 }
 
 const CHILD_FAILED: ChildOutcome = {

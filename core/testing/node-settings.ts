@@ -39,6 +39,7 @@ export function assertDescribed(node: WorkflowNode): void {
   assert.ok(node.body === undefined || node.body === 'do' || node.body === 'bodies', 'body')
   const { branches = [] } = node
   assert.ok(branches === 'any' || branches.every(word => /^[\w-]+$/.test(word)), 'branches are words')
+  assert.ok(node.answers === undefined || branches === 'any', 'answers: only with branches: any')
 }
 
 /** The schema of its settings, and the names in them. */

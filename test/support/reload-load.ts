@@ -1,5 +1,5 @@
-import type { Client } from './client.ts'
-import { createClient } from './client.ts'
+import { breath } from './breath.ts'
+import { type Client, createClient } from './client.ts'
 
 /** Steady load of all kinds while a server reloads: what failed, and how much was done. */
 export interface ReloadLoad {
@@ -14,13 +14,15 @@ export interface ReloadLoad {
 export interface ReloadLoadOptions {
   /** Milliseconds between two tokens of a stream. */
   readonly paceMs?: number
+  /** Leaves the processor to what reloads: between two requests of the same kind there is a breath. */
+  readonly gentle?: true
 }
 
 /** Then the load ends: the server is gone. */
 const ENOUGH = 20
 
 /** Chat turns and reads over connections that are kept, and over new ones; and streams that take longer than a reload. */
-export function startReloadLoad(url: string, { paceMs = 40 }: ReloadLoadOptions = {}): ReloadLoad {
+export function startReloadLoad(url: string, { paceMs = 40, gentle }: ReloadLoadOptions = {}): ReloadLoad {
   const failures: string[] = []
   const done = { requests: 0, streams: 0 }
   const goals: { at: number; reached: () => void }[] = []
@@ -36,6 +38,7 @@ export function startReloadLoad(url: string, { paceMs = 40 }: ReloadLoadOptions 
     while (!stopped && failures.length < ENOUGH) {
       const { ok, text } = await work().catch((error: unknown) => ({ ok: false, text: String(error) }))
       note(what, ok, text)
+      if (gentle) await breath()
     }
   }
   const running = [

@@ -56,6 +56,9 @@ export async function tidesTarball(folder: string, tides: Tides): Promise<{ read
   return { file: await tarballOf(folder, pkg, filesOf(tides)), pkg }
 }
 
+/** Its tarball alone: npm need not pack it, which is a third of an install. */
+export const tidesFile = async (folder: string, tides: Tides): Promise<string> => (await tidesTarball(folder, tides)).file
+
 /** Its folder. */
 export async function tidesFolder(folder: string, tides: Tides): Promise<string> {
   const own = await mkdtemp(join(folder, 'tides-'))

@@ -5,6 +5,7 @@ import { reachServer } from '@svc/core/processes'
 import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './client.ts'
 import { type Service, type ServiceOptions, startService } from './service.ts'
+import { configureFew } from './tides.ts'
 
 const STUCK = fileURLToPath(new URL('./stuck.ts', import.meta.url))
 
@@ -18,7 +19,7 @@ export async function startTwo(options: ServiceOptions = {}): Promise<Service> {
 /** Profiles to switch between, and routes that tell a worker or hold it up. */
 export async function configure(home: string): Promise<void> {
   await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
-  await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [STUCK] }))
+  await configureFew(home, { plugins: [STUCK] }, ['metrics'])
 }
 
 /** Their process ids, the oldest first. */

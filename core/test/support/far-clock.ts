@@ -11,6 +11,7 @@ import {
   socketTransport,
   type Transport,
 } from '@svc/core/processes'
+import { CONDITIONS } from '../../../test/support/entry.ts'
 import { Clock, type ClockLog, Watch } from './clock.ts'
 import { createClock } from './create-clock.ts'
 
@@ -62,11 +63,11 @@ export const FAR_CLOCKS: Record<string, () => FarClock> = {
     return near(portTransport(port1), async () => {})
   },
   'process IPC'() {
-    const child = fork(entry, { serialization: 'advanced', execArgv: ['--conditions=svc-source'] })
+    const child = fork(entry, { serialization: 'advanced', execArgv: [...CONDITIONS] })
     return near(ipcTransport(child), ended(child), child)
   },
   'a socket to another process'() {
-    const child = spawn(process.execPath, ['--conditions=svc-source', entry], { stdio: ['ignore', 2, 2, 'pipe'] })
+    const child = spawn(process.execPath, [...CONDITIONS, entry], { stdio: ['ignore', 2, 2, 'pipe'] })
     return near(socketTransport(child.stdio[3] as Socket), ended(child), child)
   },
 }

@@ -1,4 +1,5 @@
 import { createSupervisor, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '@svc/core/processes'
+import { CONDITIONS } from '../../../test/support/entry.ts'
 
 /** What a web worker reports. */
 export interface Report {
@@ -13,7 +14,7 @@ export function supervise(env: Record<string, string> = {}, more: Partial<Superv
   const waiting = new Set<() => void>()
   const supervisor: Supervisor<Report> = createSupervisor<Report>({
     exec,
-    execArgv: ['--conditions=svc-source'],
+    execArgv: [...CONDITIONS],
     env,
     settings: report => ({ env: { WEB_PORT: String(report.port) } }),
     ...more,

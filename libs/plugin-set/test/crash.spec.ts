@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { spawn } from 'node:child_process'
 import { changeLock, isAbandoned, packSet, planChange, verifySet } from '@svc/plugin-set'
 import { expect } from 'chai'
+import { CONDITIONS } from '../../../test/support/entry.ts'
 import { CODE, failing, openPlace, type Place, plugin } from './support/place.ts'
 
 const PROGRAM = fileURLToPath(new URL('support/installing.ts', import.meta.url))
@@ -33,7 +34,7 @@ describe('an install that is killed', function () {
 
   /** Kills a process that stands still at a step of its install; while it is there nobody else may change anything. */
   async function killAt(step: string, spec = next, what = `install ${spec}`) {
-    const child = spawn(process.execPath, ['--conditions=svc-source', PROGRAM, place.home, spec, step], {
+    const child = spawn(process.execPath, [...CONDITIONS, PROGRAM, place.home, spec, step], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const gone = once(child, 'exit')

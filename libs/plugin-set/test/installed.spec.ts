@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { importFrom } from '@svc/core'
 import { changeLock, type Lock, lockFile, planChange, readLock, setFolder, sweepSets, verifySet } from '@svc/plugin-set'
 import { expect } from 'chai'
+import { CONDITIONS } from '../../../test/support/entry.ts'
 import { writeFiles } from '../../../test/support/registry.ts'
 import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
@@ -143,7 +144,7 @@ describe('what is installed', () => {
       expect(error.message).to.contain(`install ${other}`).and.contain(`process ${process.pid}`)
       expect(await failure(changeLock(place.home, lock => lock))).to.equal('PLUGIN_SET_BUSY')
       // not in this process alone, and not only until this process has tried once more
-      const elsewhere = run(process.execPath, ['--conditions=svc-source', INSTALLING, place.home, other])
+      const elsewhere = run(process.execPath, [...CONDITIONS, INSTALLING, place.home, other])
       expect((await failing(elsewhere)).message).to.contain('PLUGIN_SET_BUSY')
     }
     expect(await stateOf(place)).to.deep.equal(before)

@@ -74,7 +74,8 @@ function isMade(
   return key !== undefined && holdsTemplate(value)
 }
 
-function holdsTemplate(value: unknown): boolean {
+/** Whether an expression makes a part of it. */
+export function holdsTemplate(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('${{')
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsTemplate)
 }

@@ -1,7 +1,7 @@
 import { isTree, nearest } from '@svc/core'
-import type { WorkflowNode } from '@svc/core/contracts'
+import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import type { Check, Keys } from './check.ts'
-import type { Standing } from './check-node.ts'
+import { holdsTemplate, type Standing } from './check-node.ts'
 import { END } from './graph.ts'
 import type { Place } from './places.ts'
 import { NODE_NAME } from './shape.ts'
@@ -50,21 +50,42 @@ interface Branches {
 function checkBranches({ notes }: Check, type: WorkflowNode, { node, keys, branches }: Branches): void {
   const at = [...keys, 'branches']
   if (type.branches === undefined && branches) return notes.add(at, `a ${node.type} answers no branch`, 'write next')
-  const { branches: answered } = type
-  if (answered === undefined || answered === 'any') return
+  const answered = answeredBy(type, node)
+  if (!answered || (type.branches === 'any' && !branches)) return
+  const { needed, all } = answered
   for (const branch of Object.keys(branches ?? {})) {
-    if (answered.includes(branch)) continue
-    const near = nearest(branch, answered)
-    notes.add(
-      [...at, branch],
-      `a ${node.type} never answers "${branch}"`,
-      near ? `did you mean "${near}"?` : `it answers ${answered.join(', ')}`
-    )
+    if (all.includes(branch)) continue
+    const near = nearest(branch, all)
+    const mend = all.length === 0 ? 'write next' : `it answers ${all.join(', ')}`
+    notes.add([...at, branch], `a ${node.type} never answers "${branch}"`, near ? `did you mean "${near}"?` : mend)
   }
-  const missing = answered.filter(branch => !branches || !Object.hasOwn(branches, branch))
+  const missing = needed.filter(branch => !branches || !Object.hasOwn(branches, branch))
   // an end that is written is meant, but only where there are no branches beside it
   const goesOn = node.next !== undefined && (node.next !== END || !branches)
   if (missing.length > 0 && !goesOn) notes.add(at, `leads nowhere for ${missing.join(', ')}`, mendOf(missing))
+}
+
+interface Answered {
+  readonly needed: readonly string[]
+  readonly all: readonly string[]
+}
+
+/** The branches that a node answers with its settings; undefined where only its run knows. */
+function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefinition): Answered | undefined {
+  if (branches !== 'any') return branches && { needed: branches, all: branches }
+  const decisive = answers.flatMap(({ having = {}, listed }) => [
+    ...Object.keys(having),
+    ...(listed === undefined ? [] : [listed]),
+  ])
+  if (decisive.some(key => holdsTemplate(node[key]))) return undefined
+  const rule = answers.find(({ given = [], having = {} }) => {
+    const isGiven = given.every(key => node[key] !== undefined)
+    return isGiven && Object.entries(having).every(([key, value]) => node[key] === value)
+  })
+  if (!rule) return undefined
+  const listed = rule.listed === undefined ? [] : node[rule.listed]
+  const needed = [...(rule.branches ?? []), ...(Array.isArray(listed) ? listed.map(String) : [])]
+  return { needed, all: [...needed, ...(rule.optional ?? [])] }
 }
 
 const mendOf = (missing: readonly string[]) =>

@@ -6,7 +6,7 @@ import { checkGraph } from './check-graph.ts'
 import { checkSelf } from './check-self.ts'
 import { Notes } from './notes.ts'
 import { type Known, schemaFaults, typeOf, valueFaults } from './schemas.ts'
-import { WORKFLOW_SHAPE } from './shape.ts'
+import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
 
 export type { Ground, NameKind } from './check.ts'
@@ -17,13 +17,26 @@ export interface Definition {
   readonly problems: readonly WorkflowProblem[]
 }
 
-/** Reads a definition, of YAML or JSON, and tells all that is wrong with it, each with its line. One without a name is called as its file. */
+/**
+ * Reads a definition, of YAML or JSON, and tells all that is wrong with it, each with its line. It is called as its file, where `file` is one: has an ending.
+ */
 export function readDefinition(text: string, file: string, ground: Ground): Definition {
   const read = readYaml(text)
   const notes = new Notes(read.lineOf)
   for (const fault of read.faults) notes.note(fault)
   if (read.faults.length === 0 || isTree(read.value)) check(read.value, ground, notes)
+  if (read.faults.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)
   return { definition: definitionIn(read, file), problems: notes.problems }
+}
+
+const NAMES = new RegExp(WORKFLOW_NAME)
+
+/** It is found by the name of its file. */
+function checkName(name: unknown, file: string, notes: Notes): void {
+  const ending = extname(file)
+  const called = basename(file, ending)
+  if (ending !== '' && typeof name === 'string' && NAMES.test(name) && name !== called)
+    notes.add(['name'], `must be "${called}", as its file is called`, `or call the file ${name}${ending}`)
 }
 
 function definitionIn({ value }: Read, file: string): WorkflowDefinition {

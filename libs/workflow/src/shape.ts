@@ -6,7 +6,7 @@ type Properties = Readonly<Record<string, JsonSchema>>
 
 /** Names that expressions can write after `nodes.`. */
 export const NODE_NAME = '^(?!(?:__proto__|constructor|prototype)$)[A-Za-z_][A-Za-z0-9_]{0,63}$'
-const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
+export const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
 
 const duration = (description: string): JsonSchema => ({
   type: 'string',

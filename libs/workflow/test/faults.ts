@@ -9,7 +9,7 @@ export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]]
   ['an empty text', '', /^1 : has to be an object/],
   ['a list', '- a', /^1 : has to be an object/],
   ['broken YAML', 'name: sample\nnodes:\n  a: { type: give, value: 1 }\n b: 1\n', /^4 : /, /./],
-  ['two documents', 'name: a\nnodes: { a: { type: give, value: 1 } }\n---\nb: 1', /^3 : Source contains multiple documents/],
+  ['two documents', 'name: sample\nnodes: { a: { type: give, value: 1 } }\n---\nb: 1', /^3 : Source contains multiple documents/],
   ['a key that is there twice', node('type: give, value: 1') + 'name: again\n', '4 name: is there twice'],
   ['a value that JSON does not have', node('type: give, value: .inf'), '3 nodes.a.value: is nothing that JSON has'],
   ['an alias of nothing', node('type: give, value: *b'), /Unresolved alias|stands for nothing/],
@@ -21,6 +21,11 @@ export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]]
   ['no nodes', 'name: sample\n', '1 nodes: is required'],
   ['a graph without a node', 'name: sample\nnodes: {}\n', /^2 nodes: must NOT have fewer than 1 properties/],
   ['a name that is none', 'name: Sample!\nnodes: { a: { type: give, value: 1 } }', /^1 name: must be small letters/],
+  [
+    'the name of another file',
+    'name: other\nnodes: { a: { type: give, value: 1 } }',
+    '1 name: must be "sample", as its file is called | or call the file other.yaml',
+  ],
   ['a node that is no object', graph('  a: 3\n'), /^3 nodes\.a: must be object/],
   ['a node without a type', node('value: 1'), '3 nodes.a.type: is required'],
   ['an unknown type', node('type: giev, value: 1'), '3 nodes.a.type: there is no type of node "giev" | did you mean "give"?'],
@@ -73,6 +78,27 @@ export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]]
     node('type: give, value: 1, branches: { x: end }'),
     '3 nodes.a.branches: a give answers no branch | write next',
   ],
+  [
+    'a branch that its settings never make it answer',
+    node('type: choose, kind: choice, choices: [red, green], branches: { red: end, green: end, blue: end }'),
+    '3 nodes.a.branches.blue: a choose never answers "blue" | it answers red, green, timeout',
+  ],
+  [
+    'a branch that leads nowhere with its settings',
+    node('type: choose, kind: choice, choices: [red, green], branches: { red: end, timeout: end }'),
+    /^3 nodes\.a\.branches: leads nowhere for green \| write branches: \{ green: <node> \}/,
+  ],
+  [
+    'a branch that is written wrong, and the one that was meant',
+    node('type: choose, event: go, branches: { evnet: end }'),
+    '3 nodes.a.branches.evnet: a choose never answers "evnet" | did you mean "event"?',
+    '3 nodes.a.branches: leads nowhere for event | write branches: { event: <node> }, with end where the way ends',
+  ],
+  [
+    'branches that its settings give it none of',
+    node('type: choose, branches: { event: end }'),
+    '3 nodes.a.branches.event: a choose never answers "event" | write next',
+  ],
   ['a body that is missing', node("type: each, over: 'input.list'"), /^3 nodes\.a\.do: is missing/],
   ['bodies that are missing', node('type: both'), /^3 nodes\.a\.bodies: is missing/],
   [
@@ -118,6 +144,8 @@ export const FAULTS: readonly (readonly [string, string, ...(string | RegExp)[]]
     /^3 nodes\.a\.tools\[2\]: there is no tool "x"/,
   ],
   ['an unknown profile', node('type: use, profile: nobody'), /^3 nodes\.a\.profile: there is no profile "nobody"/],
+  ['an unknown mode', node('type: use, mode: fly'), /^3 nodes\.a\.mode: there is no mode "fly"/],
+  ['an unknown team', node('type: use, team: nobody'), /^3 nodes\.a\.team: there is no team "nobody"/],
   [
     'a secret that is not configured',
     give('${{ secrets.KEY }}', 'secrets: [KEY]\n'),

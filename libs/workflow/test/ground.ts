@@ -25,6 +25,20 @@ const TYPES: Readonly<Record<string, WorkflowNode>> = {
     branches: ['true', 'false'],
   }),
   person: type({ settings: settings({ kind: { enum: ['approval', 'choice'] } }), branches: 'any' }),
+  choose: type({
+    settings: settings({
+      kind: { enum: ['approval', 'choice'] },
+      choices: { type: 'array', items: { type: 'string' } },
+      event: {},
+    }),
+    branches: 'any',
+    answers: [
+      { having: { kind: 'choice' }, listed: 'choices', optional: ['timeout'] },
+      { given: ['event'], branches: ['event'] },
+      { having: { kind: 'approval' }, branches: ['approved'], optional: ['rejected'] },
+      {},
+    ],
+  }),
   count: type({
     settings: settings({ width: { type: 'integer', minimum: 1 }, words: { type: 'array', items: { type: 'string' } } }),
     output: { type: 'object', properties: { total: { type: 'integer' } }, additionalProperties: false },
@@ -42,8 +56,10 @@ const TYPES: Readonly<Record<string, WorkflowNode>> = {
       tool: { type: 'string' },
       tools: { type: 'array', items: { type: 'string' } },
       profile: { type: 'string' },
+      mode: { type: 'string' },
+      team: { type: 'string' },
     }),
-    names: { tool: 'tool', tools: 'tools', profile: 'profile' },
+    names: { tool: 'tool', tools: 'tools', profile: 'profile', mode: 'mode', team: 'team' },
   }),
   part: type({ settings: settings({ workflow: { type: 'string' }, input: {} }, ['workflow']), names: { workflow: 'workflow' } }),
 }

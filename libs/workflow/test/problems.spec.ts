@@ -32,7 +32,7 @@ describe('a definition', () => {
   })
 
   it('is taken with branches that are true, false and numbers, aliases, templates for any setting, and cycles', () => {
-    const text = `name: fine
+    const text = `name: sample
 inputs: { type: object, properties: { n: { type: integer }, list: { type: array } } }
 secrets: [TOKEN]
 parameters: { p: { type: integer, default: 3, pattern: '(?=x)' } }
@@ -48,6 +48,12 @@ result: '\${{ nodes.?f.orValue(1) == 1 ? "a" : "b" }}'
 `.replace('*a2', '{ type: give, value: 1 }')
     expect(told(text)).to.deep.equal([])
     expect(readDefinition(text, 'x', GROUND).definition.nodes.d!.branches).to.deep.equal({ 1: 'e', 2: 'a' })
+  })
+
+  it('is taken with any branches of a node whose settings an expression makes', () => {
+    const branches = 'branches: { red: end, blue: end }'
+    for (const made of ["kind: '${{ input.kind }}'", "kind: choice, choices: ['${{ input.first }}']"])
+      expect(told(node(`type: choose, ${made}, ${branches}`))).to.deep.equal([])
   })
 
   it('is told the same as data, without lines, and is not changed', () => {

@@ -5,6 +5,7 @@ import { definePlugin, Host } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { Http } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
+import { setTimeout as breath } from 'node:timers/promises'
 import { open, serve, signalOf, use } from './support/client.ts'
 
 const folder = new URL('..', import.meta.url)
@@ -177,7 +178,7 @@ describe('the life of the server', () => {
     await begun.promise
     socket.destroy()
     const http = served.host.service(Http)
-    while ((await http.figures(use)).requestsActive > 0) await new Promise(resolve => setImmediate(resolve))
+    while ((await http.figures(use)).requestsActive > 0) await breath(5)
     expect(await http.figures(use)).to.deep.equal({ requestsTotal: 3, requestsActive: 0 })
   })
 
@@ -226,6 +227,6 @@ async function untilRefused(url: string): Promise<boolean> {
     const socket = await open(url).catch(() => undefined)
     if (!socket) return true
     socket.destroy()
-    await new Promise(resolve => setImmediate(resolve))
+    await breath(5)
   }
 }

@@ -2,6 +2,7 @@ import { systemUse } from '@svc/core'
 import { Peers } from '@svc/core/contracts'
 import { type item, service } from '@svc/core/testing'
 import { expect } from 'chai'
+import { setTimeout as breath } from 'node:timers/promises'
 import { Places } from '../src/places.ts'
 import { call, open, serve } from './support/client.ts'
 import { who } from './support/who.ts'
@@ -91,7 +92,7 @@ describe('places', () => {
     socket.write('GET /who HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await asked.promise
     socket.destroy()
-    while (!lines.join('').includes('"gone":true')) await new Promise(resolve => setImmediate(resolve))
+    while (!lines.join('').includes('"gone":true')) await breath(5)
     answer.resolve(true)
     expect(await left.promise).to.equal('http.requests/address/127.0.0.1')
     expect((await call(`${one.url}/who`)).status).to.equal(200)

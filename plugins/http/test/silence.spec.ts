@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect } from 'chai'
 import { Http, type Route } from '@svc/core/contracts'
+import { setTimeout as breath } from 'node:timers/promises'
 import { call, open, raw, serve, signalOf, use } from './support/client.ts'
 import { GOOD, say } from './support/routes.ts'
 import { free } from './support/who.ts'
@@ -108,5 +109,5 @@ describe('headers', () => {
 
 /** Looks again with every turn of the loop. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise(resolve => setImmediate(resolve))
+  while (!(await isSo())) await breath(5)
 }

@@ -111,6 +111,20 @@ describe('what is wrong with a request for a run', () => {
     await until(reading, 'run_completed')
   })
 
+  it('is told with its field where it is in the query of a list', async () => {
+    await using served = await serveRuns()
+    for (const [name, value] of [
+      ['limit', '0'],
+      ['limit', '201'],
+      ['limit', 'many'],
+      ['status', 'waiting'],
+      ['cursor', 'none'],
+    ] as const) {
+      const { status, body } = await served.call('GET', `${PATH}/runs?${name}=${value}`)
+      expect([status, body.error_code, (body.details as { field: string }).field], name).to.deep.equal(refused(name))
+    }
+  })
+
   it('may be its size: of a body of 1 MiB all is taken, of a larger one nothing', async () => {
     await using served = await serveRuns()
     const { workflow_id: id } = await served.begin('listen')

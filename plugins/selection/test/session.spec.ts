@@ -1,10 +1,10 @@
 import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { Selection, Store } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
+import { setTimeout as breath } from 'node:timers/promises'
 
 const packageOf = (name: string) => new URL(`../../${name}/`, import.meta.url)
 const serverId = '1-test'
@@ -22,7 +22,7 @@ async function server(folder: string) {
     selection,
     mode,
     async untilMode(wanted: string) {
-      while ((await mode()) !== wanted) await setImmediate()
+      while ((await mode()) !== wanted) await breath(5)
     },
     version: async () => (await store.get('sessions', serverId, testUse()))?.version,
     /** As another worker of the same server does. */

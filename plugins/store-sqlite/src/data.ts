@@ -3,6 +3,7 @@ import type { Store, StoreOp } from '@svc/core/contracts'
 import { type Catalog, checkOps, checkRange, checkRead, checkSize, storeInvalid } from '@svc/space'
 import type { Link } from './link.ts'
 import type { Reader } from './reader.ts'
+import { rowsOf } from './rows.ts'
 import type { Tails } from './tails.ts'
 import { type Answer, UNASKED, type WireOp } from './wire.ts'
 
@@ -58,7 +59,7 @@ function toWire(ops: readonly StoreOp[]): WireOp[] {
   }
   return ops.map((op): WireOp => {
     if (op.op === 'put') return ['put', op.collection, op.key, text(op.value), op.ifVersion ?? UNASKED]
-    if (op.op === 'append') return ['append', op.log, op.id, op.ifLength ?? UNASKED, op.values.map(text)]
+    if (op.op === 'append') return ['append', op.log, op.id, op.ifLength ?? UNASKED, rowsOf(op.values.map(text))]
     if (op.op === 'delete') return ['delete', op.collection, op.key, op.ifVersion ?? UNASKED]
     return op.op === 'drop' ? ['drop', op.log, op.id] : ['migrated', op.space, op.version]
   })

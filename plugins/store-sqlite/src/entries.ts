@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { STREAM } from './file.ts'
 import { Known } from './known.ts'
+import type { Row } from './rows.ts'
 import { expect } from './trouble.ts'
 
 /** The streams of all logs, as the writer changes them inside a transaction. */
 export interface Entries {
   /** The seq of the last entry then. */
-  append(at: number, log: number, id: string, ifLength: number, texts: readonly string[]): number
+  append(at: number, log: number, id: string, ifLength: number, rows: readonly Row[]): number
   drop(log: number, id: string): number
   /** The numbers of the streams that were appended to since this was last asked. */
   takeStreams(): number[]
@@ -40,19 +41,17 @@ export function createEntries(db: DatabaseSync): Entries {
   /** A stream that is not known is made at once where it may have to be: most are appended to for the first time then. */
   const streamFor = (log: number, id: string, ifLength: number) =>
     (ifLength > 0 || known.has(keyOf(log, id)) ? undefined : begin(log, id)) ?? find(log, id)
-  const write = (stream: Stream, texts: readonly string[]) => {
-    let at = 0
-    for (; at + 1 < texts.length; at += 2, stream.length += 2) s.both.run(stream.id, stream.length, texts[at]!, texts[at + 1]!)
-    if (at < texts.length) s.append.run(stream.id, ++stream.length, texts[at]!)
+  const write = (stream: Stream, rows: readonly Row[]) => {
+    for (const [count, text] of rows) s.append.run(stream.id, (stream.length += count), text)
     streams.push(stream.id)
     return stream.length
   }
   return {
-    append(at, log, id, ifLength, texts) {
-      const stream = texts.length === 0 ? find(log, id) : streamFor(log, id, ifLength)
+    append(at, log, id, ifLength, rows) {
+      const stream = rows.length === 0 ? find(log, id) : streamFor(log, id, ifLength)
       const length = stream?.length ?? 0
       expect(at, ifLength, length)
-      return stream && texts.length > 0 ? write(stream, texts) : length
+      return stream && rows.length > 0 ? write(stream, rows) : length
     },
     drop(log, id) {
       const stream = find(log, id)
@@ -76,9 +75,7 @@ const keyOf = (log: number, id: string) => `${log}/${id}`
 const statements = (db: DatabaseSync) => ({
   find: db.prepare(STREAM),
   begin: db.prepare('INSERT INTO streams(log, name) VALUES (?, ?) ON CONFLICT DO NOTHING'),
-  append: db.prepare('INSERT INTO entries(id, value) VALUES ((? << 32) | ?, ?)'),
-  // most appends are of two: what came of a step, and that the next begins
-  both: db.prepare('INSERT INTO entries(id, value) VALUES ((?1 << 32) | (?2 + 1), ?3), ((?1 << 32) | (?2 + 2), ?4)'),
-  dropEntries: db.prepare('DELETE FROM entries WHERE id > (?1 << 32) AND id < ((?1 + 1) << 32)'),
+  append: db.prepare('INSERT INTO entries(rowid, value) VALUES ((? << 32) | ?, ?)'),
+  dropEntries: db.prepare('DELETE FROM entries WHERE rowid > (?1 << 32) AND rowid < ((?1 + 1) << 32)'),
   dropStream: db.prepare('DELETE FROM streams WHERE id = ?'),
 })

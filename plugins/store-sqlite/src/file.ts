@@ -11,15 +11,15 @@ export interface Kind {
 }
 
 /** "svc1" */
-const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 2 }
+const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 3 }
 
 /** Marks a file as one of this kind. */
 export function marksOf({ application, format }: Kind): string {
   return `PRAGMA application_id = ${application}; PRAGMA user_version = ${format};`
 }
 
-// A log entry's id is its stream's number and its seq in one integer: the entries of a stream lie together, and long ones stay in their leaf. How long a stream is
-// its last entry says: a number of its own would be one more page to write with each append.
+// What was appended at once is one row (`rows.ts`), known by its stream's number and the seq of its last entry in one integer: the entries of a stream lie
+// together, and long ones stay in their leaf. How long a stream is its last row says: a number of its own would be one more page to write with each append.
 const TABLES = `
 CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE spaces(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -29,7 +29,7 @@ CREATE TABLE logs(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, space TEXT 
 CREATE TABLE records(id INTEGER PRIMARY KEY, collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, value TEXT NOT NULL, UNIQUE(collection, key)) STRICT;
 CREATE TABLE places(idx INTEGER NOT NULL, position TEXT NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(idx, position)) STRICT, WITHOUT ROWID;
 CREATE TABLE streams(id INTEGER PRIMARY KEY AUTOINCREMENT, log INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE(log, name)) STRICT;
-CREATE TABLE entries(id INTEGER PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE entries(last INTEGER PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE leases(name TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE feed(seq INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, key TEXT NOT NULL, gone INTEGER NOT NULL, at INTEGER NOT NULL, UNIQUE(collection, key)) STRICT;
 CREATE INDEX feed_gone ON feed(at) WHERE gone = 1;
@@ -38,10 +38,14 @@ ${marksOf(STORE)}
 `
 
 /** What each format lacks that the next one has, from the first on. */
-const LIFTS = ['ALTER TABLE streams DROP COLUMN length']
+const LIFTS = [
+  'ALTER TABLE streams DROP COLUMN length',
+  // a row may have several entries now: an older svc that has the file open shall fail rather than take them for one
+  'ALTER TABLE entries RENAME COLUMN id TO last',
+]
 
-/** A stream's number, and how many entries it has. */
-export const STREAM = `SELECT id, coalesce((SELECT max(id) FROM entries WHERE id > streams.id << 32 AND id < (streams.id + 1) << 32) & 4294967295, 0) AS length
+/** A stream's number, and how many entries it has. `rowid`, as in all statements about entries: the column had another name in older formats, which may be read as they are. */
+export const STREAM = `SELECT id, coalesce((SELECT max(rowid) FROM entries WHERE rowid > streams.id << 32 AND rowid < (streams.id + 1) << 32) & 4294967295, 0) AS length
   FROM streams WHERE log = ? AND name = ?`
 
 /** Opens the file for writing; makes it, with its folder, when there is none and `mayMake` allows it. */

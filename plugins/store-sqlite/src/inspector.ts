@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { openForReading } from './file.ts'
 import type { Findings } from './inspect.ts'
+import { COUNT_IN_ROW } from './rows.ts'
 import { Refusal, wordsFor } from './trouble.ts'
 
 // The thread that looks a file through.
@@ -43,7 +44,7 @@ function contentOf(db: DatabaseSync): Findings {
   return {
     spaces: spaces.map(({ name, version }) => ({ name: String(name), version: Number(version) })),
     records: Number(one('SELECT count(*) FROM records')),
-    entries: Number(one('SELECT count(*) FROM entries')),
+    entries: Number(one(`SELECT coalesce(sum(${COUNT_IN_ROW}), 0) FROM entries`)),
   }
 }
 

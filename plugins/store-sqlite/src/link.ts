@@ -5,8 +5,11 @@ import { refusedError, tooManyWrites, writerGone } from './errors.ts'
 import { createPending } from './pending.ts'
 import {
   type Answer,
-  eachDone,
+  type Answered,
+  commitOf,
+  eachAnswer,
   type FromWriter,
+  isRefused,
   type Job,
   pack,
   type Numbered,
@@ -54,13 +57,13 @@ export function createLink(options: LinkOptions): Link {
 
   // Its thread keeps the process alive only while somebody waits for it.
   const rest = (writer = worker) => pending.size === 0 && writer?.unref()
-  const receive = ({ done, refused, watched, generation }: FromWriter) => {
+  const receive = (words: FromWriter) => {
+    const { watched, generation } = commitOf(words)
     if (generation > seen && seen > 0) options.reopened()
     seen = Math.max(seen, generation)
     mayMake &&= seen === 0
     if (watched) options.watched()
-    eachDone(done, (id, answer) => pending.settle(id, s => s.resolve(answer)))
-    for (const [id, why] of refused) pending.settle(id, s => s.reject(options.failed(refusedError(why, path))))
+    eachAnswer(words, (id, answer) => pending.settle(id, s => answerTo(s, answer, options)))
   }
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
@@ -106,6 +109,9 @@ export function createLink(options: LinkOptions): Link {
     },
   }
 }
+
+const answerTo = ({ resolve, reject }: PromiseWithResolvers<Answer>, answer: Answered, { path, failed }: LinkOptions): void =>
+  isRefused(answer) ? reject(failed(refusedError(answer, path))) : resolve(answer)
 
 function startWriter(
   data: WriterData,

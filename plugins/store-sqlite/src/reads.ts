@@ -3,6 +3,7 @@ import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@sv
 import { cursorOf, type Span } from '@svc/space'
 import { indexOf, type StoredCatalog } from './catalog.ts'
 import { STREAM } from './file.ts'
+import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
 import { parsed } from './trouble.ts'
 
@@ -74,8 +75,9 @@ export function createReads(db: DatabaseSync, tails: Tails, { catalog, file, ver
       const entries =
         tails.read(stream, from, to) ??
         entriesOf(
-          prepare(ENTRIES).all(stream, from, stream, to),
+          prepare(ENTRIES).iterate(stream, from, stream),
           from,
+          to,
           to === length ? (found, chars) => tails.saw(stream, found, chars) : undefined
         )
       return query.reverse ? entries.reverse() : entries
@@ -98,7 +100,8 @@ const BY_KEY =
   'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
 const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
   WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
-const ENTRIES = 'SELECT value FROM entries WHERE id >= ((? << 32) | ?) AND id <= ((? << 32) | ?) ORDER BY id'
+const ENTRIES =
+  'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
 const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
   WHERE f.seq > ? AND f.collection = ? ORDER BY f.seq LIMIT ?`
 
@@ -126,16 +129,22 @@ function seqs({ from, reverse, limit }: LogQuery, length: number): [from: number
 }
 
 function entriesOf(
-  rows: readonly Row[],
-  first: number,
+  rows: Iterable<Row>,
+  from: number,
+  to: number,
   saw: ((entries: LogEntry[], chars: number) => void) | undefined
 ): LogEntry[] {
   let chars = 0
-  const entries = rows.map((row, i) => {
+  const entries: LogEntry[] = []
+  for (const row of rows) {
     const text = String(row.value)
     chars += text.length
-    return { seq: first + i, value: parsed(text) }
-  })
+    const values = entriesIn(text, parsed)
+    const first = Number(row.last) - values.length + 1
+    for (let seq = Math.max(first, from); seq <= to && seq < first + values.length; seq++)
+      entries.push({ seq, value: values[seq - first]! })
+    if (Number(row.last) >= to) break
+  }
   saw?.(entries, chars)
   return entries
 }

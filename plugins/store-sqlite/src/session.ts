@@ -4,10 +4,10 @@ import type { BatchContext } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { type Connection, createConnections, firstOf } from './connection.ts'
 import { isBusy, isDamage, isTrouble, lastingOf, Refusal, wordsFor } from './trouble.ts'
-import type { Answer, Answered, FromWriter, Job, Refused, WireOp, WriterData } from './wire.ts'
+import type { Answer, Answered, Commit, Job, Refused, WireOp, WriterData } from './wire.ts'
 
 /** What a group of jobs came to. */
-export interface GroupDone extends Pick<FromWriter, 'watched' | 'generation'> {
+export interface GroupDone extends Commit {
   readonly answers: readonly Answered[]
 }
 

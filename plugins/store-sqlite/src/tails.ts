@@ -1,12 +1,13 @@
 import type { Json, LogEntry } from '@svc/core/contracts'
+import { entriesIn, type Row } from './rows.ts'
 
 /**
  * The ends of streams that this process read lately, with what it wrote to them since. An entry never changes and a stream's number is never used again, so
  * what is kept under a number is right as long as the file says that the stream has that number.
  */
 export interface Tails {
-  /** Takes note of acknowledged entries: the JSON texts up to the seq `end`. Only of streams that were read: most that are only written, such as logs, are never read. */
-  wrote(stream: number, end: number, texts: readonly string[]): void
+  /** Takes note of acknowledged entries: the rows up to the seq `end`. Only of streams that were read: most that are only written, such as logs, are never read. */
+  wrote(stream: number, end: number, rows: readonly Row[]): void
   /** Takes note of entries that were read up to the end of their stream; freezes them. */
   saw(stream: number, entries: readonly LogEntry[], chars: number): void
   /** The entries `from` to `to`, frozen; `undefined` when not all of them are kept. */
@@ -49,13 +50,13 @@ export function createTails(): Tails {
     if (chars > ALL) makeRoom()
   }
   return {
-    wrote(stream, end, texts) {
+    wrote(stream, end, rows) {
       const tail = tails.get(stream)
       if (!tail) return
       forget(stream)
-      if (tail.first + tail.entries.length !== end - texts.length + 1) return
-      tail.entries.push(...texts)
-      tail.chars += texts.reduce((sum, text) => sum + text.length, 0)
+      const count = rows.reduce((sum, [of]) => sum + of, 0)
+      if (tail.first + tail.entries.length !== end - count + 1) return
+      for (const row of rows) add(tail, row)
       keep(stream, tail)
     },
     saw(stream, entries, size) {
@@ -75,6 +76,14 @@ export function createTails(): Tails {
       chars = 0
     },
   }
+}
+
+function add(tail: Tail, [count, text]: Row): void {
+  tail.chars += text.length
+  if (count === 1) tail.entries.push(text)
+  else
+    for (const value of entriesIn(text, JSON.parse))
+      tail.entries.push(deepFreeze({ seq: tail.first + tail.entries.length, value }))
 }
 
 function entryAt(tail: Tail, seq: number): LogEntry {

@@ -1,7 +1,8 @@
 import type { Space } from '@svc/core/contracts'
+import type { Row } from './rows.ts'
 
-// What passes between the event loop and the writer's thread. Jobs travel as one flat list of texts and numbers, answers as one list
-// of numbers: cloning nested lists cost more than the work they asked for.
+// What passes between the event loop and the writer's thread. Jobs and answers travel as one flat list of texts and numbers:
+// cloning nested lists cost more than the work they asked for.
 
 /** Stands for an `ifVersion` or `ifLength` that was not given. */
 export const UNASKED = -1
@@ -9,7 +10,7 @@ export const UNASKED = -1
 export type WireOp =
   | readonly ['put', collection: string, key: string, text: string, ifVersion: number]
   | readonly ['delete', collection: string, key: string, ifVersion: number]
-  | readonly ['append', log: string, id: string, ifLength: number, texts: readonly string[]]
+  | readonly ['append', log: string, id: string, ifLength: number, rows: readonly Row[]]
   | readonly ['drop', log: string, id: string]
   | readonly ['migrated', space: string, version: number]
 
@@ -41,11 +42,10 @@ export type Numbered = readonly [id: number, job: Job]
 export type ToWriter = readonly Word[] | 'close' | { readonly settle: string }
 export type Word = string | number
 
-/** The answers to the jobs of one commit. */
-export interface FromWriter {
-  /** For each job that was done: its number, how many numbers it answers, and those. */
-  readonly done: Float64Array
-  readonly refused: readonly (readonly [id: number, refused: Refused])[]
+/** What came of one commit: packed, as jobs are. */
+export type FromWriter = readonly Word[]
+/** What is told besides the answers. */
+export interface Commit {
   /** Whether watched collections may have changed. */
   readonly watched: boolean
   /** Grows each time the writer opens the file: a reader that opened it earlier may have another file. 0 = not known. */
@@ -61,7 +61,7 @@ export interface WriterData {
   readonly spaces: readonly Space[]
 }
 
-const isRefused = (answer: Answered): answer is Refused => 'code' in answer
+export const isRefused = (answer: Answered): answer is Refused => 'code' in answer
 
 /** How many words each kind takes; a batch and an append say at their end how many follow. */
 const LENGTHS = {
@@ -86,7 +86,7 @@ export function pack(words: Word[], id: number, job: Job): void {
   }
   words.push('batch', job[2], job[3], job[1].length)
   for (const op of job[1]) {
-    if (op[0] === 'append') words.push(op[0], op[1], op[2], op[3], op[4].length, ...op[4])
+    if (op[0] === 'append') words.push(op[0], op[1], op[2], op[3], op[4].length, ...op[4].flat())
     else words.push(...op)
   }
 }
@@ -100,7 +100,7 @@ export function unpack(words: readonly Word[]): Numbered[] {
     const kind = words[at] as WireOp[0]
     if (kind !== 'append') return some(LENGTHS[kind]) as unknown as WireOp
     const [, log, id, ifLength, count] = some(5) as [string, string, string, number, number]
-    return [kind, log, id, ifLength, some(count) as string[]]
+    return [kind, log, id, ifLength, Array.from({ length: count }, () => some(2) as unknown as Row)]
   }
   while (at < words.length) {
     const id = words[at++] as number
@@ -115,25 +115,38 @@ export function unpack(words: readonly Word[]): Numbered[] {
   return jobs
 }
 
-/** The answers to a group of jobs as they travel. */
-export function packAnswers(group: readonly Numbered[], answers: readonly Answered[]): Pick<FromWriter, 'done' | 'refused'> {
-  const done: number[] = []
-  const refused: [number, Refused][] = []
+/** Stands for the length of an answer where there is none: the job was refused. */
+const REFUSED = -1
+
+/** The answers to a group of jobs as they travel. Words rather than a buffer that is handed over: that cost a lone write a quarter of its way there and back. */
+export function packAnswers(
+  group: readonly Numbered[],
+  answers: readonly Answered[],
+  { watched, generation }: Commit
+): FromWriter {
+  const words: Word[] = [generation, watched ? 1 : 0]
   group.forEach(([id], i) => {
     const answer = answers[i]!
-    if (isRefused(answer)) refused.push([id, answer])
-    else done.push(id, answer.length, ...answer)
+    if (isRefused(answer)) words.push(id, REFUSED, answer.code, answer.args.length, ...answer.args)
+    else words.push(id, answer.length, ...answer)
   })
-  return { done: Float64Array.from(done), refused }
+  return words
 }
 
-/** Calls back for each job that was done. */
-export function eachDone(done: Float64Array, settle: (id: number, answer: Answer) => void): void {
-  for (let at = 0; at < done.length; ) {
-    const id = done[at++]!
-    const end = at + 1 + done[at++]!
-    const answer: number[] = []
-    while (at < end) answer.push(done[at++]!)
-    settle(id, answer)
+/** What is told besides the answers. */
+export const commitOf = ([generation, watched]: FromWriter): Commit => ({
+  generation: Number(generation),
+  watched: watched === 1,
+})
+
+/** Calls back for each answer. */
+export function eachAnswer(words: FromWriter, settle: (id: number, answer: Answered) => void): void {
+  for (let at = 2; at < words.length; ) {
+    const [id, length] = [words[at] as number, words[at + 1] as number]
+    const from = length === REFUSED ? at + 4 : at + 2
+    const end = from + (length === REFUSED ? (words[at + 3] as number) : length)
+    const found = words.slice(from, end)
+    settle(id, length === REFUSED ? { code: words[at + 2] as Refused['code'], args: found } : (found as number[]))
+    at = end
   }
 }

@@ -2,18 +2,10 @@ import { basename } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { settle } from './counts-file.ts'
+import type { Row } from './rows.ts'
 import { createSession, type GroupDone } from './session.ts'
 import { isBusy, wordsFor } from './trouble.ts'
-import {
-  type FromWriter,
-  type Job,
-  type Numbered,
-  packAnswers,
-  type Refused,
-  type ToWriter,
-  unpack,
-  type WriterData,
-} from './wire.ts'
+import { type Job, type Numbered, packAnswers, type Refused, type ToWriter, unpack, type WriterData } from './wire.ts'
 
 // The writer's thread. While one commit waits for the disk the next jobs gather at the port, and go together into the next commit.
 
@@ -47,8 +39,7 @@ async function work(): Promise<void> {
   for (gather(); queue.length > 0; gather()) {
     const group = cut()
     const { answers, ...rest } = await commit(group.map(([, job]) => job))
-    const message: FromWriter = { ...rest, ...packAnswers(group, answers) }
-    port.postMessage(message, [message.done.buffer as ArrayBuffer])
+    port.postMessage(packAnswers(group, answers, rest))
   }
   working = false
   if (closing) end()
@@ -67,9 +58,9 @@ function cut(): Numbered[] {
 
 const charsOf = (job: Job) =>
   job[0] === 'batch'
-    ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? textsOf(op[4]) : 0), 0)
+    ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? rowsChars(op[4]) : 0), 0)
     : 0
-const textsOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
+const rowsChars = (rows: readonly Row[]) => rows.reduce((sum, [, text]) => sum + text.length, 0)
 
 async function commit(jobs: readonly Job[]): Promise<GroupDone> {
   const until = Date.now() + busyMs

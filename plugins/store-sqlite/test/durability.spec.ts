@@ -11,6 +11,9 @@ import { commitsIn } from './log-support.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 import { put } from './trouble-support.ts'
 
+/** What scripts/test.mjs has built starts faster. */
+const CONDITIONS = process.env.SVC_TEST_ENTRY ? [] : ['--conditions=svc-source']
+
 const FULL = 2
 const NORMAL = 1
 
@@ -64,7 +67,7 @@ function watchCommits() {
 
 /** Whether this machine lets us see the system calls of a process; what it prints then. */
 function traced(file: string, folder: string): string | undefined {
-  const program = [process.execPath, '--conditions=svc-source', file, folder]
+  const program = [process.execPath, ...CONDITIONS, file, folder]
   const out = join(folder, 'calls')
   try {
     execFileSync('strace', ['-f', '-y', '-e', 'trace=fsync,fdatasync,mkdir,mkdirat', '-o', out, '--', ...program], {

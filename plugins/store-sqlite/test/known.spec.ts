@@ -1,8 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import type { Store, StoreOp } from '@svc/core/contracts'
+import type { Json, Store, StoreOp } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { inspect } from '../src/inspect.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 
@@ -67,37 +68,73 @@ describe('what the writer of the store in SQLite keeps in mind', () => {
   })
 })
 
-describe('a store file of the first format', () => {
-  it('is brought to this one when it is written to, and keeps what is in its logs', async () => {
-    await using folder = await temporaryFolder()
-    const path = join(folder.path, 'svc.db')
-    {
+for (const format of [1, 2] as const)
+  describe(`a store file of format ${format}`, () => {
+    it('is brought to this one when it is written to, and keeps what is in its logs', async () => {
+      await using folder = await temporaryFolder()
+      const path = join(folder.path, 'svc.db')
+      {
+        await using store = createSqliteStore({ path })
+        await store.open(SPACE, use)
+        for (const n of [1, 2, 3]) await write(store, append('a', n))
+        await write(store, append('b', 9))
+      }
+      asFormat(format, path)
       await using store = createSqliteStore({ path })
       await store.open(SPACE, use)
-      await write(store, append('a', 1, 2, 3), append('b', 9))
-    }
-    asFirstFormat(path)
+      const read = async (id: string) => (await store.read('lines', id, { limit: 9 }, use)).map(({ seq, value }) => [seq, value])
+      expect(await read('a')).to.deep.equal([
+        [1, 1],
+        [2, 2],
+        [3, 3],
+      ])
+      const { results } = await write(store, { ...append('a', 4), ifLength: 3 }, append('b', 10, 11), append('c', 0))
+      expect(results).to.deep.equal([4, 3, 1])
+      expect((await read('b')).map(([, value]) => value)).to.deep.equal([9, 10, 11])
+      using raw = new DatabaseSync(path, { readOnly: true })
+      expect(raw.prepare('PRAGMA user_version').get()).to.deep.include({ user_version: 3 })
+      // an older svc that has it open fails, and does not take several entries for one
+      expect(() => raw.prepare('SELECT id FROM entries')).to.throw(/no such column/)
+    })
+  })
+
+describe('entries that are appended together', () => {
+  it('are read one by one, from wherever it is asked, in this process and in another', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'svc.db')
     await using store = createSqliteStore({ path })
     await store.open(SPACE, use)
-    const read = async (id: string) => (await store.read('lines', id, { limit: 9 }, use)).map(({ seq, value }) => [seq, value])
-    expect(await read('a')).to.deep.equal([
-      [1, 1],
-      [2, 2],
-      [3, 3],
-    ])
-    const { results } = await write(store, { ...append('a', 4), ifLength: 3 }, append('b', 10, 11), append('c', 0))
-    expect(results).to.deep.equal([4, 3, 1])
-    expect((await read('b')).map(([, value]) => value)).to.deep.equal([9, 10, 11])
-    using raw = new DatabaseSync(path, { readOnly: true })
-    expect(raw.prepare('PRAGMA user_version').get()).to.deep.include({ user_version: 2 })
+    const values = [[1], ' [2]', 'x'.repeat(20_000), [], 5, { six: 6 }, null]
+    const more = [['eight', 9], 10]
+    await store.batch([{ op: 'append', log: 'lines', id: 'a', values }], {}, use)
+    await write(store, append('b', 1, 2))
+    expect(await store.read('lines', 'a', { limit: 9 }, use)).to.deep.equal(asEntries(values))
+    await store.batch([{ op: 'append', log: 'lines', id: 'a', values: more, ifLength: 7 }], {}, use)
+    await using other = createSqliteStore({ path })
+    await other.open(SPACE, use)
+    const all = asEntries([...values, ...more])
+    for (const one of [store, other])
+      for (let from = 1; from <= all.length; from++) {
+        expect(await one.read('lines', 'a', { from, limit: 2 }, use)).to.deep.equal(all.slice(from - 1, from + 1))
+        const back = await one.read('lines', 'a', { from, reverse: true, limit: 3 }, use)
+        expect(back).to.deep.equal(all.slice(Math.max(0, from - 3), from).toReversed())
+      }
+    await store.batch([{ op: 'append', log: 'lines', id: 'c', values: [[1, 2]] }], {}, use)
+    for (const one of [store, other]) expect(await one.read('lines', 'c', { limit: 9 }, use)).to.deep.equal(asEntries([[1, 2]]))
+    const { entries } = await inspect(path)
+    expect(entries).to.equal(all.length + 3)
   })
 })
 
-/** Makes of a file what the first svc would have made: each stream says how long it is. */
-function asFirstFormat(path: string): void {
+const asEntries = (values: readonly Json[]) => values.map((value, at) => ({ seq: at + 1, value }))
+
+/** Makes of a file what an older svc would have made: of each entry a row, known by another name; in the first format each stream says how long it is. */
+function asFormat(format: 1 | 2, path: string): void {
   using raw = new DatabaseSync(path)
-  raw.exec(`
-    ALTER TABLE streams ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
-    UPDATE streams SET length = (SELECT count(*) FROM entries WHERE entries.id >> 32 = streams.id);
-    PRAGMA user_version = 1`)
+  raw.exec('ALTER TABLE entries RENAME COLUMN last TO id')
+  if (format === 1)
+    raw.exec(`
+      ALTER TABLE streams ADD COLUMN length INTEGER NOT NULL DEFAULT 0;
+      UPDATE streams SET length = (SELECT count(*) FROM entries WHERE entries.id >> 32 = streams.id)`)
+  raw.exec(`PRAGMA user_version = ${format}`)
 }

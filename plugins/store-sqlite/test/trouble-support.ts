@@ -6,6 +6,9 @@ import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { SPACE, use } from './support.ts'
 
+/** What scripts/test.mjs has built starts faster. */
+const CONDITIONS = process.env.SVC_TEST_ENTRY ? [] : ['--conditions=svc-source']
+
 export const put = (store: Store, key: string, value: string | number) =>
   store.batch([{ op: 'put', collection: 'notes', key, value }], {}, use)
 export const errorOf = async (work: Promise<unknown>): Promise<SvcError> => {
@@ -45,8 +48,7 @@ export function coverReadOnly(path: string, folder: string): void {
 export const removeDisk = (path: string) => void execFileSync('umount', ['--lazy', path])
 
 const CHILDREN = new URL('./children/', import.meta.url)
-const child = (name: string, args: readonly string[]) =>
-  fork(new URL(name, CHILDREN), [...args], { execArgv: ['--conditions=svc-source'] })
+const child = (name: string, args: readonly string[]) => fork(new URL(name, CHILDREN), [...args], { execArgv: [...CONDITIONS] })
 
 /** Another process that holds the file: `alone` so that nobody else can even open it. */
 export async function lock(path: string, mode: 'shared' | 'alone' = 'shared'): Promise<{ free(): Promise<void> } & Disposable> {

@@ -39,13 +39,13 @@ describe('the store in SQLite, in trouble', () => {
       await store.open(SPACE, use)
     }
     using raw = new DatabaseSync(path)
-    raw.exec('PRAGMA user_version = 3')
+    raw.exec('PRAGMA user_version = 4')
     await using store = createSqliteStore({ path })
     const error = await errorOf(store.open(SPACE, use))
     expect(error).to.include({ code: 'STORE_NEWER' })
-    expect(error.details).to.deep.equal({ stored: 3, known: 2 })
+    expect(error.details).to.deep.equal({ stored: 4, known: 3 })
     expect(error.mend).to.match(/update svc/)
-    raw.exec('PRAGMA user_version = 2')
+    raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
   })
 

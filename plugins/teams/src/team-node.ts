@@ -12,6 +12,7 @@ import type {
 import { formProblems } from './definition.ts'
 import { teamInvalid } from './errors.ts'
 import { FORMATIONS } from './formations/index.ts'
+import { budgetsOf } from './member-budget.ts'
 import { type Ask, type Said, standing } from './play.ts'
 import { resultOf, saidOf } from './result.ts'
 import { type Member, type Team, teamOf } from './team.ts'
@@ -82,16 +83,19 @@ function saidBy(asked: readonly string[], children: Readonly<Record<string, Chil
 }
 
 function childrenOf(team: Team, asks: readonly Ask[], heard: Kept['heard']): ChildSpec[] {
-  const all = heard.flat()
+  const before = heard.flat().length
+  const asked = new Map(asks.map(({ member }) => [member, asks.filter(one => one.member === member)]))
   return asks.map((ask, at) => {
     const member = team.members.find(({ name }) => name === ask.member)!
+    const own = asked.get(ask.member)!
     const vars = { system: systemOf(team, member), prompt: ask.prompt }
-    return { key: `${all.length + at + 1}-${member.name}`, body: memberBody(member, ask, all), vars }
+    const budget = budgetsOf(member, heard, own.length)[own.indexOf(ask)]
+    return { key: `${before + at + 1}-${member.name}`, body: memberBody(member, ask, budget), vars }
   })
 }
 
-/** A member at one thing it is asked, within what is left of its own budget. */
-function memberBody(member: Member, { schema, judges }: Ask, heard: readonly Said[]): Graph {
+/** A member at one thing it is asked, within what it may spend on that of its own budget. */
+function memberBody(member: Member, { schema, judges }: Ask, budget: Budget | undefined): Graph {
   const tools = judges ? [] : member.tools
   const agent: NodeDefinition = {
     type: 'agent',
@@ -102,22 +106,5 @@ function memberBody(member: Member, { schema, judges }: Ask, heard: readonly Sai
     ...(tools === undefined ? {} : { tools }),
     ...(schema === undefined ? {} : { output: schema }),
   }
-  return { nodes: { [member.name]: agent }, ...leftOf(member, heard) }
-}
-
-function leftOf({ name, budget }: Member, heard: readonly Said[]): { readonly budget?: Budget } {
-  if (!budget) return {}
-  const own = heard.filter(({ member }) => member === name)
-  const left = (most: number, spent: (said: Said) => number) =>
-    Math.max(
-      0,
-      own.reduce((sum, said) => sum - spent(said), most)
-    )
-  const { tokens, tool_calls: calls } = budget
-  return {
-    budget: {
-      ...(tokens === undefined ? {} : { tokens: left(tokens, said => said.tokens) }),
-      ...(calls === undefined ? {} : { tool_calls: left(calls, said => said.toolCalls) }),
-    },
-  }
+  return { nodes: { [member.name]: agent }, ...(budget ? { budget } : {}) }
 }

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
+import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/core/testing'
 import { expect } from 'chai'
-import { members, openHouse, ran, type Script, sleeping, ToolWish, use } from './support/house.ts'
+import { members, openHouse, ran, type Script, sleeping, ToolWish, use, worked } from './support/house.ts'
 
 const crew = (
   formation: TeamDefinition['formation'],
@@ -80,7 +80,39 @@ describe('the budget of a team', () => {
     expect((run.error!.details.error as { code: string }).code).to.equal('BUDGET_EXHAUSTED')
     expect(run.spent.tokens).to.equal(25 + 3 * PER_WORD)
   })
+
+  it('of a member holds where it is given several things at once, and again and again', async () => {
+    const both = [1, 2].map(at => ({ member: 'ann', task: `part ${at}` }))
+    const { run, result } = await worked(
+      led({ tokens: 25 }),
+      leading(both, () => 'A part.')
+    )
+    expect(result.members.ann).to.have.nested.property('error.code', 'BUDGET_EXHAUSTED')
+    // the lead is asked in each round, and for its answer
+    expect(run.spent.tokens - 3 * PER_WORD).to.be.within(2 * PER_WORD, 25)
+  })
+
+  it('of a member holds where it fails, and is given something again', async () => {
+    const script: Script = ({ results }) => (results.length === 0 ? new ToolWish('look') : new Error('it broke'))
+    const { run, result } = await worked(led({ tokens: 15 }), leading([{ member: 'ann', task: 'it' }], script))
+    expect(result.members.ann).to.have.property('status', 'failed')
+    expect(run.spent.tokens - 3 * PER_WORD).to.be.within(PER_WORD, 15)
+  })
 })
+
+/** A lead with one other, who has this budget; two rounds. */
+function led(budget: Budget): TeamDefinition {
+  const { crew: one } = crew('hierarchical', ['boss', 'ann'], { rounds: 2 })
+  return { ...one!, members: { ...one!.members, ann: { ...one!.members.ann!, budget } } }
+}
+
+/** The lead gives out the same in each round. */
+const leading =
+  (assignments: Json, ann: Script): Script =>
+  asked => {
+    if (asked.member === 'ann') return ann(asked)
+    return asked.prompt.includes('The rounds are over') ? { answer: 'Enough.' } : { assignments, done: false, answer: '' }
+  }
 
 describe('the run of a team', () => {
   let folder: string

@@ -45,6 +45,11 @@ export const human: WorkflowNode = {
     timed_out: { type: 'boolean' },
   }),
   branches: 'any',
+  answers: [
+    { having: { kind: 'choice' }, listed: 'choices', optional: ['timeout'] },
+    { having: { kind: 'input' }, branches: ['answered'], optional: ['timeout'] },
+    { branches: ['approved'], optional: ['rejected', 'timeout'] },
+  ],
   repeatable: true,
   async *run(task) {
     const settings = task.settings as unknown as HumanSettings

@@ -7,7 +7,7 @@ export const subworkflow: WorkflowNode = {
   description: 'Runs another workflow, as it was when the run began. It answers its result.',
   settings: objectOf(
     {
-      workflow: { type: 'string', minLength: 1, description: 'Its name or path; no expression' },
+      workflow: { type: 'string', minLength: 1, description: 'Its name; no expression' },
       input: { type: 'object', default: {}, description: 'Its input' },
       parameters: { type: 'object', default: {}, description: 'Its parameters' },
     },

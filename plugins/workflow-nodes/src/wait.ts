@@ -27,6 +27,7 @@ export const wait: WorkflowNode = {
   },
   output: objectOf({ by: { enum: ['time', 'event'] }, data: { description: 'What came with the event' } }),
   branches: 'any',
+  answers: [{ given: ['event'], branches: ['event'], optional: ['timeout'] }, {}],
   repeatable: true,
   async *run(task) {
     const settings = task.settings as unknown as WaitSettings

@@ -24,12 +24,14 @@ export interface ActingParts {
 export const NEWS = 'workflows.news'
 const CANCEL_MS = 10_000
 const MOST_EVENTS = 1_000
+const TURN_DIGITS = 12
 /** Bytes of JSON that an answer or an event may have. */
 const LARGEST = 1_048_576
 
 /** What is said to a run: it is put into its inbox, and whoever works on the run takes it from there. */
 export class Acting {
   readonly #parts: ActingParts
+  #turn = 0
 
   constructor(parts: ActingParts) {
     this.#parts = parts
@@ -70,11 +72,10 @@ export class Acting {
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
     const { events } = await this.#parts.loader.history(id, use)
     if (events.length >= MOST_EVENTS) throw invalid('name', `${MOST_EVENTS} events are waiting that nobody takes`)
-    await this.#put(
-      `${id}/e/${Date.now().toString(36)}-${crypto.randomUUID()}`,
-      { kind: 'event', name, data, at: Date.now() },
-      use
-    )
+    const at = Date.now()
+    // keys are the order in which they are taken
+    const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
+    await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, use)
     await this.#tell(id, use)
   }
 

@@ -1,7 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { ErrorTold, Json, StoreOp } from '@svc/core/contracts'
 import type { DriveParts, Left } from './drive-parts.ts'
-import { REFUSED, runLate, runOld, told } from './errors.ts'
+import { REFUSED, runLate, told, tooOld } from './errors.ts'
 import { Execution } from './execution.ts'
 import { duesIn, figuresOf, waitingIn } from './figures.ts'
 import { errorOf, newFrame, Stopped } from './frame.ts'
@@ -64,6 +64,7 @@ export class Drive {
       hasUndo,
       within: loaded.within,
       walk: frame => walk(this.#execution, frame),
+      tooOld: () => tooOld(record, limits.maxAgeMs),
       quiet: () => this.#fallAsleep(),
       onTime: step => void this.#inbox.onTime(step),
       onProgress: parts.progress,
@@ -234,7 +235,8 @@ export class Drive {
     const { limits, loaded } = this.#parts
     const left = limits.runTimeoutMs - workedMs(loaded.history)
     this.#timer = setTimeout(() => this.#fail(runLate(limits.runTimeoutMs)), Math.min(LONGEST_MS, Math.max(0, left)))
-    if (loaded.record.createdAt + limits.maxAgeMs <= Date.now()) this.#fail(runOld(`${limits.maxAgeMs} ms`))
+    const old = tooOld(loaded.record, limits.maxAgeMs)
+    if (old) this.#fail(old)
   }
 
   /** Aborts what runs, and has the run fail with this. */

@@ -85,8 +85,11 @@ export const runLate = (ms: number) =>
     mend: 'raise "timeout" of the workflow, or workflows.run_timeout_s',
   })
 
-export const runOld = (maxAge: string) =>
-  svcError('RUN_EXPIRED', `the run is older than ${maxAge} and still waits`, { mend: 'raise workflows.max_age' })
+/** What a run fails with that has waited for longer than it may; undefined as long as it has not. */
+export const tooOld = ({ createdAt }: { readonly createdAt: number }, maxAgeMs: number) =>
+  createdAt + maxAgeMs <= Date.now()
+    ? svcError('RUN_EXPIRED', `the run is older than ${maxAgeMs} ms and still waits`, { mend: 'raise workflows.max_age' })
+    : undefined
 
 export const resultTooLarge = (node: string, limit: number) =>
   svcError('RESULT_TOO_LARGE', `the node "${node}" answered more than ${limit} bytes`, {

@@ -30,6 +30,8 @@ export interface ExecutionParts {
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** Walks a graph to its end: given from outside, since what walks also runs here. */
   readonly walk: (frame: Frame) => Promise<Json>
+  /** What a run fails with that is too old: it waits no more, not even to undo. */
+  readonly tooOld: () => Error | undefined
   /** Nothing works any more, all that goes on waits. */
   readonly quiet: () => void
   /** The time of a waiting step has come. */

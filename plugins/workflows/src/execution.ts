@@ -113,10 +113,12 @@ export class Execution {
   }
 
   /** Lets a step wait; what it waits for may have come already. */
-  sleep(sleep: Sleep, signal: AbortSignal): Promise<Woken> {
+  async sleep(sleep: Sleep, signal: AbortSignal): Promise<Woken> {
     this.goesOn()
+    const old = this.#parts.tooOld()
+    if (old) throw old
     const kept = sleep.event === undefined ? undefined : this.history.events.find(({ name }) => name === sleep.event)
-    if (kept) return Promise.resolve({ by: 'event', data: kept.data, event: kept.id })
+    if (kept) return { by: 'event', data: kept.data, event: kept.id }
     return this.idle(() => this.waits.sleep(sleep, signal))
   }
 

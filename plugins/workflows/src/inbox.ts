@@ -56,10 +56,11 @@ export class Inbox {
     else this.#answer(news.step, news.kind === 'answer' ? { by: 'answer', data: news.value } : { by: 'time' })
   }
 
-  /** All who wait for it have it; where nobody does it is kept for one who will. */
+  /** All who wait for it have it; where nobody does it is kept for one who will, behind those of its name that came before. */
   #event(id: string, { name, data, at }: Extract<News, { readonly kind: 'event' }>): void {
     const { execution } = this.#parts
-    const waiting = waitingIn(execution.history).filter(({ event }) => event === name)
+    const isFirst = !execution.history.events.some(one => one.name === name)
+    const waiting = isFirst ? waitingIn(execution.history).filter(({ event }) => event === name) : []
     for (const { step } of waiting) this.#wake(step, { by: 'event', data })
     if (waiting.length === 0) execution.journal.add({ t: 'event', at, id, name, data })
   }

@@ -42,7 +42,7 @@ export class Library {
     this.#parts = parts
   }
 
-  /** Those that can be told by name; of two with one name the file wins, and both are told as a problem. */
+  /** Those that can be told by name; of two with one name the file wins, of two files the first. */
   async all(): Promise<readonly Known[]> {
     await this.look()
     const files = await this.#parts.roots.files()
@@ -115,16 +115,22 @@ export class Library {
     return this.#again(found, () =>
       this.#once(`${source}\n${text}`, () => {
         const { definition, problems } = this.#parts.checker.text(text, source)
-        return { name: definition.name, source, definition, problems }
+        return { name: nameOf(source), source, definition, problems }
       })
     )
   }
 
   #ofCode(source: string, code: NonNullable<Found['code']>): Known {
+    const name = nameOf(source)
     const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'exports no workflow as its default'
-    if ('definition' in code && isNamed(code.definition)) return this.#ofDefinition(code.definition.name, source, code.definition)
-    const problems = [{ message: what, path: '', mend: 'export default { name, nodes } satisfies WorkflowDefinition' }]
-    return { name: basename(source, extname(source)), source, definition: { name: source, nodes: {} }, problems }
+    if (!('definition' in code) || !isNamed(code.definition)) {
+      const problems = [{ message: what, path: '', mend: 'export default { name, nodes } satisfies WorkflowDefinition' }]
+      return { name, source, definition: { name, nodes: {} }, problems }
+    }
+    const known = this.#ofDefinition(name, source, code.definition)
+    if (code.definition.name === name) return known
+    const problem = { message: `must be "${name}", as its file is called`, path: 'name', mend: 'call both the same' }
+    return { ...known, problems: [problem, ...known.problems] }
   }
 
   /** As it was when it was first looked at. */
@@ -167,6 +173,9 @@ export class Library {
     this.#same = new WeakMap()
   }
 }
+
+/** A file is found by its name, so that is what its workflow is called. */
+const nameOf = (source: string) => basename(source, extname(source))
 
 const isNamed = (value: unknown): value is WorkflowDefinition =>
   typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'

@@ -43,8 +43,9 @@ export function sizeUpTo(value: Json | undefined, limit: number): number {
   if (typeof value === 'string') return value.length + 2
   if (typeof value !== 'object' || value === null) return 4
   let size = 2
-  for (const [key, one] of Object.entries(value)) {
-    size += key.length + sizeUpTo(one, limit - size)
+  const inner = value as Readonly<Record<string, Json | undefined>>
+  for (const key of Object.keys(inner)) {
+    size += key.length + sizeUpTo(inner[key], limit - size)
     if (size > limit) break
   }
   return size

@@ -1,4 +1,4 @@
-import type { Use } from '@svc/core'
+import { codeOf, type Use } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
 import type { Loader } from './loader.ts'
@@ -60,8 +60,7 @@ export class Reading {
     const runs: Run[] = []
     let next = cursor
     for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const page = await this.#parts.store.range(
-        RUNS,
+      const page = await this.#page(
         { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) },
         use
       )
@@ -74,6 +73,15 @@ export class Reading {
       if (next === undefined || runs.length >= limit) break
     }
     return { runs, ...(next === undefined ? {} : { next }) }
+  }
+
+  /** Throws INVALID_VALUE where the cursor is none that was given. */
+  async #page(query: Parameters<Store['range']>[1], use: Use) {
+    try {
+      return await this.#parts.store.range(RUNS, query, use)
+    } catch (error) {
+      throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined ? invalid('cursor', 'is none that was given') : error
+    }
   }
 
   /** How it stands at its end, or after so long. What is worked on here is not read from the store. */

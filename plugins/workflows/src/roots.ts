@@ -1,5 +1,5 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
-import { extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { extname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { messageOf } from '@svc/core'
 import { pathRefused } from './errors.ts'
@@ -23,7 +23,7 @@ export interface Roots {
   names(): Promise<ReadonlyMap<string, unknown>>
   /** The file whose name, without its ending, is this. */
   named(name: string): Promise<Found | undefined>
-  /** The file at a path; a relative one is looked for below each root. Throws INVALID_VALUE, without saying whether it exists. */
+  /** The file at a path; a relative one is looked for from each root, and from the working directory. Throws INVALID_VALUE, without saying whether it exists. */
   file(path: string): Promise<Found>
 }
 
@@ -48,8 +48,8 @@ export function openRoots(folders: readonly string[]): Roots {
       return place && read(place).catch(() => undefined)
     },
     async file(path) {
-      for (const root of roots) {
-        const place = { root, path: isAbsolute(path) ? path : join(root, path) }
+      const places = roots.flatMap(root => [resolve(root, path), resolve(path)].map(at => ({ root, path: at })))
+      for (const place of places) {
         const found = await read(place).catch(() => undefined)
         if (found) return found
       }

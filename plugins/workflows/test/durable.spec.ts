@@ -72,6 +72,26 @@ describe('runs that last', () => {
       expect((await service.retry(id, use)).completedNodes).to.deep.equal([])
     }))
 
+  it('have spent after a restart what they had spent before, also in lists', () =>
+    inFolder(async folder => {
+      const left = node(async function* ({ allowance }) {
+        yield { type: 'output', output: { ...allowance } }
+      })
+      const options = { db: `${folder}/svc.db`, nodes: { ...notebook().nodes, left } }
+      const each = { type: 'map', over: '[1, 2]', do: write('each'), next: 'ask' }
+      const ask = { type: 'human', message: '?', next: 'left' }
+      const nodes = { one: write('one', { next: 'each' }), each, ask, left: { type: 'left' } }
+      let id: string
+      {
+        await using host = await openEngine(options)
+        id = await waitingRun(host, { name: 'spends', budget: { tool_calls: 5, tokens: 7 }, nodes })
+      }
+      await using host = await openEngine(options)
+      const service = host.service(Workflows)
+      await service.answer(id, { step: 'ask', value: true }, use)
+      expect((await service.settled(id, 10_000, use)).result).to.deep.equal({ tool_calls: 2, tokens: 7 })
+    }))
+
   it('retry from what failed, with what was done taken over', async () => {
     let isBroken = true
     const { done, nodes } = notebook()
@@ -132,6 +152,22 @@ describe('runs that last', () => {
       a: { by: 'event', data: 1 },
       b: { by: 'event', data: 1 },
     })
+  })
+
+  it('hand on events of one name in the order in which they were told', async () => {
+    await using host = await openEngine()
+    const service = host.service(Workflows)
+    const [last, told] = [39, [] as number[]]
+    const wait = { type: 'wait', event: 'go', next: 'tell' }
+    const body = { nodes: { wait, tell: { type: 'transform', value: '${{ nodes.wait.data }}' } } }
+    const { id } = await service.start(
+      { workflow: { name: 'ordered', nodes: { each: { type: 'loop', until: `last == ${last}`, max: 100, do: body } } } },
+      use
+    )
+    for (let data = 0; data <= last; data++) await service.signal(id, { name: 'go', data }, use)
+    expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed' })
+    for (const { node: name, output } of await service.steps(id, use)) if (name === 'tell') told.push(output as number)
+    expect(told).to.deep.equal(Array.from({ length: last + 1 }, (_, at) => at))
   })
 
   it('drain: a node that runs ends here, and the run goes on elsewhere', () =>

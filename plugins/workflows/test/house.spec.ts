@@ -1,5 +1,5 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { Checks, MetricSources, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
 import { item, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -23,6 +23,49 @@ describe('what workflows name', () => {
       await writeFile(join(roots[0]!, 'inner.json'), JSON.stringify({ ...ASKS, name: 'inner' }))
       expect(await problems()).to.deep.equal([])
       expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, use)).to.deep.equal([])
+    }))
+
+  it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none is told in one way', () =>
+    inFolder(async folder => {
+      const root = join(folder, 'flows')
+      const text = JSON.stringify({ ...ASKS, name: 'asks' })
+      await mkdir(join(root, 'more.yaml'), { recursive: true })
+      await mkdir(join(folder, 'out'))
+      const files = ['flows/asks.json', 'flows/more.yaml/asks.json', 'flows/notes.md', 'out/asks.json']
+      await Promise.all(files.map(file => writeFile(join(folder, file), text)))
+      await symlink(join(folder, 'out'), join(root, 'linked'))
+      await symlink(join(folder, 'out/asks.json'), join(root, 'link.json'))
+      await using host = await openEngine({ config: { workflows: { roots: [root] } } })
+      const workflows = host.service(Workflows)
+      const here = (path: string) => relative(process.cwd(), join(folder, path))
+      for (const good of [
+        'asks.json',
+        './more.yaml/asks.json',
+        'linked/../asks.json',
+        here('flows/asks.json'),
+        join(root, 'asks.json'),
+      ])
+        expect((await workflows.show(good, use)).definition, good).to.deep.equal(JSON.parse(text))
+      const outside = ['../out/asks.json', here('out/asks.json'), join(folder, 'out/asks.json'), join(folder, 'none.json')]
+      for (const bad of [...outside, 'linked/asks.json', 'link.json', 'none.json', './notes.md', 'more.yaml', './']) {
+        const told = await workflows.start({ workflow: bad }, use).then(
+          () => undefined,
+          ({ code, message }) => `${code}: ${message}`
+        )
+        expect(told).to.equal(`INVALID_VALUE: "${bad}" is no workflow file below a configured root`)
+      }
+    }))
+
+  it('is called as its file, or that is told', () =>
+    inFolder(async folder => {
+      await writeFile(join(folder, 'one.json'), JSON.stringify({ ...ASKS, name: 'two' }))
+      await writeFile(join(folder, 'three.mjs'), `export default ${JSON.stringify({ ...ASKS, name: 'four' })}`)
+      await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
+      const listed = (await host.service(Workflows).list(use)).map(({ name, problems = [] }) => [name, problems[0]?.message])
+      expect(listed).to.deep.equal([
+        ['one', 'must be "one", as its file is called'],
+        ['three', 'must be "three", as its file is called'],
+      ])
     }))
 
   it('may not lead back to itself, by whatever way', async () => {

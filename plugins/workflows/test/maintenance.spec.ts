@@ -114,4 +114,25 @@ describe('a run that gets too old', () => {
     const run = await host.service(Workflows).settled(id, 10_000, use)
     expect(run.error).to.include({ code: 'RUN_EXPIRED' })
   })
+
+  it('waits no more to undo what it has done, and tells what was not undone', async () => {
+    await using host = await openEngine({ config: { workflows: { max_age: '30d' } } })
+    const one = { type: 'transform', value: 1, next: 'two', compensate: { type: 'transform', value: 2 } }
+    const two = { type: 'transform', value: 1, next: 'bad', compensate: { type: 'human', message: 'Shall it be undone?' } }
+    const bad = { type: 'transform', value: '${{ input.none }}' }
+    const id = await waitingRun(host, { name: 'asks-to-undo', nodes: { one, two, bad } })
+    await quiet(host)
+    const house = houseOf(host)
+    await house.age(RUNS!, 30)
+    await house.queue.put({ id, due: Date.now() }, { claim: false }, use)
+    const workflows = host.service(Workflows)
+    const run = await workflows.settled(id, 10_000, use)
+    expect(run.error).to.deep.include({ code: 'EXPRESSION_FAILED' })
+    expect(run.error!.details).to.deep.include({ not_undone: ['two'] })
+    const steps = (await workflows.steps(id, use)).map(({ step, status, error }) => [step, status, error?.code])
+    expect(steps.slice(-2)).to.deep.equal([
+      ['undo/two/do', 'failed', 'RUN_EXPIRED'],
+      ['undo/one/do', 'completed', undefined],
+    ])
+  })
 })

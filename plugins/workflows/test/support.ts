@@ -12,6 +12,7 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { type Gift, item, service, testHost, testUse } from '@svc/core/testing'
+import { setTimeout as breath } from 'node:timers/promises'
 
 export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../${name}`, import.meta.url) })
 
@@ -84,7 +85,7 @@ export async function inFolder(test: (folder: string) => Promise<void>): Promise
 
 /** Answers once something holds; all else has its turn between two looks. */
 export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise(resolve => setImmediate(resolve))
+  while (!(await holds())) await breath(5)
 }
 
 /** Answers once this host works on no run any more. */

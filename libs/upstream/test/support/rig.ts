@@ -3,6 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { createUpstream, cutShort, type FrameReader, type UpstreamOptions } from '@svc/upstream'
 import { expect } from 'chai'
 import { type Answerer, type FakeUpstream, openUpstream } from '@svc/core/testing'
+import { breath } from '../../../../test/support/breath.ts'
 
 export const SECRET = 'sk-canary-0123456789'
 export const abortable = () => {
@@ -54,7 +55,7 @@ export async function failing(work: Promise<unknown>): Promise<SvcError> {
   )
 }
 export async function becomes(holds: () => boolean) {
-  while (!holds()) await new Promise(resolve => setImmediate(resolve))
+  while (!holds()) await breath()
 }
 /** All that comes, and how it ended. */
 export async function readAll(events: AsyncIterable<ModelEvent>) {

@@ -1,6 +1,7 @@
 import { definePlugin, type HookCallers, type Principal, systemUse } from '@svc/core'
 import { Conversations, type PeerMessage, Peers, type PeersHooks, Store, type StoredMessage } from '@svc/core/contracts'
 import { service, testHost, testUse } from '@svc/core/testing'
+import { setTimeout as breath } from 'node:timers/promises'
 
 const packageOf = (name: string) => new URL(`../../../${name}/`, import.meta.url)
 export const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
@@ -41,7 +42,7 @@ export async function two() {
       for (;;) {
         const found = news.find(one => one.topic === topic)
         if (found) return found
-        await new Promise(resolve => setImmediate(resolve))
+        await breath(5)
       }
     },
     /** The other one hears that a worker has ended. */

@@ -14,6 +14,7 @@ import {
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/core/isolation'
 import { noBubblewrap, testUse } from '@svc/core/testing'
+import { setTimeout as breath } from 'node:timers/promises'
 import { Gong } from './hostile/gong.ts'
 
 /** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
@@ -89,7 +90,7 @@ export async function openHostile({
         })
     },
     async back() {
-      while (!host.slot(Tools).has('attack')) await new Promise(resolve => setImmediate(resolve))
+      while (!host.slot(Tools).has('attack')) await breath(5)
     },
     [Symbol.asyncDispose]: () => host.close(),
   }

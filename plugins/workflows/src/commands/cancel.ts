@@ -13,8 +13,7 @@ const cancel: Command = async call => {
   const ending = new AbortController()
   // where no server takes it from the queue, it is undone here
   const working = workflows.work(id, { ...use, signal: AbortSignal.any([use.signal, ending.signal]) })
-  const run = await workflows.cancel(id, use).finally(() => ending.abort())
-  await working
+  const [run] = await Promise.all([workflows.cancel(id, use).finally(() => ending.abort()), working])
   if (values.json) call.print(JSON.stringify(statusRecord(run)))
   else call.print(run.status === 'running' ? `${id} is being ended` : `${id} is cancelled`)
   return run.status === 'running' ? 1 : 0

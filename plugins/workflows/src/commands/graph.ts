@@ -1,5 +1,6 @@
-import { readLine } from '@svc/command-line'
+import { lineInvalid, readLine } from '@svc/command-line'
 import { writeFile } from 'node:fs/promises'
+import { messageOf } from '@svc/core'
 import type { Command } from '@svc/core/contracts'
 import { openWorkflows, useOf } from './ground.ts'
 import { USAGE } from './line.ts'
@@ -13,7 +14,9 @@ const graph: Command = async call => {
   const { drawSvg, drawTerminal } = await import('@svc/workflow')
   if (values.svg === undefined || values.svg === '-')
     return call.print(values.svg ? drawSvg(definition) : drawTerminal(definition))
-  await writeFile(values.svg, drawSvg(definition))
+  await writeFile(values.svg, drawSvg(definition)).catch((error: unknown) => {
+    throw lineInvalid(`--svg cannot be written: ${messageOf(error)}`, USAGE.graph)
+  })
   call.note(`drawn to ${values.svg}`)
 }
 

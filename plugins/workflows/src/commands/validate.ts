@@ -1,6 +1,5 @@
 import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import type { Use } from '@svc/core'
 import type { Command, WorkflowProblem, Workflows } from '@svc/core/contracts'
 import { problemRecord } from '@svc/wire'
@@ -26,11 +25,14 @@ const validate: Command = async call => {
 
 export default validate
 
-/** A file wherever it is, else a workflow by its name. */
+/** A file wherever it is, but one of code, which has to be imported; else a workflow by its name or path. */
 async function problemsIn(workflows: Workflows, source: string, use: Use): Promise<readonly WorkflowProblem[]> {
-  if (existsSync(source)) return workflows.validate({ text: await readFile(source, 'utf8'), file: source }, use)
+  const found = CODE.test(source) ? undefined : await stat(source).catch(() => undefined)
+  if (found?.isFile()) return workflows.validate({ text: await readFile(source, 'utf8'), file: source }, use)
   return (await workflows.show(source, use)).info.problems ?? []
 }
+
+const CODE = /\.m?[jt]s$/
 
 const linesOf = (source: string, problems: readonly WorkflowProblem[]) =>
   problems.length === 0 ? [`${source}: nothing is wrong`] : problemLines(source, problems)
