@@ -148,6 +148,7 @@ describe('installed plugins without a server', function () {
       ['PLUGIN_NEEDS_TRUST', await tidesFile(folder, { version: '2.0.0', svc: { contributes: { mounts: ['tides'] } } })],
       ['NAME_TAKEN', await tidesFile(folder, { version: '1.0.0', name: 'svc-plugin-other' })],
       ['CONTRIBUTION_UNDECLARED', await tidesFile(folder, { version: '4.0.0', setup: more })],
+      ['npm run build', await tidesFile(folder, { version: '3.0.0', main: 'dist/index.js' })],
       ['IMPORT_FAILED', await tidesFile(folder, { version: '3.0.0', files: { 'index.js': 'throw new Error("no")' } })],
     ]
     for (const [code, ...args] of bad) {

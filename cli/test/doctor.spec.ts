@@ -133,6 +133,10 @@ describe('svc doctor', () => {
     expect([soon.code, soon.of('tls').map(one => one.message)]).to.satisfy(
       ([code, [message]]: [number, string[]]) => code === 0 && /ends in \d days/.test(message!)
     )
+    await place.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
+    expect((await examine(place)).of('tls').map(one => [one.state, one.mend])).to.deep.equal([
+      ['warn', 'set server.ssl.enabled to true'],
+    ])
     await writeFile(good.key, makeCertificate().key)
     const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
     expect(code).to.equal(1)

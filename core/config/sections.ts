@@ -56,7 +56,7 @@ export function cutSections(
 ): Sections {
   const owners = ownersOf(plugins, reserved)
   const kernel = cut({ host: config.value.host, log: config.value.log }, [], owners) as ConfigTree
-  const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, undefined, [], fault))
+  const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, owners, undefined, [], fault))
   return {
     kernel: kernel as unknown as KernelConfig,
     seats: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
@@ -123,7 +123,9 @@ function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly str
     plugin,
     place: 0,
     config: deepFreeze(value),
-    problems: faults.map(fault => faultError(config, name, keys, plugin.instances === undefined ? fault : inEntry(fault))),
+    problems: faults.map(fault =>
+      faultError(config, owners, name, keys, plugin.instances === undefined ? fault : inEntry(fault))
+    ),
   }
 }
 
@@ -152,22 +154,36 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-function faultError(config: Config, plugin: string | undefined, keys: readonly string[], fault: Fault): SvcError {
+function faultError(
+  config: Config,
+  owners: readonly Owner[],
+  plugin: string | undefined,
+  keys: readonly string[],
+  fault: Fault
+): SvcError {
   const path = [...keys, ...fault.keys]
   const where = config.where(path)
-  if (fault.keyword === 'unknown')
-    return Object.assign(configUnknownKey(path.join('.'), fault.allowed as string[], where), plugin ? { plugin } : {})
+  if (fault.keyword === 'unknown') {
+    const known = [...(fault.allowed as string[]), ...ownedBelow(path.slice(0, -1), owners)]
+    return Object.assign(configUnknownKey(path.join('.'), known, where), plugin ? { plugin } : {})
+  }
   const mend = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
   return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, mend)
+}
+
+/** The next keys of what is owned below a path. */
+function ownedBelow(keys: readonly string[], owners: readonly Owner[]): Set<string> {
+  const at = keys.join('.')
+  const below = owners.filter(owner => at === '' || owner.path.startsWith(`${at}.`))
+  return new Set(below.map(owner => keysOf(owner.path)[keys.length]!))
 }
 
 function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly string[] = []): SvcError[] {
   const at = keys.join('.')
   const tree = keys.length === 0 ? config.value : get(config.value, keys)
   if (owners.some(owner => owner.path === at)) return []
-  const below = owners.filter(owner => at === '' || owner.path.startsWith(`${at}.`))
   if (!isTree(tree)) return [configInvalid(undefined, `${at} must be an object`, config.where(keys))]
-  const known = new Set(below.map(owner => keysOf(owner.path)[keys.length]!))
+  const known = ownedBelow(keys, owners)
   return Object.keys(tree).flatMap(key => {
     const path = [...keys, key]
     if (known.has(key)) return unknownKeys(config, owners, path)
@@ -218,7 +234,7 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
     const faults = schema(reserved.json).check(cut(value, keysOf(path), owners))
     const asked = (reserved.asks ?? []).filter(ask => ask.when(ask.key === '' ? value : get(value, keysOf(ask.key))))
     return [
-      ...faults.map(fault => faultError(config, undefined, keysOf(path), fault)),
+      ...faults.map(fault => faultError(config, owners, undefined, keysOf(path), fault)),
       ...asked.map(ask => {
         const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
         return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.mend)

@@ -26,6 +26,18 @@ describe('sections', () => {
     expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
   })
 
+  it('knows what others own in it when a key is mistyped', async () => {
+    const config = schema({ type: 'object', additionalProperties: false, properties: { port: { type: 'integer' } } })
+    const plugins = [any('server', { config }), any('server.workers')]
+    const error = await problemOf({ plugins, config: { server: { wokers: 2 } } })
+    expect(error).to.include({
+      code: 'CONFIG_UNKNOWN_KEY',
+      message: 'server.wokers is no known key',
+      mend: 'did you mean "workers"?',
+    })
+    expect((await problemOf({ plugins, config: { server: { x: 2 } } })).mend).to.equal('known here: port, workers')
+  })
+
   it('may be set to nothing', async () => {
     await using _host = await startHost({ plugins: [any('server')], config: { server: null } })
   })

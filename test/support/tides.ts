@@ -13,6 +13,8 @@ export interface Tides {
   /** What its setup does before it adds the tool. */
   readonly setup?: string
   readonly files?: Readonly<Record<string, string>>
+  /** Its module; default: the one that it has. */
+  readonly main?: string
   /** Of npm, at its installation. */
   readonly scripts?: Readonly<Record<string, string>>
 }
@@ -20,13 +22,13 @@ export interface Tides {
 export const TIDES = 'svc-plugin-tides'
 
 /** The package of a plugin whose tool `tides` says which version it is. */
-function packageOf({ version, name = TIDES, svc = {}, asksCore, scripts }: Tides): PackageJson {
+function packageOf({ version, name = TIDES, svc = {}, asksCore, scripts, main = 'index.js' }: Tides): PackageJson {
   return {
     name,
     version,
     description: 'Tells the tides',
     type: 'module',
-    main: 'index.js',
+    main,
     keywords: ['svc-plugin'],
     ...(asksCore ? { peerDependencies: { '@svc/core': '^0.1.0' } } : {}),
     ...(scripts ? { scripts } : {}),

@@ -15,9 +15,11 @@ const DAY_MS = 86_400_000
 const NAME = 'tls'
 const MEND = 'mend server.ssl.cert and server.ssl.key: PEM files, the key without a password'
 
-/** Certificate and key: there, of one pair, valid for a while, the key for its owner's eyes. Nothing where TLS is off. */
+const UNUSED = 'it is off, although server.ssl names a certificate or a key: what is sent can be read on the way'
+
+/** Certificate and key: there, of one pair, valid for a while, the key for its owner's eyes. Nothing where TLS is off and neither is named. */
 export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<Finding[]> {
-  if (!enabled) return []
+  if (!enabled) return cert === undefined && key === undefined ? [] : [warn(NAME, UNUSED, 'set server.ssl.enabled to true')]
   if (cert === undefined || key === undefined) return [fail(NAME, 'server.ssl needs both cert and key', MEND)]
   try {
     const leaf = new X509Certificate(await readFile(cert))

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { configOf, definePlugin, planHost, StartFailed } from '@svc/core'
 import type { LockedPlugin } from '@svc/plugin-set'
 import { describeInSandbox } from '../isolate-with.ts'
 import { findSettings, type Place } from '../settings.ts'
+import { notBuilt } from './errors.ts'
 import { entryOf } from './installed.ts'
 
 interface Around {
@@ -38,6 +42,8 @@ async function describe(
   const { problems } = await planHost({
     config: configOf({ plugins: [entryOf(locked, folder)] }),
     async isolate({ name, module, folder: own }) {
+      const file = fileURLToPath(module)
+      if (!existsSync(file)) throw notBuilt(name, relative(own, file))
       const held = { folder: own, permissions: locked.permissions }
       declares = await describeInSandbox({ name, module, held }, settings)
       return definePlugin({ setup() {} })

@@ -29,6 +29,12 @@ export const notInstalled = (plugin: string, installed: readonly string[]): SvcE
   })
 }
 
+export const notBuilt = (plugin: string, file: string): SvcError =>
+  svcError('PLUGIN_IMPORT_FAILED', `has no ${file}, which its package.json names as its module`, {
+    plugin,
+    mend: 'build it (npm run build writes what was made from TypeScript) and install it again; svc plugins lint tells more',
+  })
+
 /** As a start would say it. */
 export const nameTaken = (plugin: string, slot: string, name: string, by: string): SvcError =>
   svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {

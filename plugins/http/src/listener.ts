@@ -73,9 +73,14 @@ export function createListener({ server, config, life, log }: ListenerParts): Li
 
 const MEND = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
 
-function warningsOf({ host, auth, cors }: ServerConfig): string[] {
-  if (auth.enabled) return []
+const TLS_OFF =
+  'server.ssl names a certificate or a key, and TLS is off: what is sent, keys and tokens too, can be read on the way; set server.ssl.enabled to true'
+
+function warningsOf({ host, auth, cors, ssl }: ServerConfig): string[] {
+  const unused = !ssl.enabled && (ssl.cert !== undefined || ssl.key !== undefined) ? [TLS_OFF] : []
+  if (auth.enabled) return unused
   return [
+    ...unused,
     ...(!isLoopback(host) ? [`everybody who reaches ${host} may use this server: ${MEND}`] : []),
     ...(cors.enabled && cors.origins?.includes('*')
       ? [

@@ -61,6 +61,17 @@ describe('the life of the server', () => {
     expect((await host.service(Http).address(use))!.url).to.match(/^http:\/\/127\.0\.0\.1:\d+$/)
   })
 
+  it('warns who names a certificate and leaves TLS off', async () => {
+    const warnings = async (ssl: object) => {
+      const lines: string[] = []
+      const log = { destination: { write: (line: string) => void lines.push(line) } }
+      await using _host = await testHost([folder], { config: { server: { port: 0, ssl } }, log })
+      return lines.filter(line => line.includes('server.ssl.enabled'))
+    }
+    expect(await warnings({})).to.deep.equal([])
+    for (const ssl of [{ cert: 'cert.pem' }, { key: 'key.pem' }]) expect(await warnings(ssl)).to.have.length(1)
+  })
+
   it('lets requests end when it closes, tells their connections to close, and takes no new ones', async () => {
     const { begun, release, slow } = heldRoute('done')
     const served = await serve({ slow })
