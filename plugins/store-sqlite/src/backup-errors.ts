@@ -1,4 +1,8 @@
-import { messageOf, type SvcError, shownPath, svcError } from '@svc/core'
+import { basename } from 'node:path'
+import { type SvcError, shownPath, svcError } from '@svc/core'
+
+/** Words with the name of the file that the person knows, in the place of that of our own beside it. */
+export const asKnown = (words: string, inner: string, known: string): string => words.replaceAll(basename(inner), basename(known))
 
 export const lineInvalid = (message: string, usage: string): SvcError =>
   svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
@@ -60,8 +64,8 @@ export const storeInUse = (path: string): SvcError =>
     mend: 'end it first: a server of another home, a database browser, a backup',
   })
 
-export const restoreFailed = (path: string, cause: unknown): SvcError =>
-  svcError('RESTORE_FAILED', `nothing was restored: ${messageOf(cause)}`, {
+export const restoreFailed = (path: string, reason: string, cause: unknown): SvcError =>
+  svcError('RESTORE_FAILED', `nothing was restored: ${reason}`, {
     where: shownPath(path),
     cause,
     mend: 'see that the folder of the store is writable and its disk has room for another store',

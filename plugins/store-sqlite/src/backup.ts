@@ -1,7 +1,7 @@
 import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { codeOf, messageOf } from '@svc/core'
-import { backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './backup-errors.ts'
+import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './backup-errors.ts'
 import { openForReading, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { isThere, identityOf } from './identity.ts'
@@ -32,7 +32,7 @@ export async function makeBackup(store: string, file: string, { force, signal }:
     copy(store, partial, file)
     signal.throwIfAborted()
     const findings = await inspect(partial, signal)
-    if (findings.fault) throw backupFailed(file, findings.fault.reason)
+    if (findings.fault) throw backupFailed(file, asKnown(findings.fault.reason, partial, file))
     finish(partial, file, force)
     return { bytes: statSync(file).size, findings }
   } finally {
@@ -52,7 +52,7 @@ function begin(partial: string, file: string): void {
     rmSync(partial, { force: true })
     closeSync(openSync(partial, 'wx', 0o600))
   } catch (error) {
-    throw backupFailed(file, messageOf(error), error)
+    throw backupFailed(file, asKnown(messageOf(error), partial, file), error)
   }
 }
 
@@ -82,6 +82,6 @@ function finish(partial: string, file: string, force: boolean): void {
     else linkSync(partial, file)
     sync(dirname(file))
   } catch (error) {
-    throw codeOf(error) === 'EEXIST' ? backupExists(file) : backupFailed(file, messageOf(error), error)
+    throw codeOf(error) === 'EEXIST' ? backupExists(file) : backupFailed(file, asKnown(messageOf(error), partial, file), error)
   }
 }

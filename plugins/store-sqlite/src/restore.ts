@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { codeOf } from '@svc/core'
-import { backupInvalid, backupMissing, backupNewer, restoreFailed, sameFile, storeInUse } from './backup-errors.ts'
+import { codeOf, messageOf } from '@svc/core'
+import { asKnown, backupInvalid, backupMissing, backupNewer, restoreFailed, sameFile, storeInUse } from './backup-errors.ts'
 import { openForWriting, sync } from './file.ts'
 import { identityOf, isThere } from './identity.ts'
 import { type Findings, inspect } from './inspect.ts'
@@ -50,12 +50,14 @@ export async function restore(
     fetch(backup, partial)
     const findings = await inspect(partial, signal)
     if (findings.fault?.code === 'STORE_NEWER') throw backupNewer(backup, findings.fault.reason)
-    if (findings.fault) throw backupInvalid(backup, findings.fault.reason)
+    if (findings.fault) throw backupInvalid(backup, asKnown(findings.fault.reason, partial, backup))
     settle(partial)
     const replaced = await alone(() => replace(store, partial))
     return { ...replaced, bytes: statSync(store).size, findings }
   } catch (error) {
-    throw KNOWN.has(codeOf(error) ?? '') || signal.aborted ? error : restoreFailed(store, error)
+    throw KNOWN.has(codeOf(error) ?? '') || signal.aborted
+      ? error
+      : restoreFailed(store, asKnown(messageOf(error), partial, store), error)
   } finally {
     for (const side of ['', '-wal', '-shm', '-journal']) rmSync(partial + side, { force: true })
   }

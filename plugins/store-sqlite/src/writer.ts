@@ -37,8 +37,8 @@ function take(message: ToWriter): void {
 async function work(): Promise<void> {
   working = true
   for (gather(); queue.length > 0; gather()) {
-    const group = cut()
-    const { answers, ...rest } = await commit(group.map(([, job]) => job))
+    const { group, done } = await commit()
+    const { answers, ...rest } = done
     port.postMessage(packAnswers(group, answers, rest))
   }
   working = false
@@ -62,17 +62,22 @@ const charsOf = (job: Job) =>
     : 0
 const rowsChars = (rows: readonly Row[]) => rows.reduce((sum, [, text]) => sum + text.length, 0)
 
-async function commit(jobs: readonly Job[]): Promise<GroupDone> {
+/** While another process has the file, what else comes joins the group: the fewer commits, the less they wait for each other. */
+async function commit(): Promise<{ readonly group: Numbered[]; readonly done: GroupDone }> {
   const until = Date.now() + busyMs
   for (;;) {
+    const group = cut()
     try {
-      return session.run(jobs)
+      return { group, done: session.run(group.map(([, job]) => job)) }
     } catch (error) {
       if (!isBusy(error)) throw error
       // Closing, nobody waits for an answer any more.
-      if (closing || Date.now() >= until) return { answers: jobs.map(() => busy(error)), watched: false, generation: 0 }
+      if (closing || Date.now() >= until)
+        return { group, done: { answers: group.map(() => busy(error)), watched: false, generation: 0 } }
+      queue.unshift(...group)
     }
     await setTimeout(RETRY_MS)
+    gather()
   }
 }
 

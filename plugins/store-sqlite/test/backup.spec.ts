@@ -98,7 +98,11 @@ describe('a backup of the store in SQLite', () => {
   it('says why it cannot be made, and leaves what was there', async () => {
     await using at = await place('a')
     await fails(backup(join(at.folder.path, 'none.db'), at.file), 'STORE_MISSING', /no store/)
-    await fails(backup(at.path, join(at.folder.path, 'none', 'b.db')), 'BACKUP_FAILED', /no such file or directory/)
+    await fails(
+      backup(at.path, join(at.folder.path, 'none', 'b.db')),
+      'BACKUP_FAILED',
+      /no such file or directory, open '.*\/none\/b\.db'$/
+    )
     const bytes = readFileSync(at.path)
     writeFileSync(at.path, bytes.fill(0xab, 4096))
     writeFileSync(at.file, 'the last good one')
@@ -178,7 +182,7 @@ describe('the restore of a store in SQLite', () => {
     await fails(restore(at.path, at.path, signal), 'BACKUP_INVALID', /the store itself/)
     await fails(restore(at.folder.path, at.path, signal), 'BACKUP_INVALID', /no such file/)
     for (const [content, reason] of [
-      ['a letter, '.repeat(200), /no database/],
+      ['a letter, '.repeat(200), /^backup\.db is no database$/],
       ['', /there is no store in it/],
     ] as const) {
       writeFileSync(at.file, content)
@@ -195,6 +199,13 @@ describe('the restore of a store in SQLite', () => {
     await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', /damaged/)
     expect(await keysOf(at.path)).to.deep.equal(['a'])
     expect(readdirSync(at.folder.path).filter(name => /bak|restoring/.test(name))).to.deep.equal([])
+  })
+
+  it('says of a place where it cannot be made what the person called it', async () => {
+    await using at = await place('a')
+    await backup(at.path, at.file)
+    // a folder that is there, and takes no file of anybody
+    await fails(restore(at.file, '/proc/svc.db', signal), 'RESTORE_FAILED', /'\/proc\/svc\.db'$/)
   })
 
   it('refuses while anybody has the store open', async () => {
