@@ -27,6 +27,9 @@ const FAIL = `name: fail
 nodes: { one: { type: transform, value: 1, next: two }, two: { type: wait, for: 1ms, next: three }, three: { type: transform, value: "\${{ input.none.such }}" } }
 `
 
+const FAULTY = `name: faulty
+nodes: { one: { type: transfrom, next: nowhere } }
+`
 const TYPED = `const nodes: object = { a: { type: 'transform', value: 1 } }
 export default { name: 'typed', nodes }
 `
@@ -58,7 +61,8 @@ describe('svc workflows', () => {
   it('lists, shows, draws and checks workflows', async home => {
     const svc = svcIn(home)
     await writeFile(join(home, 'workflows/typed.ts'), TYPED)
-    const [list, shown, good, lost, bad, drawn] = await Promise.all([
+    await writeFile(join(home, 'workflows/faulty.yaml'), FAULTY)
+    const [list, shown, good, lost, bad, drawn, faulty] = await Promise.all([
       svc('list'),
       svc('show', 'workflows/sum.yaml'),
       svc('validate', 'workflows/sum.yaml', 'ask', 'workflows/typed.ts'),
@@ -67,6 +71,7 @@ describe('svc workflows', () => {
         svc('validate', 'bad.yaml')
       ),
       svc('graph', 'ask', '--svg', 'ask.svg'),
+      svc('graph', 'faulty'),
     ])
     expect(list.out).to.match(/sum +1 +\S+ +Adds/)
     expect(shown.out).to.include('name: sum').and.include('add:')
@@ -76,7 +81,12 @@ describe('svc workflows', () => {
     expect(lost.err).to.match(/^COMMAND_LINE_INVALID\n {2}--svg cannot be written: ENOENT/)
     expect(bad.code).to.equal(1)
     expect(bad.out).to.match(/^bad\.yaml:3 nodes\.a\.type .*transfrom/)
-    expect(drawn.code, drawn.err).to.equal(0)
+    expect([drawn.code, drawn.err]).to.deep.equal([0, 'drawn to ask.svg\n'])
+    expect(faulty).to.deep.equal({
+      code: 0,
+      out: 'faulty\n● one (transfrom)\n↓\n● nowhere (no such node)\n',
+      err: 'the definition has 2 faults: svc workflows validate faulty\n',
+    })
     expect(await readFile(join(home, 'ask.svg'), 'utf8')).to.match(/^<svg|^<\?xml/)
   })
 
@@ -118,7 +128,7 @@ describe('svc workflows', () => {
     const lines = createInterface(following.stderr)[Symbol.asyncIterator]()
     await said(lines, 'may asks: Shall it go on? ([y]es / [n]o)')
     expect(await svc('answer', id, 'perhaps')).to.deep.include({ code: 2 })
-    expect((await svc('answer', id, 'may', 'yes')).code).to.equal(0)
+    expect((await svc('answer', id, 'may', 'approved')).code).to.equal(0)
     await said(lines, 'which asks: Which one? ([1] red / [2] green)')
     expect((await svc('answer', id, '2')).code).to.equal(0)
     expect(await ended).to.deep.equal([0, null])
@@ -138,6 +148,20 @@ describe('svc workflows', () => {
       [1, UNKNOWN],
       [1, UNKNOWN],
     ])
+  })
+
+  it('begins a run that was cancelled anew and leaves it with --detach; one that has not ended is not retried', async home => {
+    const svc = svcIn(home)
+    const id = (await svc('run', 'ask', '--detach')).out.trim()
+    const early = await svc('retry', id, '--detach')
+    expect([early.code, early.err]).to.deep.equal([1, 'INVALID_VALUE\n  workflow_id has not ended\n'])
+    await svc('cancel', id)
+    const again = await svc('retry', id, '--detach')
+    expect([again.code, again.err]).to.deep.equal([0, ''])
+    // nobody has begun it
+    expect(await statusOf(home, again.out.trim())).to.deep.include({ status: 'running', retry_of: id, steps: [] })
+    const told = await svc('retry', id, '--detach', '--json')
+    expect(JSON.parse(told.out)).to.include({ success: true, status: 'running' })
   })
 
   it('gives a run to the server of this home, which goes on with it', async home => {

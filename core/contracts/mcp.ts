@@ -48,6 +48,8 @@ export interface McpServerInfo {
   readonly protocolVersion?: string
   /** The names of the tools that may be used, as the server has them: those last seen, where it cannot be reached just now; none of one that is disabled or quarantined. */
   readonly tools: readonly string[]
+  /** The names of those that changed: out of use until a person approves them. Absent where there are none. */
+  readonly changed?: readonly string[]
   /** What its tools do to the world, as far as the operator says. Default `execute` and `network`. */
   readonly effects: readonly Effect[]
   /** Milliseconds that a call may take, however often it tells of progress. */

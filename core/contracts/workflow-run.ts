@@ -160,12 +160,12 @@ export interface Workflows {
   events(id: string, after: number, use: Use): AsyncIterable<RunEvent>
   /** Wakes the steps that wait for an event of this name; kept for one that will, while the run lasts. */
   signal(id: string, event: { readonly name: string; readonly data: Json }, use: Use): Promise<void>
-  /** Answers the question of a step: `true` or `false`, one of the choices, or what was asked for. */
+  /** Answers the question of a step: `true` or `false` (`approved` and `rejected` are taken as these), one of the choices, or what was asked for. */
   answer(id: string, answer: { readonly step: string; readonly value: Json }, use: Use): Promise<void>
   /** Ends a run: what runs is aborted, what is to be undone is. Answers once it has ended, or after 10 s. */
   cancel(id: string, use: Use): Promise<Run>
-  /** A new run that takes over what a failed one has done, and begins with what failed. */
-  retry(id: string, use: Use): Promise<Run>
+  /** A new run that takes over what one that failed or was cancelled has done, and begins with what was not done. */
+  retry(id: string, how: Pick<RunRequest, 'detached'>, use: Use): Promise<Run>
   /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
   work(id: string, use: Use): Promise<void>
 }

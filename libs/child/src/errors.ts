@@ -12,7 +12,11 @@ export function notStarted(file: string, error: unknown): SvcError {
   const name = file.split('/').at(-1)
   const code = codeOf(error) ?? ''
   const { says, mend } = WORDS[code] ?? { says: code || messageOf(error), mend: 'try it by hand as the user who runs svc' }
-  return svcError('CHILD_NOT_STARTED', `${name} could not be started: ${says}`, { details: { code }, mend, cause: error })
+  return svcError('CHILD_NOT_STARTED', `${name} could not be started: ${says}`, {
+    details: { code, reason: says },
+    mend,
+    cause: error,
+  })
 }
 
 /** A process that not even SIGKILL ends: it hangs in the kernel. */

@@ -11,7 +11,7 @@ type Row = readonly [pattern: RegExp, kind: McpErrorClass, delivered: NonNullabl
 /** By code: of our own errors, Node's, and the SDK's. The first that fits counts. */
 const BY_CODE: readonly Row[] = [
   [
-    /^(HOST_UNKNOWN|ADDRESS_FORBIDDEN|CERTIFICATE_INVALID|URL_INVALID|CHILD_NOT_STARTED|CHILD_DEAF|SANDBOX_UNAVAILABLE|REDIRECT_REFUSED)$/,
+    /^(HOST_UNKNOWN|ADDRESS_FORBIDDEN|CERTIFICATE_INVALID|URL_INVALID|CHILD_DEAF|SANDBOX_UNAVAILABLE|REDIRECT_REFUSED)$/,
     'connection_refused',
     'no',
   ],
@@ -48,6 +48,8 @@ function known(server: string, error: unknown): SvcError | undefined {
     return callFailed(server, 'authentication_failed', cut(messageOf(error)), { delivered: 'no', cause: error })
   if (OF_SANDBOX.test(codeOf(error) ?? ''))
     return callFailed(server, 'connection_refused', NOT_SHOWN, { delivered: 'no', cause: error })
+  if (codeOf(error) === 'CHILD_NOT_STARTED')
+    return callFailed(server, 'connection_refused', `${NOT_STARTED}: ${reasonOf(error)}`, { delivered: 'no', cause: error })
   const row = BY_CODE.find(([pattern]) => pattern.test(codeOf(error) ?? ''))
   if (row === undefined) return undefined
   const [, kind, delivered] = row
@@ -56,6 +58,10 @@ function known(server: string, error: unknown): SvcError | undefined {
 }
 
 const NOT_SHOWN = 'its sandbox cannot be made: it names a program or a path that is not there, or may not be shown'
+
+/** What is started may be the sandbox around it, and its path is not told: its entry has it. */
+const NOT_STARTED = 'its command could not be started'
+const reasonOf = (error: unknown) => (error as { details?: { reason?: string } }).details?.reason
 
 /** A status that is no answer of the protocol. */
 function httpFailure(server: string, error: unknown): SvcError | undefined {

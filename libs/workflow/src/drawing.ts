@@ -31,29 +31,38 @@ export function drawnNodes(graph: Graph, path = '', left = { nodes: MOST_DRAWN }
   const made: DrawnNode[] = []
   for (const name of orderOf(graph)) {
     if (--left.nodes < 0) break
-    const node = graph.nodes[name]!
+    const node = nodeOf(graph, name) ?? LOST
     const id = path + name
     const bodies = bodiesOf(node).map(([key, body]) => ({ name: key, nodes: drawnNodes(body, `${id}/${key}/`, left) }))
-    made.push({ id, name, type: String(node.type), ways: waysOf(graph, node, path), bodies })
+    made.push({ id, name, type: String(node.type), ways: waysOf(node, path), bodies })
   }
   return made
 }
+
+/** Drawn where a way leads to nothing: it is a fault, and does not end the way. */
+const LOST: NodeDefinition = { type: 'no such node' }
+
+const nodeOf = ({ nodes }: Graph, name: string): NodeDefinition | undefined =>
+  Object.hasOwn(nodes, name) ? nodes[name] : undefined
 
 /** In depth from the start, the next before the branches; then what no way leads to. */
 function orderOf(graph: Graph): Iterable<string> {
   const ordered = new Set<string>()
   const open = [...Object.keys(graph.nodes).toReversed(), startOf(graph)]
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    if (ordered.has(name) || !Object.hasOwn(graph.nodes, name)) continue
+    if (ordered.has(name) || (isEnd(name) && !nodeOf(graph, name))) continue
     ordered.add(name)
     open.push(
-      ...targetsOf(graph.nodes[name]!)
+      ...targetsOf(nodeOf(graph, name) ?? LOST)
         .map(([, to]) => to)
         .toReversed()
     )
   }
   return ordered
 }
+
+/** What a definition that was not checked has there may be no name at all. */
+const isEnd = (to: unknown) => typeof to !== 'string' || to === END
 
 type Target = readonly [kind: 'next' | 'catch', to: string, label?: string]
 
@@ -66,10 +75,10 @@ function targetsOf({ next, branches, catch: caught }: NodeDefinition): Target[] 
   ]
 }
 
-const waysOf = (graph: Graph, node: NodeDefinition, path: string): DrawnWay[] =>
+const waysOf = (node: NodeDefinition, path: string): DrawnWay[] =>
   targetsOf(node).map(([kind, to, label]) => ({
     kind,
-    to: Object.hasOwn(graph.nodes, to) ? path + to : END,
+    to: isEnd(to) ? END : path + to,
     ...(label === undefined ? {} : { label }),
   }))
 

@@ -113,6 +113,19 @@ describe('a drawing', () => {
       expect(text).to.match(new RegExp(`<tspan class="sign">.</tspan> ${word}`))
   })
 
+  it('of a definition with faults shows ways to what is not there as they are written', () => {
+    const nodes = { a: { type: 'condition', branches: { true: 'nowhere', false: 'end' } }, b: { type: 'give', next: 'nowhere' } }
+    expect(drawTerminal({ name: 'faulty', start: 'a', nodes })).to.equal(`faulty
+● a (condition)
+│ ├─ true → nowhere
+│ ├─ false → end
+│
+● nowhere (no such node)
+● b (give)
+  ├─ ↺ nowhere`)
+    expect(drawSvg({ name: 'faulty', nodes })).to.contain('no such node')
+  })
+
   it('of more than can be drawn says so', () => {
     const nodes = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`n${i}`, { type: 'give', next: `n${i + 1}` }]))
     expect(drawTerminal({ name: 'large', nodes })).to.match(/n1999 [^]*… only 2000 nodes are drawn$/)

@@ -1,10 +1,11 @@
 import type { Check, McpClients, McpServerInfo, McpState } from '@svc/core/contracts'
 
 /** What a person has to look at. What is just being connected is not. */
-const BAD: ReadonlySet<McpState> = new Set(['failed', 'quarantined', 'needs_auth'])
+const BAD: ReadonlySet<McpState> = new Set(['degraded', 'failed', 'quarantined', 'needs_auth'])
 const SHOWN = 5
+const LONGEST = 200
 
-/** Healthy while every server that is switched on can be reached, as far as known: asks nobody. */
+/** Healthy while every server that is switched on can be reached, and all of it be used, as far as known: asks nobody. */
 export const createHealth = (clients: Pick<McpClients, 'list'>): Check => ({
   async probe(use) {
     const all = await clients.list(use)
@@ -15,6 +16,12 @@ export const createHealth = (clients: Pick<McpClients, 'list'>): Check => ({
 })
 
 function reasonOf(bad: readonly McpServerInfo[]): string {
-  const those = bad.slice(0, SHOWN).map(one => `${one.name} is ${one.state}${one.lastError ? ` (${one.lastError.class})` : ''}`)
+  const those = bad.slice(0, SHOWN).map(one => `${one.name} is ${one.state}${whyOf(one)}`)
   return `tool servers: ${those.join(', ')}${bad.length > SHOWN ? ` and ${bad.length - SHOWN} more` : ''}`
+}
+
+/** Of one that is connected its class says too little: what of it is out of use is meant. */
+function whyOf({ state, lastError }: McpServerInfo): string {
+  if (lastError === undefined) return ''
+  return ` (${state === 'degraded' ? lastError.message.slice(0, LONGEST) : lastError.class})`
 }

@@ -17,6 +17,8 @@ const NEVER: Told = { state: 'disconnected', since: 0, attempts: 0 }
 /** How a server stands, for everybody: without credentials. */
 export function shownOf({ entry }: Server, { told = NEVER, isOn, tools = [] }: Facts): McpServerInfo {
   const usable = isOn && told.state !== 'quarantined'
+  const named = (standing: McpTool['standing']) => tools.filter(one => one.standing === standing).map(one => one.name)
+  const changed = named('changed')
   return {
     ...told,
     name: entry.name,
@@ -24,7 +26,8 @@ export function shownOf({ entry }: Server, { told = NEVER, isOn, tools = [] }: F
       ? { command: [entry.command ?? '', ...hushed(entry.args ?? [])] }
       : { url: addressOf(entry.url) }),
     ...(isOn ? {} : { state: 'disabled' }),
-    tools: usable ? tools.filter(one => one.standing === 'good').map(one => one.name) : [],
+    tools: usable ? named('good') : [],
+    ...(changed.length === 0 ? {} : { changed }),
     effects: entry.effects ?? ['execute', 'network'],
     callLimitMs: timesOf(entry).total,
   }

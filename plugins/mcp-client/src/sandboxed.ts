@@ -9,6 +9,14 @@ import type { McpClientConfig, SandboxSettings } from './settings.ts'
 /** What `sandbox_config` is where it does not say: as documented. Seconds, and binary bytes. */
 export const SANDBOX_DEFAULTS = { timeout: 30, memory_limit: '512M' } as const
 
+/** Where a server runs: on this machine with all rights of svc or in the process sandbox, or on another one. */
+export type Ground = 'all rights' | 'sandbox' | 'remote'
+
+export function groundOf({ url, sandbox }: McpClientConfig): Ground {
+  if (url !== undefined) return 'remote'
+  return sandbox ? 'sandbox' : 'all rights'
+}
+
 const UNITS: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 
 /** Bytes of `512M`. */

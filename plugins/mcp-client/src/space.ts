@@ -27,7 +27,7 @@ export interface PinsNote {
 }
 
 /** What of its connection its owner tells. */
-export type Told = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'effects' | 'callLimitMs' | 'tools'>
+export type Told = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'effects' | 'callLimitMs' | 'tools' | 'changed'>
 
 /** How a server stands, as its owner tells. */
 export interface StateNote {

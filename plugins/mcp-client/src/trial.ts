@@ -35,7 +35,7 @@ export async function* trial(parts: TrialParts): AsyncGenerator<Step> {
   ]
   try {
     for (const { step, kind, work } of steps) {
-      const done = await timed(step, kind, work, parts.signal)
+      const done = await timed(step, kind, work, parts)
       yield done
       if (done.error) return
     }
@@ -52,7 +52,8 @@ interface Work {
   readonly end?: () => Promise<void>
 }
 
-async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work'], signal: AbortSignal): Promise<Step> {
+async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work'], parts: TrialParts): Promise<Step> {
+  const { signal, server } = parts
   const begun = performance.now()
   const ms = () => Math.round((performance.now() - begun) * 10) / 10
   try {
@@ -61,16 +62,17 @@ async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work']
     signal.throwIfAborted()
     const failure = failureOf(error)
     const isPlain = failure.class === 'protocol_error' && (error as { code?: string }).code !== 'MCP_CALL_FAILED'
-    const told = isPlain ? { class: kind, message: messageOf(error) } : { ...failure, message: failure.message + causeOf(error) }
+    const told = isPlain ? { class: kind, message: messageOf(error) } : { ...failure, message: messageTo(server, failure, error) }
     return { step: step === 'auth' && told.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: told }
   }
 }
 
-/** Who tries a server here is told the path that callers are not. */
-function causeOf(error: unknown): string {
+/** Who tries a server here is told the paths that callers are not, and its command as the entry has it. */
+function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
   const { cause } = Object(error) as { cause?: { code?: unknown; mend?: unknown } }
-  if (!/^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code))) return ''
-  return `: ${messageOf(cause)}${cause?.mend === undefined ? '' : `; ${cause.mend as string}`}`
+  const mend = cause?.mend === undefined ? '' : `; ${cause.mend as string}`
+  if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${mend}`
+  return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${mend}` : message
 }
 
 /** The same way as the connection goes, apart from it: so that a person sees where it ends. */

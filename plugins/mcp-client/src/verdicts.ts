@@ -28,7 +28,7 @@ export function failureIn(end: StepsEnd): McpErrorClass | undefined {
 export function reasonOf(server: string, changed: readonly McpTool[], faults: readonly string[]): McpFailure | undefined {
   const names = changed.map(one => one.name)
   if (names.length > 0)
-    return { class: 'protocol_error', message: `tools that changed: ${listed(names)} (svc mcp approve ${server})` }
+    return { class: 'protocol_error', message: `tools that changed: ${listed(names)}; svc mcp approve ${server}` }
   return faults.length > 0 ? { class: 'protocol_error', message: `left out: ${listed(faults)}` } : undefined
 }
 

@@ -88,7 +88,10 @@ describe('the tool servers of a host', () => {
       'fine',
     ])
     expect(await house.say('mortal', 'echo', { text: 'again' })).to.equal('again')
-    expect((await house.info('missing')).lastError).to.deep.include({ class: 'connection_refused' })
+    expect((await house.info('missing')).lastError).to.deep.equal({
+      class: 'connection_refused',
+      message: 'its command could not be started: there is no such program, or no such working directory',
+    })
     const check = await house.host.slot(Checks).get('mcp')!.probe(testUse())
     expect(check).to.deep.include({ status: 'degraded', reason: 'tool servers: missing is failed (connection_refused)' })
     expect(await figures(house, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
@@ -127,13 +130,19 @@ describe('the tool servers of a host', () => {
     const info = await house.until('one', ({ tools, state }) => !tools.includes('echo') && state === 'degraded')
     expect(info.tools, 'only that tool').to.include('sleep')
     expect(info.lastError?.message).to.include('echo').and.include('svc mcp approve one')
+    expect(info.changed).to.deep.equal(['echo'])
+    expect(await house.host.slot(Checks).get('mcp')!.probe(testUse()), 'health tells the same').to.deep.include({
+      status: 'degraded',
+      reason: 'tool servers: one is degraded (tools that changed: echo; svc mcp approve one)',
+    })
     const tool = await toolOf(house, 'one', 'echo')
     expect(tool).to.include({ standing: 'changed' })
     expect(tool.difference).to.deep.equal(['description: "Does echo. For the 1. time." → "Does echo. For the 2. time."'])
     expect(await house.say('one', 'echo', { text: 'no' })).to.equal('MCP_CALL_FAILED tool_not_found')
     expect(await refusal(house.clients.approve('one', ['ekko'], testUse()))).to.include('MCP_TOOL_UNKNOWN')
     await house.clients.approve('one', ['echo'], testUse())
-    await house.until('one', ({ state }) => state === 'connected')
+    await house.until('one', ({ state, changed }) => state === 'connected' && changed === undefined)
+    expect(await house.host.slot(Checks).get('mcp')!.probe(testUse())).to.include({ status: 'healthy' })
     expect(await house.say('one', 'echo', { text: 'now' })).to.equal('now')
   })
 

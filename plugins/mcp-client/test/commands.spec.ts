@@ -69,6 +69,34 @@ describe('svc mcp without a server that runs', () => {
     expect(await desk.run('test', 'oen')).to.deep.include({ code: 'MCP_SERVER_UNKNOWN' })
   })
 
+  it('says of a program that cannot be started whose it is, and what it is called there', async () => {
+    await using desk = await openDesk([{ name: 'nope', command: '/no/such' }])
+    expect((await desk.run('test', 'nope')).out).to.match(
+      /✗ start .*nope: its command could not be started: there is no such program.*: \/no\/such; install it/
+    )
+  })
+
+  it('says what a server that is added may do on this machine, and shows it', async () => {
+    await using desk = await openDesk()
+    expect((await desk.run('add', 'every', '--', command, ...args)).err).to.match(
+      /every runs with all rights of svc; .* svc mcp remove every, then add it with --sandbox/
+    )
+    for (const flags of [['--sandbox'], ['--network'], ['--allow-path', '/data']])
+      expect((await desk.run('add', flags[0]!.slice(2), ...flags, '--', command)).err).to.include('in the process sandbox')
+    expect((await desk.run('add', 'far', 'https://docs.example/mcp')).err).to.not.include('far runs')
+    const file = join(desk.home, 'other.json')
+    await writeFile(file, JSON.stringify({ mcpServers: { other: { command }, away: { url: 'https://a.example/mcp' } } }))
+    expect((await desk.run('import', file)).err).to.match(/with all rights of svc, .* run: other$/m)
+    const { out } = await desk.run('list')
+    expect(out)
+      .to.match(/NAME +STATE +TOOLS +RUNS/)
+      .and.match(/every .* all rights /)
+      .and.match(/network .* sandbox /)
+      .and.match(/far .* remote /)
+    const { servers } = JSON.parse((await desk.run('list', '--json')).out) as { servers: { name: string; runs: string }[] }
+    expect(servers.map(one => one.runs).join()).to.equal('all rights,sandbox,sandbox,sandbox,remote,all rights,remote')
+  })
+
   it('says at which step a remote server cannot be reached, and why', async () => {
     await using refusing = await listen((_, response) => void response.writeHead(401).end())
     await using odd = await listen(

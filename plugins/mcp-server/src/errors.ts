@@ -2,6 +2,16 @@ import { svcError } from '@svc/core'
 
 export const toolUnknown = (name: string) => svcError('TOOL_NOT_FOUND', `there is no tool "${name.slice(0, 100)}"`)
 
+/** What callers of a tool are told that its server has changed. */
+export const withheldWords = (name: string, server: string) =>
+  `the tool "${name}" has changed and is out of use until somebody approves it: svc mcp approve ${server}`
+
+export const toolWithheld = (name: string, server: string) =>
+  svcError('TOOL_NOT_FOUND', withheldWords(name, server), {
+    details: { tool: name, server, reason: 'changed' },
+    mend: `see what is new with svc mcp tools ${server}, and approve it with svc mcp approve ${server}`,
+  })
+
 /** The arguments of a call break the schema of the tool; `field` is the place of the first fault (`arguments.path`). */
 export const argumentsInvalid = (message: string, field: string, reason: string) =>
   svcError('INVALID_VALUE', message, { details: { field, reason }, mend: 'mend the arguments and call again' })

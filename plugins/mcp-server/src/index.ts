@@ -1,5 +1,5 @@
 import { definePlugin, Events, Host, type SlotToken, systemUse } from '@svc/core'
-import { Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
+import { McpClients, Peers, Prompts, Resources, Routes, Tools } from '@svc/core/contracts'
 import { mcpServerConfig } from './settings.ts'
 
 /** Before the http plugin waits for its connections. */
@@ -10,7 +10,7 @@ export default definePlugin({
   section: 'mcp.server',
   config: mcpServerConfig,
   requires: { host: Host, events: Events, tools: Tools, resources: Resources, prompts: Prompts, routes: Routes },
-  optional: { peers: Peers },
+  optional: { peers: Peers, clients: McpClients },
   async setup(scope, { host, routes, ...given }) {
     const { config, log } = scope
     if (!config.enabled) return

@@ -1,5 +1,5 @@
 import type { Log, SlotChange, SlotView, Use } from '@svc/core'
-import type { Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
+import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
 import { type Catalogue, createCatalogue } from './catalogue.ts'
 import { type Changes, createChanges } from './changes.ts'
@@ -10,6 +10,7 @@ import type { Published, ServerInfo } from './published.ts'
 import { createSessions, type SessionLimits, type SessionRoom, type Sessions } from './sessions.ts'
 import { createStreams } from './streams.ts'
 import type { ToolSet } from './tool-sets.ts'
+import { createWithheld } from './withheld.ts'
 import { createPeerAnswer, createWorkers } from './workers.ts'
 
 export interface McpParts {
@@ -20,6 +21,8 @@ export interface McpParts {
   readonly resources: SlotView<Resource>
   readonly prompts: SlotView<Prompt>
   readonly peers: Peers | undefined
+  /** The connected servers, where there is who connects them. */
+  readonly clients: McpClients | undefined
   readonly calls: Calls
   readonly limits: SessionLimits
   /** The circumstances of work that no request ends. */
@@ -95,11 +98,12 @@ export function createMcp(parts: McpParts): Mcp {
   }
 }
 
-function publishedBy({ info, tools, calls, own, log, ...parts }: McpParts, set: ToolSet, isAll: boolean): Published {
+function publishedBy({ info, tools, clients, calls, own, log, ...parts }: McpParts, set: ToolSet, isAll: boolean): Published {
   const resources = isAll ? parts.resources : undefined
   return {
     info,
     catalogue: createCatalogue(tools, set, log),
+    withheld: createWithheld(clients, set),
     calls,
     resources,
     prompts: isAll ? parts.prompts : undefined,

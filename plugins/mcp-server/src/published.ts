@@ -3,6 +3,7 @@ import type { Prompt, Resource } from '@svc/core/contracts'
 import type { Calls } from './call.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { Changes } from './changes.ts'
+import type { Withheld } from './withheld.ts'
 
 /** Who answers, as clients are told. */
 export interface ServerInfo {
@@ -14,6 +15,7 @@ export interface ServerInfo {
 export interface Published {
   readonly info: ServerInfo
   readonly catalogue: () => Catalogue
+  readonly withheld: Withheld
   readonly calls: Calls
   /** Absent: none are published here. */
   readonly resources?: SlotView<Resource> | undefined

@@ -2,14 +2,12 @@ import type { JsonSchema, Use } from '@svc/core'
 import type { Route, RouteReply } from '@svc/core/contracts'
 import type { Arguments, Calls } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
-import { toolUnknown } from './errors.ts'
+import { toolUnknown, toolWithheld } from './errors.ts'
+import type { Published } from './published.ts'
 import { failureOf } from './call-failure.ts'
 
 /** What the routes stand on. */
-export interface ToolRouteParts {
-  readonly catalogue: () => Catalogue
-  readonly calls: Calls
-}
+type ToolRouteParts = Pick<Published, 'catalogue' | 'withheld' | 'calls'>
 
 /** A tool as `GET /tools` tells it; `parameters` is its JSON Schema, untouched. */
 interface ToolSchemaRecord {
@@ -61,12 +59,13 @@ const refusal = object({ success: { const: false }, error: STRING, error_code: S
 const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
 
 /** The tools over plain HTTP: `GET /tools`, `GET /tools/{name}`, `POST /tools/{name}/call`. */
-export function createToolRoutes({ catalogue, calls }: ToolRouteParts): Record<string, Route> {
+export function createToolRoutes({ catalogue, withheld, calls }: ToolRouteParts): Record<string, Route> {
   const listed = listing()
-  const toolOf = (name: string | undefined): PublishedTool => {
-    const found = catalogue().get(name ?? '')
-    if (!found) throw toolUnknown(name ?? '')
-    return found
+  const toolOf = async (name = '', use: Use): Promise<PublishedTool> => {
+    const found = catalogue().get(name)
+    if (found) return found
+    const server = await withheld(name, use)
+    throw server === undefined ? toolUnknown(name) : toolWithheld(name, server)
   }
   return {
     mcp_tools: {
@@ -83,7 +82,7 @@ export function createToolRoutes({ catalogue, calls }: ToolRouteParts): Record<s
       summary: 'Get the schema of one tool',
       scope: 'tools',
       responses: ok('The tool.', toolSchema),
-      handle: async ({ params }) => ({ body: schemaRecord(toolOf(params.name)) }),
+      handle: async ({ params }, use) => ({ body: schemaRecord(await toolOf(params.name, use)) }),
     },
     mcp_tool_call: {
       method: 'POST',
@@ -96,7 +95,9 @@ export function createToolRoutes({ catalogue, calls }: ToolRouteParts): Record<s
         ...ok('What the tool answered.', callResult),
         '504': { description: 'TIMEOUT: the call took too long.', schema: refusal },
       },
-      handle: async ({ params, body }, use) => ({ body: await callTool(toolOf(params.name), body as CallBody, calls, use) }),
+      handle: async ({ params, body }, use) => ({
+        body: await callTool(await toolOf(params.name, use), body as CallBody, calls, use),
+      }),
     },
   }
 }

@@ -7,10 +7,11 @@ import type { Era } from './catalogue.ts'
 import { dialogOf } from './dialog.ts'
 import type { Published } from './published.ts'
 import { wireResult } from './result.ts'
+import { withheldWords } from './errors.ts'
 import { exchangeOf, type Sdk, type Server, type ServerContext } from './sdk.ts'
 
 /** `tools/list` and `tools/call`. */
-export function calling(server: Server, sdk: Sdk, { catalogue, calls, log }: Published, own: Use | undefined): void {
+export function calling(server: Server, sdk: Sdk, { catalogue, withheld, calls, log }: Published, own: Use | undefined): void {
   const { ProtocolError, ProtocolErrorCode } = sdk
   server.setRequestHandler('tools/list', ({ params }): ListToolsResult => {
     const page = catalogue().page(eraOf(server), params?.cursor)
@@ -19,9 +20,14 @@ export function calling(server: Server, sdk: Sdk, { catalogue, calls, log }: Pub
     return page.next === undefined ? { tools } : { tools, nextCursor: page.next }
   })
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const tool = catalogue().get(params.name)
-    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${params.name.slice(0, 100)}`)
     const exchange = exchangeOf(context, own)
+    const { name } = params
+    const tool = catalogue().get(name)
+    if (!tool) {
+      const server = await withheld(name, exchange.use)
+      const why = server === undefined ? '' : `: ${withheldWords(name, server)}`
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 100)}${why}`)
+    }
     const { begun } = exchange
     exchange.begun = undefined // its later rounds are calls of their own
     const tell = teller(context, error => log.debug({ err: error, tool: tool.name }, 'what a tool told did not reach its client'))

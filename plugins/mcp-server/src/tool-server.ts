@@ -1,6 +1,6 @@
 import type { Events, Host, Log, SlotToken, SlotView, Use } from '@svc/core'
 import { AuthSchemes, HealthFacts, Mounts, PeerAnswers, Pipes, Routes } from '@svc/core/contracts'
-import type { HealthFact, Peers, Prompt, Resource, Route, Tool } from '@svc/core/contracts'
+import type { HealthFact, McpClients, Peers, Prompt, Resource, Route, Tool } from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp'
 import { CALL_LIMITS, createCalls } from './call.ts'
 import { createMcp, type Mcp } from './mcp.ts'
@@ -18,6 +18,7 @@ export interface ToolServerParts {
   readonly resources: SlotView<Resource>
   readonly prompts: SlotView<Prompt>
   readonly peers: Peers | undefined
+  readonly clients: McpClients | undefined
   readonly events: Events
   /** The version of the service. */
   readonly version: string
@@ -50,14 +51,14 @@ export function createToolServer({ config, env, version, ...parts }: ToolServerP
     sets: toolSets(config),
     info: { name: 'svc', version },
   })
-  const { catalogue } = mcp
+  const { catalogue, published } = mcp
   const fact: HealthFact = {
     facts: async () => ({ tools: catalogue().tools.length, protocol_versions: [...PROTOCOL_VERSIONS] }),
   }
   return {
     mcp,
     contribute(add) {
-      for (const [name, route] of Object.entries(createToolRoutes({ catalogue, calls }))) add(Routes, name, route)
+      for (const [name, route] of Object.entries(createToolRoutes(published))) add(Routes, name, route)
       for (const mount of mcp.mounts) add(Mounts, mount.path.slice(1), mount)
       add(Pipes, 'mcp', createPipe(mcp.published))
       add(PeerAnswers, 'mcp-server.session', mcp.peerAnswer)

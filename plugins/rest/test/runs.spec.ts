@@ -64,8 +64,11 @@ describe('runs', () => {
       field: 'step',
       reason: 'waits for no answer',
     })
-    expect((await answer({ step: 'ask', value: 'yes' })).body.details).to.include({ field: 'value' })
-    expect((await answer({ step: 'ask', value: true })).body).to.deep.equal({ success: true })
+    expect((await answer({ step: 'ask', value: 'yes' })).body.details).to.include({
+      field: 'value',
+      reason: 'must be true or false, or "approved" or "rejected"',
+    })
+    expect((await answer({ step: 'ask', value: 'approved' })).body).to.deep.equal({ success: true })
     const ended = await until(events, 'run_completed')
     expect(JSON.parse(ended.at(-1)!.data)).to.deep.include({ type: 'run_completed', workflow_id: id, result: { told: true } })
     expect((await answer({ step: 'ask', value: true })).status).to.equal(400)

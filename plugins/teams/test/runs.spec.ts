@@ -201,7 +201,7 @@ describe('the run of a team', () => {
     const failed = await ran(host, 'crew', 'raw')
     expect(failed.status).to.equal('failed')
     isIll = false
-    const { id } = await host.service(Workflows).retry(failed.id, use)
+    const { id } = await host.service(Workflows).retry(failed.id, {}, use)
     const run = await host.service(Workflows).settled(id, 15_000, use)
     expect(run.result).to.have.property('answer', 'raw>ann>bob')
     expect(asked).to.deep.equal(['ann', 'bob', 'bob'])

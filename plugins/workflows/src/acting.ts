@@ -37,7 +37,7 @@ export class Acting {
     this.#parts = parts
   }
 
-  async answer(id: string, { step, value }: { readonly step: string; readonly value: Json }, use: Use): Promise<void> {
+  async answer(id: string, { step, value: given }: { readonly step: string; readonly value: Json }, use: Use): Promise<void> {
     const { loader, reading } = this.#parts
     const { status } = await reading.record(id, use)
     const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
@@ -48,7 +48,8 @@ export class Acting {
         value: step.slice(0, 200),
         allowed: waiting.filter(one => one.ask).map(one => one.step),
       })
-    checkSize('value', value)
+    checkSize('value', given)
+    const value = valueOf(asked.ask!, given)
     await checkAnswer(asked.ask!, value)
     const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
     const isLate = (await this.#put(answerKey(id, step), news, use)) || (await this.#isAnswered(id, asked, value, use))
@@ -119,9 +120,14 @@ function checkSize(field: string, value: Json): void {
   if (sizeUpTo(value, LARGEST) > LARGEST) throw invalid(field, `must be at most ${LARGEST} bytes of JSON`)
 }
 
+/** An approval may be answered in the words that its branches have, too. */
+const valueOf = ({ kind }: Question, given: Json): Json =>
+  kind === 'approval' && (given === 'approved' || given === 'rejected') ? given === 'approved' : given
+
 /** Throws INVALID_VALUE where it is no answer to the question. */
 async function checkAnswer({ kind, choices = [], schema }: Question, value: Json): Promise<void> {
-  if (kind === 'approval' && typeof value !== 'boolean') throw invalid('value', 'must be true or false')
+  if (kind === 'approval' && typeof value !== 'boolean')
+    throw invalid('value', 'must be true or false, or "approved" or "rejected"')
   if (kind === 'choice' && !choices.includes(value as string))
     throw invalid('value', 'must be one of the choices', { allowed: choices })
   if (kind !== 'input' || typeof schema !== 'object') return

@@ -153,7 +153,7 @@ const contractOf = ({ library, checker, starting, reading, acting, worker, syncW
   signal: (id, event, use) => acting.signal(id, event, use),
   answer: (id, answer, use) => acting.answer(id, answer, use),
   cancel: (id, use) => acting.cancel(id, use),
-  retry: (id, use) => starting.retry(id, use),
+  retry: (id, how, use) => starting.retry(id, how, use),
   async work(id, use) {
     await reading.record(id, use)
     await worker.only(id, use)

@@ -70,8 +70,8 @@ export class Starting {
     )
   }
 
-  /** A run that goes on from what a failed one has done. */
-  async retry(id: string, use: Use): Promise<Run> {
+  /** A run that goes on from what one that failed or was cancelled has done. */
+  async retry(id: string, { detached }: Pick<RunRequest, 'detached'>, use: Use): Promise<Run> {
     const { reading, loader } = this.#parts
     const before = await reading.record(id, use)
     if (before.status !== 'failed')
@@ -91,7 +91,7 @@ export class Starting {
       retryOf: id,
     }
     const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, use)))
-    return this.#begin({ record, definitions, entries: [{ t: 'started', at }, ...entries], isDetached: false }, use)
+    return this.#begin({ record, definitions, entries: [{ t: 'started', at }, ...entries], isDetached: detached === true }, use)
   }
 
   async #begin(beginning: Beginning, use: Use): Promise<Run> {

@@ -69,7 +69,7 @@ describe('runs that last', () => {
       expect((await service.settled(id, 10_000, use)).error).to.include({ code: 'TOLD_TO' })
       expect(done).to.deep.equal(['book 1', 'book 2', 'one', 'bad', 'undo one', 'undo book 2', 'undo book 1'])
       // what was undone is done again
-      expect((await service.retry(id, use)).completedNodes).to.deep.equal([])
+      expect((await service.retry(id, {}, use)).completedNodes).to.deep.equal([])
     }))
 
   it('have spent after a restart what they had spent before, also in lists', () =>
@@ -105,7 +105,7 @@ describe('runs that last', () => {
     const failed = await ran(host, { name: 'mends', nodes: { one: write('one', { next: 'two' }), two: { type: 'flaky' } } })
     expect(failed).to.deep.include({ status: 'failed', completedNodes: ['one'], progress: 0.5 })
     isBroken = false
-    const { id } = await service.retry(failed.id, use)
+    const { id } = await service.retry(failed.id, {}, use)
     expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed', result: 'mended', retryOf: failed.id })
     expect(done).to.deep.equal(['one', `two ${failed.id}`, `two ${failed.id}`])
   })

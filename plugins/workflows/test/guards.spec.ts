@@ -73,7 +73,7 @@ describe('what a run keeps and obeys', () => {
     const workflow: WorkflowDefinition = { name: 'fails', nodes: { a: { type: 'fails' } } }
     const { id } = await workflows.start({ workflow }, as('workflows', 'tools'))
     await workflows.settled(id, 5_000, as('workflows'))
-    const again = await workflows.retry(id, as('workflows'))
+    const again = await workflows.retry(id, {}, as('workflows'))
     await workflows.settled(again.id, 5_000, as('workflows'))
     expect(seen).to.deep.equal([['workflows', 'tools'], ['workflows']])
   })

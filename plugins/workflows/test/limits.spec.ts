@@ -113,6 +113,22 @@ describe('limits of runs', () => {
     expect(await failure(service.answer(id, { step: 'ask', value: true }, use))).to.equal('INVALID_VALUE')
   })
 
+  it('takes the words of its branches for the answer to an approval, and for that alone', async () => {
+    await using host = await openEngine()
+    const service = host.service(Workflows)
+    const answered = async (kind: string, value: string) => {
+      const branches = Object.fromEntries(
+        (kind === 'approval' ? ['approved', 'rejected'] : ['answered']).map(one => [one, 'end'])
+      )
+      const id = await waitingRun(host, { name: 'asks', nodes: { ask: { type: 'human', kind, message: '?', branches } } })
+      await service.answer(id, { step: 'ask', value }, use)
+      return (await service.settled(id, 5_000, use)).result
+    }
+    expect(await answered('approval', 'approved')).to.deep.equal({ answer: true, timed_out: false })
+    expect(await answered('approval', 'rejected')).to.deep.equal({ answer: false, timed_out: false })
+    expect(await answered('input', 'rejected')).to.deep.equal({ answer: 'rejected', timed_out: false })
+  })
+
   it('keeps runs of other principals apart, in the words of an unknown one', async () => {
     await using host = await openEngine()
     const service = host.service(Workflows)
@@ -122,7 +138,7 @@ describe('limits of runs', () => {
       service.get(id, other),
       service.steps(id, other),
       service.cancel(id, other),
-      service.retry(id, other),
+      service.retry(id, {}, other),
       service.settled(id, 0, other),
     ]
     expect(await Promise.all(calls.map(failure))).to.deep.equal(Array(5).fill('RUN_UNKNOWN'))

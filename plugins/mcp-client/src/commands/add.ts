@@ -5,6 +5,7 @@ import { entryFaults } from '../entry-faults.ts'
 import { nameTaken } from '../errors.ts'
 import { addToFile } from '../home-edit.ts'
 import { homeFile } from '../home-file.ts'
+import { groundOf } from '../sandboxed.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../settings.ts'
 import { configuredServers, takeUp, useOf } from './ground.ts'
 import { USAGE } from './line.ts'
@@ -31,12 +32,20 @@ const add: Command = async call => {
   if (other) throw nameTaken(name, other.where)
   const file = homeFile(call.home)
   await addToFile(file, [entry])
-  if (values.json) call.print(JSON.stringify({ added: name, file }))
+  const runs = groundOf(entry)
+  if (values.json) call.print(JSON.stringify({ added: name, file, runs }))
   else call.print(`added ${name} to ${shownPath(file)}; svc mcp test ${name} tries it`)
+  if (runs !== 'remote') call.note(`${name} runs ${GROUNDS[runs](name)}`)
   return takeUp(call, useOf(call, 'mcp add'))
 }
 
 export default add
+
+const GROUNDS = {
+  'all rights': (name: string) =>
+    `with all rights of svc; to have it in the process sandbox: svc mcp remove ${name}, then add it with --sandbox`,
+  sandbox: () => 'in the process sandbox; --network and --allow-path are what gives it more',
+} as const
 
 interface Wish {
   readonly name: string

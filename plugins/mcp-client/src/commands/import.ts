@@ -7,6 +7,7 @@ import { importInvalid } from '../errors.ts'
 import { addToFile } from '../home-edit.ts'
 import { homeFile } from '../home-file.ts'
 import { importServers } from '../import-servers.ts'
+import { groundOf } from '../sandboxed.ts'
 import { configuredServers, takeUp, useOf } from './ground.ts'
 import { USAGE } from './line.ts'
 
@@ -25,6 +26,8 @@ const importing: Command = async call => {
   if (values.json) call.print(JSON.stringify({ added, notes: all, file }))
   else call.print(added.length === 0 ? 'nothing was added' : `added to ${shownPath(file)}: ${added.join(', ')}`)
   for (const note of values.json ? [] : all) call.note(oneLine(note, 300))
+  const open = fresh.filter(one => groundOf(one) === 'all rights').map(one => one.name)
+  if (open.length > 0) call.note(`with all rights of svc, until their entries say sandbox: true, run: ${open.join(', ')}`)
   return added.length === 0 ? (entries.length === 0 ? 1 : 0) : takeUp(call, useOf(call, 'mcp import'))
 }
 

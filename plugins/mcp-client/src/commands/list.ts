@@ -4,12 +4,13 @@ import type { Command, McpServerInfo, Store } from '@svc/core/contracts'
 import { shownOf } from '../info.ts'
 import { readCatalogue, readNote, readPins } from '../notes.ts'
 import type { Server } from '../servers.ts'
+import { type Ground, groundOf } from '../sandboxed.ts'
 import { type StateNote, type SwitchNote, switchKey } from '../space.ts'
 import { standings } from '../standing.ts'
 import { configuredServers, openStore, placeOf, runningId, statesOf, useOf } from './ground.ts'
 import { PORT_FLAG, portOf, USAGE } from './line.ts'
 
-const HEAD = ['NAME', 'STATE', 'TOOLS', 'SERVER', 'LAST ERROR']
+const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
 /** `svc mcp list`: the configured servers, and how they stand in the server that runs. */
 const list: Command = async call => {
@@ -23,7 +24,9 @@ const list: Command = async call => {
   const states = running === undefined ? new Map<string, never>() : await statesOf(store, running, use)
   const rows = await Promise.all(servers.map(server => rowOf(store, server, states.get(server.entry.name), use)))
   if (values.json)
-    return call.print(JSON.stringify({ servers: rows.map(row => ({ ...row.info, where: row.where, changed: row.changed })) }))
+    return call.print(
+      JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
+    )
   for (const line of table([HEAD, ...rows.map(cells)])) call.print(line)
   if (running === undefined) call.note('no server runs: svc mcp test <name> tries one')
   const late = servers.filter(one => running !== undefined && !states.has(one.entry.name) && one.entry.enabled !== false)
@@ -36,7 +39,7 @@ export default list
 interface Row {
   readonly info: McpServerInfo
   readonly where: string
-  readonly changed: readonly string[]
+  readonly runs: Ground
 }
 
 async function rowOf(
@@ -50,13 +53,12 @@ async function rowOf(
   const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
   const tools = standings(catalogue?.tools ?? Object.values(pins), pins, server.entry)
   const isOn = switched?.enabled ?? server.entry.enabled ?? true
-  const changed = tools.filter(one => one.standing === 'changed').map(one => one.name)
-  return { info: shownOf(server, { told: state?.told, isOn, tools }), where: server.where, changed }
+  return { info: shownOf(server, { told: state?.told, isOn, tools }), where: server.where, runs: groundOf(server.entry) }
 }
 
-function cells({ info, changed }: Row): string[] {
-  const tools = `${info.tools.length}${changed.length > 0 ? ` (${changed.length} changed)` : ''}`
+function cells({ info, runs }: Row): string[] {
+  const tools = `${info.tools.length}${info.changed ? ` (${info.changed.length} changed)` : ''}`
   const error =
     info.lastError === undefined || info.state === 'connected' ? '' : `${info.lastError.class}: ${info.lastError.message}`
-  return [info.name, info.state, tools, oneLine(placeOf(info), 60), oneLine(error)]
+  return [info.name, info.state, tools, runs, oneLine(placeOf(info), 60), oneLine(error)]
 }

@@ -12,6 +12,8 @@ export interface Furniture {
   /** The section `mcp.server`, which is switched on. */
   readonly mcp?: ConfigTree
   readonly server?: ConfigTree
+  /** The section `mcp.clients`. */
+  readonly clients?: readonly ConfigTree[]
   /** More of our plugins, by folder. */
   readonly plugins?: readonly string[]
   readonly log?: LogOptions
@@ -42,10 +44,10 @@ export const toolOf = (call: Tool['call'], more: Partial<Tool> = {}): Tool => ({
 })
 
 /** A host with an HTTP server and the tool server. */
-export async function house({ tools = { echo }, give = [], mcp = {}, server = {}, plugins = [], log }: Furniture = {}) {
+export async function house({ tools = { echo }, give = [], mcp = {}, clients, server = {}, plugins = [], log }: Furniture = {}) {
   const host = await testHost([folder('mcp-server'), folder('http'), ...plugins.map(folder)], {
     give: [...Object.entries(tools).map(([name, tool]) => item(Tools, name, tool)), ...give],
-    config: { server: { port: 0, ...server }, mcp: { server: { enabled: true, ...mcp } } },
+    config: { server: { port: 0, ...server }, mcp: { server: { enabled: true, ...mcp }, ...(clients ? { clients } : {}) } },
     version: '1.2.3',
     ...(log ? { log } : {}),
   })

@@ -26,7 +26,7 @@ const ANY: JsonSchema = {}
 const eventBody = object({ name: { ...(text('What nodes wait for.') as object), maxLength: 100 }, data: ANY }, ['name'])
 const answerBody = object({
   step: { ...(text('That of waiting_for.') as object), maxLength: 1_000 },
-  value: { description: 'true or false to an approval, one of the choices, or what was asked for.' },
+  value: { description: 'true or false to an approval (or approved, rejected), one of the choices, or what was asked for.' },
 })
 const success = ok('It is stored; the run goes on with it.', object({ success: BOOLEAN }))
 
@@ -153,11 +153,11 @@ const cancelRoute = ({ workflows }: RunParts): Route => ({
 const retryRoute = ({ workflows }: RunParts): Route => ({
   method: 'POST',
   path: `${PATH}/:id/retry`,
-  summary: 'Begin a run that goes on from where this one failed',
+  summary: 'Begin a run that goes on from where this one failed or was cancelled',
   scope: 'workflows',
   responses: ok('The new run, as that of POST /api/v1/workflows/run.', RUN_REPLY),
   async handle({ params, headers }, use) {
-    const { id } = await workflows.retry(params.id!, use)
+    const { id } = await workflows.retry(params.id!, {}, use)
     return { body: runReply(await workflows.settled(id, waitOf(headers), use)) }
   },
 })

@@ -8,9 +8,10 @@ export const USAGE = {
   status: 'workflows status <run> [--follow] [--json]',
   cancel: 'workflows cancel <run> [--json]',
   answer: 'workflows answer <run> [<step>] <answer> [--follow] [--json]',
-  retry: 'workflows retry <run> [--json]',
+  retry: 'workflows retry <run> [--detach] [--json]',
 } as const
 
+export const DETACH_FLAG = { detach: { type: 'boolean', default: false } } as const
 export const FOLLOW_FLAG = { follow: { type: 'boolean', default: false } } as const
 
 const MINUTE = 60_000

@@ -1,15 +1,14 @@
 import { JSON_FLAG, readLine } from '@svc/command-line'
 import type { Command } from '@svc/core/contracts'
-import { runReply } from '@svc/wire'
-import { follow } from './follow.ts'
+import { howOf, tellBegun } from './begun.ts'
 import { openRuns, openWorkflows, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { DETACH_FLAG, USAGE } from './line.ts'
 import { inputOf, parametersOf } from './values.ts'
 
 const OPTIONS = {
   input: { type: 'string' },
   param: { type: 'string', multiple: true },
-  detach: { type: 'boolean', default: false },
+  ...DETACH_FLAG,
   ...JSON_FLAG,
 } as const
 
@@ -22,12 +21,8 @@ const run: Command = async call => {
   const workflows = await (values.detach ? openRuns(call, use) : openWorkflows(call))
   const { definition } = await workflows.show(workflow, use)
   const parameters = parametersOf(values.param ?? [], definition)
-  const begun = await workflows.start({ workflow, input, parameters, ...(values.detach ? { detached: true } : {}) }, use)
-  if (!values.detach) {
-    call.note(`run ${begun.id}`)
-    return follow(call, workflows, begun.id, values)
-  }
-  call.print(values.json ? JSON.stringify(runReply(begun)) : begun.id)
+  const begun = await workflows.start({ workflow, input, parameters, ...howOf(values) }, use)
+  return tellBegun(call, workflows, begun, values)
 }
 
 export default run

@@ -37,8 +37,8 @@ function jsonOr(text: string, schema: unknown): Json {
   }
 }
 
-const YES = /^(y|yes|true)$/i
-const NO = /^(n|no|false)$/i
+const YES = /^(y|yes|true|approved)$/i
+const NO = /^(n|no|false|rejected)$/i
 
 /** What a person typed, as an answer; undefined where it is none. A choice may be told by its number. */
 export function answerOf({ kind, choices = [], schema }: Question, typed: string): Json | undefined {
