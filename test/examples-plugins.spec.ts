@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from '@svc/core/contracts'
 import { noBubblewrap, storeKit } from '@svc/core/testing'
 import { expect } from 'chai'
+import { until } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { type Service, startService } from './support/service.ts'
@@ -114,10 +115,14 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
   })
 
   it('and svc plugins top tells what each has taken, by process where it has its own', async () => {
-    const { code, out, err } = await svc('plugins', 'top', '--json')
-    expect(code, err).to.equal(0)
-    const { plugins } = JSON.parse(out) as { plugins: Record<string, unknown>[] }
-    const of = (name: string) => plugins.find(one => one.plugin === `svc-plugin-example-${name}`)
+    const top = async () => {
+      const { code, out, err } = await svc('plugins', 'top', '--json')
+      expect(code, err).to.equal(0)
+      const { plugins } = JSON.parse(out) as { plugins: Record<string, unknown>[] }
+      return (name: string) => plugins.find(one => one.plugin === `svc-plugin-example-${name}`)
+    }
+    // what a process takes is looked at with its beats
+    const of = await until(top, told => Number(told('dice')?.memory_bytes) > 0)
     expect(of('dice')).to.include({ calls: 1, errors: 0, isolation: 'process', restarts: 0, quarantined: false })
     expect(of('dice')?.memory_bytes).to.be.above(1_000_000)
     expect(of('ticket')?.errors).to.be.at.least(3)
