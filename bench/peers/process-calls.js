@@ -1,7 +1,6 @@
 // Runs the echo server in our sandbox, in bubblewrap by hand and bare, and says how long its calls took.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { startChild } from '@svc/child'
 import { startHost, systemUse } from '@svc/core'
@@ -71,19 +70,10 @@ async function warm(who) {
   return performance.now() - begun
 }
 
-/** Milliseconds of processor time of this process and of all that has ended below it: proc_pid_stat(5), fields 14 to 17, in hundredths of a second. */
-const cpu = () =>
-  readFileSync('/proc/self/stat', 'utf8')
-    .split(') ')[1]
-    .split(' ')
-    .slice(11, 15)
-    .reduce((sum, ticks) => sum + Number(ticks) * 10, 0)
-
 process.on('message', async ({ who, kind, calls }) => {
   const times = []
-  const before = cpu()
   for (let call = 0; call < calls; call++) times.push(await (kind === 'cold' ? cold : warm)(who))
-  process.send({ times, cpu: (cpu() - before) / calls })
+  process.send(times)
 })
 process.on('disconnect', async () => {
   for (const { end } of Object.values(warmed)) await end()

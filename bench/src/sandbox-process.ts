@@ -9,12 +9,6 @@ import { interleave, ratioOf } from './rounds.ts'
 const CALLS = { cold: 16, warm: 2_000 } as const
 type Kind = keyof typeof CALLS
 
-interface Called {
-  readonly times: readonly number[]
-  /** Milliseconds of processor time a call, of all processes that it took; of a warm call, of the caller alone. */
-  readonly cpu: number
-}
-
 const MEASURED = {
   cold: {
     what: 'process sandbox, from nothing to the first answer',
@@ -32,44 +26,35 @@ export async function* processes({ svc, rounds }: Options): AsyncGenerator<Figur
   const child = fork(fileURLToPath(new URL('../peers/process-calls.js', import.meta.url)), { execArgv: flags })
   await once(child, 'message')
   try {
-    for (const kind of ['cold', 'warm'] as const) yield* compare(child, kind, rounds)
+    for (const kind of ['cold', 'warm'] as const) yield await compare(child, kind, rounds)
   } finally {
     child.disconnect()
   }
 }
 
-async function* compare(child: ChildProcess, kind: Kind, rounds: number): AsyncGenerator<Figure> {
+async function compare(child: ChildProcess, kind: Kind, rounds: number): Promise<Figure> {
   const { raw, ...told } = MEASURED[kind]
-  const cpu = { ours: [] as number[], raw: [] as number[] }
-  const subject = (who: string, costs: number[]) => async () => {
-    const called = await call(child, who, kind)
-    costs.push(called.cpu)
-    return middle(called.times)
-  }
-  const subjects = { ours: subject('ours', cpu.ours), raw: subject(raw, cpu.raw) }
+  const subject = (who: string) => async () => middle(await call(child, who, kind))
+  const subjects = { ours: subject('ours'), raw: subject(raw) }
   for (const one of Object.values(subjects)) await one()
-  for (const costs of Object.values(cpu)) costs.length = 0
   const times = await interleave(subjects, rounds)
   const [scale, unit] = kind === 'cold' ? [1, 'ms'] : [1000, 'µs']
-  const figure = (figures: Readonly<Record<'ours' | 'raw', readonly number[]>>, by: string): Figure => ({
+  return {
     bench: 'sandbox',
     ...told,
-    value: middle(figures.ours) * scale,
-    unit: `${unit} ${by}`,
-    anchorValue: middle(figures.raw) * scale,
-    ratio: ratioOf(figures.ours, figures.raw),
+    value: middle(times.ours) * scale,
+    unit: `${unit} p50`,
+    anchorValue: middle(times.raw) * scale,
+    ratio: ratioOf(times.ours, times.raw),
     better: 'less',
-  })
-  yield figure(times, 'p50')
-  // what answers a warm call has not ended: its time is in no sum yet
-  if (kind === 'cold') yield figure(cpu, 'CPU')
+  }
 }
 
 /** How long its calls took: it is asked one thing at a time. */
-async function call(child: ChildProcess, who: string, kind: Kind): Promise<Called> {
-  const answer = Promise.withResolvers<Called>()
+async function call(child: ChildProcess, who: string, kind: Kind): Promise<readonly number[]> {
+  const answer = Promise.withResolvers<readonly number[]>()
   const lost = () => answer.reject(new Error('the program that calls has ended'))
-  child.once('message', called => answer.resolve(called as Called))
+  child.once('message', times => answer.resolve(times as number[]))
   child.once('exit', lost)
   child.send({ who, kind, calls: CALLS[kind] })
   return await answer.promise.finally(() => child.off('exit', lost))

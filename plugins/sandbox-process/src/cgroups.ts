@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { access, mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { access, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
@@ -94,17 +95,20 @@ async function hold(places: readonly Place[], limits: Limits): Promise<Hold> {
   return { before: ['/bin/sh', '-c', ENTER, 'svc', ...doors, '--'], within: [], env: {}, release }
 }
 
+// Not by way of the thread pool: these files are the kernel's, in memory, and a start waits for all of them, one after the other.
 async function make({ version, kinds, folder }: Place, limits: Limits): Promise<void> {
   const { limits: files, swap } = FILES[version]
-  await mkdir(folder)
+  mkdirSync(folder)
   if (version === 2) await enable(folder, kinds)
-  const put = (file: string, value: string) => writeFile(join(folder, file), value, { flag: 'r+' })
-  if (kinds.includes('pids') && limits.pids !== undefined) await put(files.pids, String(limits.pids + OWN))
+  const put = (file: string, value: string) => writeFileSync(join(folder, file), value, { flag: 'r+' })
+  if (kinds.includes('pids') && limits.pids !== undefined) put(files.pids, String(limits.pids + OWN))
   if (!kinds.includes('memory') || limits.memory === undefined) return
-  await put(files.memory, String(limits.memory))
-  await put(...swap(limits.memory)).catch((error: unknown) => {
+  put(files.memory, String(limits.memory))
+  try {
+    put(...swap(limits.memory))
+  } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error
-  })
+  }
 }
 
 /** A controller that the folder above was delegated, but does not hand on yet. It stays so where that folder has processes of its own. */
