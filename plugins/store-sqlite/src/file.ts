@@ -155,13 +155,22 @@ function inOne(db: DatabaseSync, does: () => void): void {
 }
 
 function formatOf(db: DatabaseSync, { what, application: ours, format: known }: Kind = STORE): number {
-  const format = pragma(db, 'user_version')
-  const application = pragma(db, 'application_id')
-  const tables = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+  const { format, application, tables } = marksIn(db)
   if (format > known && application === ours) throw new Refusal('STORE_NEWER', what, format, known)
   if (application === ours && format > 0) return format
-  if (format === 0 && application === 0 && tables?.n === 0) return 0
+  if (format === 0 && application === 0 && tables === 0) return 0
   throw new Refusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'set store.path to another file')
+}
+
+/** All as of one moment: another process may just be making the tables. */
+function marksIn(db: DatabaseSync) {
+  db.exec('SAVEPOINT marks')
+  try {
+    const tables = Number(db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n)
+    return { format: pragma(db, 'user_version'), application: pragma(db, 'application_id'), tables }
+  } finally {
+    db.exec('RELEASE marks')
+  }
 }
 
 function pragma(db: DatabaseSync, name: string): number {

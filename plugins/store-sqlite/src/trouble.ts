@@ -13,14 +13,11 @@ export class Refusal extends Error {
 
 const BUSY = 5
 const LOCKED = 6
-/** Who has lost the race for a lock dozens of times: to be tried again, says https://sqlite.org/rescode.html#protocol. */
-const PROTOCOL = 15
 
 /** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name, `{then}` what works again once he has. */
 const REASONS: Record<number, readonly [reason: string, mend: string]> = {
   3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
   [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); {then}'],
-  [PROTOCOL]: ['{file} is locked by others again and again', 'end programs that use it beside svc; {then}'],
   [LOCKED]: ['{file} stays locked', 'end the program that holds it; {then}'],
   7: ['there is not enough memory for {file}', 'give the server more memory'],
   8: ['{file} or its folder is read-only', 'make it writable, or set store.path to a place that is; {then}'],
@@ -49,7 +46,7 @@ function primaryCode(error: unknown): number {
 /** SQLite could not open the file, and does not say why. */
 export const cannotOpen = (error: unknown): boolean => primaryCode(error) === 14
 
-export const isBusy = (error: unknown): boolean => [BUSY, LOCKED, PROTOCOL].includes(primaryCode(error))
+export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
 /** Says in words what went wrong with the file, without its path: the reason, then the mend. */
 export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, mend: string] {
