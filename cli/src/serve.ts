@@ -14,6 +14,7 @@ import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { type Signals, takeSignals } from './signals.ts'
+import { keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The other half of this program; the same way up from `src` and from `dist`. */
@@ -25,6 +26,7 @@ const WORKER = fileURLToPath(new URL('../bin/worker.js', import.meta.url))
  */
 export async function serve(options: ServeOptions): Promise<number> {
   outliveReader()
+  keepHeapSmall()
   const announcing = () => announcerFor(options)
   try {
     return await supervise(options, ensureHome(), announcing)
