@@ -122,6 +122,9 @@ export interface RunRequest {
   readonly detached?: true
 }
 
+/** How a run goes on from another; the same as of a run that begins. */
+export type RetryRequest = Pick<RunRequest, 'idempotencyKey' | 'detached'>
+
 export interface RunQuery {
   readonly workflow?: string
   readonly status?: RunStatus
@@ -165,7 +168,7 @@ export interface Workflows {
   /** Ends a run: what runs is aborted, what is to be undone is. Answers once it has ended, or after 10 s. */
   cancel(id: string, use: Use): Promise<Run>
   /** A new run that takes over what one that failed or was cancelled has done, and begins with what was not done. */
-  retry(id: string, how: Pick<RunRequest, 'detached'>, use: Use): Promise<Run>
+  retry(id: string, how: RetryRequest, use: Use): Promise<Run>
   /** Works on a run in this process whenever nobody else does, until it has ended or the signal aborts: for a process that takes nothing else from the queue. */
   work(id: string, use: Use): Promise<void>
 }

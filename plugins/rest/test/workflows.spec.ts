@@ -71,6 +71,18 @@ describe('workflows', () => {
     expect(body.details).to.deep.equal({ field: 'Idempotency-Key', value: 'a b', reason: 'must be 1 to 255 visible characters' })
   })
 
+  it('are retried once for an Idempotency-Key', async () => {
+    await using served = await serveRuns()
+    const { workflow_id } = await served.begin('fail', {})
+    const retry = async (key: string, id = workflow_id) =>
+      (await served.call('POST', `${PATH}/${id}/retry`, undefined, { 'idempotency-key': key })).body
+    const [one, again] = await Promise.all([retry('k'), retry('k')])
+    expect(one).to.include({ status: 'failed', error: 'it broke' })
+    expect(one.workflow_id).to.equal(again.workflow_id).and.to.not.equal(workflow_id)
+    expect((await retry('other')).workflow_id).to.not.equal(one.workflow_id)
+    expect((await retry('k', one.workflow_id as string)).details).to.deep.include({ reason: 'was used for another request' })
+  })
+
   it('that fail within the wait are 200 and say why', async () => {
     await using served = await serveRuns()
     const { status, body } = await served.call('POST', `${PATH}/run`, { workflow: 'fail' })

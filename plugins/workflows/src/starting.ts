@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { codeOf, type Use } from '@svc/core'
-import type { Json, Run, RunClaim, RunQueue, RunRequest, Store, StoreOp, WorkflowDefinition } from '@svc/core/contracts'
+import type { Json, RetryRequest, Run, RunClaim, RunQueue, RunRequest, Store, StoreOp, WorkflowDefinition } from '@svc/core/contracts'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import type { Entry } from './entries.ts'
 import { invalid } from './errors.ts'
@@ -54,8 +54,7 @@ export class Starting {
 
   async start({ workflow, input = {}, parameters = {}, idempotencyKey, detached }: RunRequest, use: Use): Promise<Run> {
     const { library } = this.#parts
-    const asked = [workflow, input, parameters]
-    const key = idempotencyKey === undefined ? undefined : await this.#key(keyOf(use, idempotencyKey), digest(asked), use)
+    const key = await this.#asked(idempotencyKey, [workflow, input, parameters], use)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, use)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
     const given = structuredClone(input)
@@ -71,8 +70,10 @@ export class Starting {
   }
 
   /** A run that goes on from what one that failed or was cancelled has done. */
-  async retry(id: string, { detached }: Pick<RunRequest, 'detached'>, use: Use): Promise<Run> {
+  async retry(id: string, { idempotencyKey, detached }: RetryRequest, use: Use): Promise<Run> {
     const { reading, loader } = this.#parts
+    const key = await this.#asked(idempotencyKey, ['retry', id], use)
+    if (key?.run !== undefined) return reading.get(key.run, use)
     const before = await reading.record(id, use)
     if (before.status !== 'failed')
       throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
@@ -91,7 +92,8 @@ export class Starting {
       retryOf: id,
     }
     const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, use)))
-    return this.#begin({ record, definitions, entries: [{ t: 'started', at }, ...entries], isDetached: detached === true }, use)
+    const begun = [{ t: 'started', at } as const, ...entries]
+    return this.#begin({ record, definitions, entries: begun, ...(key ? { key } : {}), isDetached: detached === true }, use)
   }
 
   async #begin(beginning: Beginning, use: Use): Promise<Run> {
@@ -129,6 +131,10 @@ export class Starting {
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     return run
+  }
+
+  #asked(key: string | undefined, asked: readonly unknown[], use: Use) {
+    return key === undefined ? undefined : this.#key(keyOf(use, key), digest(asked), use)
   }
 
   /** The run that a key was used for; else where it is to be kept. Throws INVALID_VALUE where something else was asked with it. */

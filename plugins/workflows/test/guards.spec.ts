@@ -51,6 +51,25 @@ describe('what a run keeps and obeys', () => {
     }
   })
 
+  it('is an answer or its time, whichever came first, and who answers is told which', async () => {
+    await using host = await openEngine()
+    const workflows = host.service(Workflows)
+    const asks: WorkflowDefinition = {
+      name: 'asks',
+      nodes: { ask: { type: 'human', kind: 'input', message: 'What?', for: '30ms', fallback: 'time' } },
+    }
+    const answered = async (_: unknown, at: number) => {
+      const id = await waitingRun(host, asks)
+      await new Promise(resolve => setTimeout(resolve, at * 2))
+      const refused = await failure(workflows.answer(id, { step: 'ask', value: 'word' }, use))
+      return { refused, result: (await workflows.settled(id, 30_000, use)).result }
+    }
+    const counts = { refused: undefined, result: { answer: 'word', timed_out: false } }
+    const late = { refused: 'INVALID_VALUE', result: { answer: 'time', timed_out: true } }
+    for (const one of await Promise.all(Array.from({ length: 30 }, answered)))
+      expect(one).to.deep.equal(one.refused === undefined ? counts : late)
+  })
+
   it('is the request that its key was used for first', async () => {
     await using host = await openEngine()
     const workflows = host.service(Workflows)

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
 import { runRecord, runReply, statusRecord, stepRecord } from '@svc/wire'
-import { afterOf, waitOf } from '../run-headers.ts'
+import { afterOf, keyOf, waitOf } from '../run-headers.ts'
 import type { RunStreams } from '../run-frames.ts'
 import { RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY } from '../run-schemas.ts'
 import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
@@ -157,7 +157,8 @@ const retryRoute = ({ workflows }: RunParts): Route => ({
   scope: 'workflows',
   responses: ok('The new run, as that of POST /api/v1/workflows/run.', RUN_REPLY),
   async handle({ params, headers }, use) {
-    const { id } = await workflows.retry(params.id!, {}, use)
+    const key = keyOf(headers)
+    const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, use)
     return { body: runReply(await workflows.settled(id, waitOf(headers), use)) }
   },
 })
