@@ -12,6 +12,7 @@ import {
   isRefused,
   type Job,
   pack,
+  PART,
   type Numbered,
   type ToWriter,
   type Word,
@@ -20,7 +21,7 @@ import {
 
 /** The event loop's end of the writer's thread. */
 export interface Link {
-  /** Hands a job over; what is handed over in one turn of the loop travels together. */
+  /** Hands a job over; what is handed over in one turn of the loop travels together, up to so many. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
   /** Has the log of a file of counts brought into it, on the writer's thread: that waits for the disk. */
   settle(file: string): void
@@ -86,7 +87,9 @@ export function createLink(options: LinkOptions): Link {
     if (closing) throw storeClosed()
     if (pending.size >= MAX_PENDING) throw tooManyWrites()
     const { id, promise } = pending.add(signal)
-    if (outbox.push([id, job]) === 1) setImmediate(flush)
+    const size = outbox.push([id, job])
+    if (size === 1) setImmediate(flush)
+    if (size === PART) flush()
     return promise
   }
   return {

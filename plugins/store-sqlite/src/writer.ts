@@ -39,7 +39,7 @@ async function work(): Promise<void> {
   for (gather(); queue.length > 0; gather()) {
     const { group, done } = await commit()
     const { answers, ...rest } = done
-    port.postMessage(packAnswers(group, answers, rest))
+    for (const words of packAnswers(group, answers, rest)) port.postMessage(words)
   }
   working = false
   if (closing) end()

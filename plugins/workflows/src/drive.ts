@@ -160,7 +160,7 @@ export class Drive {
   async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<Left> {
     const record = this.#endedRecord(how)
     this.#journal.add({ t: 'over', at: record.updatedAt, ...how })
-    this.#journal.with(this.#put(record))
+    this.#journal.end(this.#put(record))
     if (this.#ending.signal.aborted) this.#journal.with({ op: 'delete', collection: INBOX, key: cancelKey(this.#execution.id) })
     await this.#journal.stored()
     return { how: 'ended', record }

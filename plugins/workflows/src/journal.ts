@@ -37,6 +37,7 @@ export class Journal {
   /** Entries that are not stored yet and tell what has come of something. */
   #outcomes = 0
   #isDue = false
+  #isOver = false
   #fence: Fence | undefined
 
   constructor(parts: JournalParts) {
@@ -59,6 +60,12 @@ export class Journal {
   /** Something that is to be stored together with what was added. */
   with(op: StoreOp): void {
     this.#ops.push(op)
+  }
+
+  /** The same with what ends the run. */
+  end(op: StoreOp): void {
+    this.with(op)
+    this.#isOver = true
   }
 
   /** Whether all that has come of something is stored. */
@@ -107,7 +114,8 @@ export class Journal {
 
   async #put(ops: readonly StoreOp[]): Promise<void> {
     const { store, opening, use } = this.#parts
-    const isStored = opening?.isFresh === true && (await opening.open(ops))
+    const isStored = opening?.isFresh === true && (await (this.#isOver ? opening.openOver(ops) : opening.open(ops)))
+    if (opening?.isOver) return
     this.#fence ??= await this.#parts.fence()
     if (isStored) return
     const [fence, until] = [this.#fence, performance.now() + AWAY_MS]

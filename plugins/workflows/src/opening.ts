@@ -1,6 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { QueuedRun, RunClaim, RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { REFUSED } from './errors.ts'
+import { RUNS } from './space.ts'
 
 export interface OpeningParts {
   readonly store: Store
@@ -24,6 +25,7 @@ export class Opening {
   readonly #parts: OpeningParts
   readonly #opened = Promise.withResolvers<Opened>()
   #isFresh = true
+  #isOver = false
   #due: () => unknown = () => this.open([])
 
   constructor(parts: OpeningParts) {
@@ -37,6 +39,10 @@ export class Opening {
   get isFresh(): boolean {
     return this.#isFresh
   }
+  /** Whether the run has ended with its first write: then nobody ever waited for it, and no claim on it is to be given back. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
   get opened(): Promise<Opened> {
     return this.#opened.promise
   }
@@ -48,6 +54,24 @@ export class Opening {
   /** Has it written in this turn of the loop, whatever the run waits for. */
   soon(): void {
     setImmediate(() => void (this.#isFresh && this.#due()))
+  }
+
+  /** Writes a run that has ended, with all of it; whether the store takes that. Throws what keeps the run from being stored. */
+  async openOver(more: readonly StoreOp[]): Promise<boolean> {
+    const { store, ops, queued, use } = this.#parts
+    const isRun = (op: StoreOp) => op.op === 'put' && op.collection === RUNS && op.key === queued.id
+    const whole = [...ops.filter(op => !isRun(op)), ...more.map(op => (isRun(op) ? { ...op, ifVersion: 0 } : op))]
+    this.#isFresh = false
+    try {
+      await store.batch(whole, {}, use)
+    } catch (error) {
+      if (REFUSED.has(codeOf(error))) return this.open([]).then(() => false)
+      this.#opened.resolve({ kept: { status: 'rejected', reason: error }, claimed: NOBODY })
+      throw error
+    }
+    this.#isOver = true
+    this.#opened.resolve({ kept: { status: 'fulfilled', value: undefined }, claimed: NOBODY })
+    return true
   }
 
   /** Writes the run, with more where the store takes that; whether it did. What keeps the run from being stored, `claim` throws. */
@@ -79,3 +103,5 @@ export class Opening {
     return claimed.value
   }
 }
+
+const NOBODY = { status: 'fulfilled', value: undefined } as const

@@ -1,6 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { codeOf, type Use } from '@svc/core'
-import type { Json, RetryRequest, Run, RunClaim, RunQueue, RunRequest, Store, StoreOp, WorkflowDefinition } from '@svc/core/contracts'
+import type {
+  Json,
+  RetryRequest,
+  Run,
+  RunClaim,
+  RunQueue,
+  RunRequest,
+  Store,
+  StoreOp,
+  WorkflowDefinition,
+} from '@svc/core/contracts'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import type { Entry } from './entries.ts'
 import { invalid } from './errors.ts'

@@ -211,9 +211,10 @@ export class Worker {
     }
   }
 
-  async #leave({ id, claim: held }: Active, left: Left): Promise<void> {
+  async #leave({ id, claim: held, opening }: Active, left: Left): Promise<void> {
     const { queue, lasting, ended } = this.#parts
     if (left.how === 'ended') ended(id, left.record)
+    if (opening?.isOver) return
     const claim = await held()
     if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
     else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)

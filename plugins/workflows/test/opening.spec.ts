@@ -18,11 +18,18 @@ async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefin
   const below = await testHost([plugin('store-memory')])
   const store = below.service(Store)
   const writes: string[][] = []
+  const queued: StoreOp[] = []
+  const leases: string[] = []
   const watched: Store = {
     ...store,
+    acquire(lease, how, theirs) {
+      leases.push(lease)
+      return store.acquire(lease, how, theirs)
+    },
     async batch(ops, options, theirs) {
       const code = refuse(ops)
       if (code !== undefined) throw svcError(code, 'as the test has it')
+      queued.push(...ops.filter(op => op.op === 'put' && op.collection === 'run_queue'))
       if (isOfRun(ops)) writes.push(entriesIn(ops).map(({ t, s = '' }) => `${t} ${s}`.trim()))
       return store.batch(ops, options, theirs)
     },
@@ -45,7 +52,7 @@ async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefin
     await host[Symbol.asyncDispose]()
     await below[Symbol.asyncDispose]()
   }
-  return { host, workflows: host.service(Workflows), store, writes, seen, [Symbol.asyncDispose]: close }
+  return { host, workflows: host.service(Workflows), store, writes, queued, leases, seen, [Symbol.asyncDispose]: close }
 }
 
 const three = (type: string): WorkflowDefinition => ({
@@ -82,6 +89,22 @@ describe('a run that begins', () => {
     const run = await settled(engine.workflows, { name: 'wide', nodes: { all: { type: 'parallel', bodies } } })
     expect(run.result).to.deep.equal({ x: 'x', y: 'y', z: 'z' })
     expect(engine.writes.length).to.equal(1)
+    // nobody ever waited for it
+    expect([engine.queued, engine.leases]).to.deep.equal([[], []])
+    expect(await engine.workflows.get(run.id, use)).to.include({ status: 'completed', progress: 1 })
+  })
+
+  it('that has ended with its first write is not there where the store is away, and has failed where it does not take the end', async () => {
+    let code = 'STORE_UNAVAILABLE'
+    await using engine = await openWatched(ops =>
+      entriesIn(ops).some(({ t, s }) => t === 'done' || s === 'a') ? code : undefined
+    )
+    const one: WorkflowDefinition = { name: 'one', nodes: { a: { type: 'look' } } }
+    expect(await engine.workflows.start({ workflow: one }, use).catch(codeOf)).to.equal('STORE_UNAVAILABLE')
+    code = 'STORE_TOO_LARGE'
+    const run = await settled(engine.workflows, one)
+    expect([run.status, run.error?.code]).to.deep.equal(['failed', 'STORE_TOO_LARGE'])
+    expect((await engine.workflows.runs({ limit: 10 }, use)).runs.map(({ id }) => id)).to.deep.equal([run.id])
   })
 
   it('has what nodes at once have done stored before what follows them begins', async () => {
