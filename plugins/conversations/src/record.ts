@@ -1,4 +1,5 @@
 import type { ChatMessage, ConversationSummary, Json, Space, StoredMessage, TextPart } from '@svc/core/contracts'
+import { timelyId } from '@svc/space'
 
 /** What the store keeps of a conversation; its turns are entries of the log. */
 export interface ConversationRecord {
@@ -12,7 +13,7 @@ export interface ConversationRecord {
 }
 
 /** A new id. */
-export const newId = () => `conv_${crypto.randomUUID().replaceAll('-', '')}`
+export const newId = () => `conv_${timelyId().replaceAll('-', '')}`
 /** Whether an id may be one that was made here. */
 export const isMade = (id: string) => /^conv_[0-9a-f]{32}$/.test(id)
 

@@ -74,9 +74,7 @@ export function createLink(options: LinkOptions): Link {
   const running = () => (worker ??= startWriter({ path, busyMs, mayMake, spaces: [...spaces.values()] }, receive, lost))
   const flush = () => {
     // Whoever has given up by now asks for nothing.
-    const words: Word[] = []
-    for (const [id, job] of outbox) if (pending.has(id)) pack(words, id, job)
-    outbox.length = 0
+    const words = packed(outbox.splice(0).filter(([id]) => pending.has(id)))
     if (words.length === 0) return
     running().ref()
     running().postMessage(words satisfies ToWriter)
@@ -111,6 +109,12 @@ export function createLink(options: LinkOptions): Link {
       await endOf(worker)
     },
   }
+}
+
+function packed(jobs: readonly Numbered[]): Word[] {
+  const words: Word[] = []
+  for (const [id, job] of jobs) pack(words, id, job)
+  return words
 }
 
 const answerTo = ({ resolve, reject }: PromiseWithResolvers<Answer>, answer: Answered, { path, failed }: LinkOptions): void =>

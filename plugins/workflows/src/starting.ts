@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { codeOf, type Use } from '@svc/core'
 import type {
   Json,
@@ -11,6 +11,7 @@ import type {
   StoreOp,
   WorkflowDefinition,
 } from '@svc/core/contracts'
+import { timelyId } from '@svc/space'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import type { Entry } from './entries.ts'
 import { invalid } from './errors.ts'
@@ -109,7 +110,7 @@ export class Starting {
   async #begin(beginning: Beginning, use: Use): Promise<Run> {
     const { queue, worker, store, definitions } = this.#parts
     const { record, entries, key, isDetached } = beginning
-    const id = newRunId()
+    const id = timelyId()
     const ops: StoreOp[] = [
       ...definitions.ops(beginning.definitions),
       { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 },
@@ -175,12 +176,6 @@ export class Starting {
 /** How the queue knows that only so many of a workflow may work. */
 export const groupOf = ({ workflow, concurrency }: RunRecord) =>
   concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
-
-/** UUID version 7 (RFC 9562): runs of one time lie together in the store's indexes; with ids by chance alone each was a page more to write, at its begin and at its end. */
-function newRunId(): string {
-  const time = Date.now().toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
-}
 
 const json = (value: object) => value as unknown as Json
 const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
