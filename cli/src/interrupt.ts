@@ -1,6 +1,18 @@
+import { once } from 'node:events'
 import { svcError } from '@svc/core'
 
 export const INTERRUPTED = 130
+
+/** Resolves once it is aborted: for a race against work that cannot be ended. */
+export const interruption = async (signal: AbortSignal): Promise<undefined> => {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/** Says that an interrupted change of plugins has changed nothing, and ends the process: what it has begun and cannot end would hold it up. */
+export function endUnchanged(): never {
+  process.stderr.write('interrupted: nothing was changed\n')
+  process.exit(INTERRUPTED)
+}
 
 /** A signal that aborts at Ctrl-C; a second one ends the process at once. */
 export function abortOnInterrupt(): { readonly signal: AbortSignal } & Disposable {

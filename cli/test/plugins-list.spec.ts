@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { configureFew, FEW, TIDES, tidesFolder } from '../../test/support/tides.ts'
-import { linkedPlace } from './support/linked.ts'
+import { link, linkedPlace } from './support/linked.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const VARIABLE = 'A_TIDES_KEY_THAT_NOBODY_SETS'
@@ -108,5 +110,34 @@ describe('svc plugins link, interrupted while a server takes it up', function ()
     expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
     expect((await place.svc(['plugins', 'list', TIDES])).code).to.equal(1)
     expect((await server.end()).code).to.equal(0)
+  })
+})
+
+describe('svc plugins link and disable, interrupted while a host is started with the change', function () {
+  this.timeout(60_000)
+  const SLOW =
+    "process.getBuiltinModule('node:fs').writeFileSync('began', ''); return new Promise(done => setTimeout(done, 90_000))"
+
+  it('end at once with one Ctrl-C, whatever a setup waits for, and leave what was in force before', async () => {
+    await using place = await makePlace()
+    await configureFew(place.folder, { host: { setup_timeout_ms: 90_000 } })
+    const began = join(place.folder, 'began')
+    const interrupted = async (...args: string[]) => {
+      const child = place.start(['plugins', ...args])
+      const said = text(child.stderr!)
+      const ended = once(child, 'exit')
+      while (!existsSync(began)) await setTimeout(20)
+      await rm(began)
+      child.kill('SIGINT')
+      expect([await ended, await said]).to.deep.equal([[130, null], 'interrupted: nothing was changed\n'])
+    }
+    const lock = join(place.home, 'svc-plugins.lock')
+    const slow = await tidesFolder(place.folder, { version: '1.0.0', setup: SLOW })
+    await interrupted('link', slow, '--yes', '--trust', '--isolation', 'in-process')
+    expect(existsSync(lock)).to.equal(false)
+    await link(place, [{ name: 'svc-plugin-slow', version: '1.0.0', setup: SLOW }, { version: '1.0.0' }])
+    const before = JSON.parse(await readFile(lock, 'utf8')) as object
+    await interrupted('disable', TIDES)
+    expect(JSON.parse(await readFile(lock, 'utf8'))).to.deep.equal(before)
   })
 })

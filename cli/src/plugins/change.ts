@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { messageOf, type SvcError } from '@svc/core'
+import type { SvcError } from '@svc/core'
 import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '@svc/plugin-set'
-import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
+import { abortOnInterrupt, endUnchanged } from '../interrupt.ts'
 import { factsOf, printError } from '../report-error.ts'
 import { here, setHome } from '../settings.ts'
 import { consent } from './ask.ts'
@@ -46,8 +46,7 @@ export async function runChange(
   } catch (error) {
     if (!signal.aborted) throw error
     progress.clear()
-    process.stderr.write(`${messageOf(signal.reason)}: nothing was changed\n`)
-    return INTERRUPTED
+    return endUnchanged()
   }
 }
 

@@ -3,6 +3,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { configOf, definePlugin, planHost, StartFailed } from '@svc/core'
 import type { LockedPlugin } from '@svc/plugin-set'
+import { interruption } from '../interrupt.ts'
 import { describeInSandbox } from '../isolate-with.ts'
 import { findSettings, type Place } from '../settings.ts'
 import { notBuilt } from './errors.ts'
@@ -26,7 +27,7 @@ export async function describeAll(
   for (const { locked, folder } of plugins) {
     signal.throwIfAborted()
     tell({ step: 'describe', plugin: locked.name })
-    described.push({ ...locked, ...(await describe(locked, folder, value)) })
+    described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
   }
   signal.throwIfAborted()
   return described

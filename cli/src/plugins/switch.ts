@@ -1,5 +1,5 @@
 import { changeLock, type Lock, readLock } from '@svc/plugin-set'
-import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
+import { abortOnInterrupt, endUnchanged } from '../interrupt.ts'
 import { here, setHome } from '../settings.ts'
 import { refused, servedBy, tell } from './change.ts'
 import { openProgress } from './progress.ts'
@@ -34,9 +34,7 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   progress.clear()
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
     return tell(asked, { text: `${word} ${names.join(', ')}; ${servedBy(taken)}`, facts: { ...facts, servers: taken.urls } })
-  if (!interrupt.signal.aborted) return refused(asked, taken.problems)
-  process.stderr.write('interrupted: nothing was changed\n')
-  return INTERRUPTED
+  return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
 }
 
 const switched = (lock: Lock, names: readonly string[], enabled: boolean): Lock => ({

@@ -1,6 +1,7 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
 import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
+import { interruption } from '../interrupt.ts'
 import { problemsOf } from '../report-error.ts'
 import { startProblems } from './try-start.ts'
 
@@ -57,7 +58,9 @@ async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
     return await reloadAll(servers)
   }
   taking.tell('start')
-  return { problems: await newProblems(taking), urls: [] }
+  // nobody can end a plugin's setup: an interruption ends the wait for it
+  const problems = await Promise.race([newProblems(taking), interruption(taking.signal)])
+  return { problems: problems ?? [], urls: [] }
 }
 
 /** After the way back: what was in force before serves again where the new set had been taken up. */
