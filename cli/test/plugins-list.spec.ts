@@ -4,6 +4,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
+import type { Lock } from '@svc/plugin-set'
 import { expect } from 'chai'
 import { configureFew, FEW, TIDES, tidesFolder } from '../../test/support/tides.ts'
 import { link, linkedPlace } from './support/linked.ts'
@@ -61,6 +62,24 @@ describe('what svc plugins tells of those that a person has put there', function
     const { out } = await server.end()
     const line = out.split('\n').find(one => one.includes('not set here'))!
     expect(JSON.parse(line)).to.deep.include({ plugin: TIDES, unset: [VARIABLE] })
+  })
+})
+
+describe('svc plugins disable, enable and uninstall', function () {
+  this.timeout(60_000)
+
+  it('ask nobody, and take --yes from those who say it to every command', async () => {
+    await using place = await linkedPlace({ version: '1.0.0' })
+    const plugins = async () => (JSON.parse(await readFile(join(place.home, 'svc-plugins.lock'), 'utf8')) as Lock).plugins
+    for (const [verb, yes, enabled] of [
+      ['disable', '--yes', false],
+      ['enable', '-y', true],
+    ] as const) {
+      const { code, err } = await place.svc(['plugins', verb, TIDES, yes])
+      expect([code, (await plugins())[0]?.enabled], err).to.deep.equal([0, enabled])
+    }
+    const { code, err } = await place.svc(['plugins', 'uninstall', TIDES, '--yes'])
+    expect([code, existsSync(join(place.home, 'svc-plugins.lock'))], err).to.deep.equal([0, false])
   })
 })
 

@@ -22,6 +22,12 @@ export const placeFlags = {
   json: Flags.boolean({ summary: 'One JSON object' }),
 }
 
+/** What the commands take that let nothing in, and so ask nobody: a script may say --yes to each of them. */
+export const unaskedFlags = {
+  yes: Flags.boolean({ char: 'y', summary: 'Taken, and without effect: nobody is asked where nothing is let in' }),
+  ...placeFlags,
+}
+
 export const namesArg = Args.string({
   description: 'Names of installed plugins',
   required: true,

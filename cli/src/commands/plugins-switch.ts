@@ -1,5 +1,5 @@
 import { Command } from '@oclif/core'
-import { namesArg, placeFlags } from './plugins-flags.ts'
+import { namesArg, unaskedFlags } from './plugins-flags.ts'
 
 /** A command that switches installed plugins on or off. */
 export abstract class PluginsSwitch extends Command {
@@ -8,7 +8,7 @@ export abstract class PluginsSwitch extends Command {
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --json',
   ]
   static override args = { names: namesArg }
-  static override flags = placeFlags
+  static override flags = unaskedFlags
 
   protected abstract readonly enabled: boolean
 

@@ -1,6 +1,6 @@
 import { Command } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { namesArg, placeFlags } from './plugins-flags.ts'
+import { namesArg, unaskedFlags } from './plugins-flags.ts'
 
 export class PluginsUninstall extends Command {
   static override summary = SUMMARIES['plugins:uninstall']
@@ -11,7 +11,7 @@ export class PluginsUninstall extends Command {
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --json',
   ]
   static override args = { names: namesArg }
-  static override flags = placeFlags
+  static override flags = unaskedFlags
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(PluginsUninstall)
