@@ -37,7 +37,8 @@ const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (
 async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<Finding> {
   try {
     await within(LIMIT_MS, async ending => scheme.prepare?.(systemUse(ending, 'doctor')), { signal })
-    return ok(NAME, `${name} is ready`)
+    const { doubt } = scheme
+    return doubt ? warn(NAME, `${name}: ${doubt.message}`, doubt.mend) : ok(NAME, `${name} is ready`)
   } catch (error) {
     const { mend } = Object(error) as Partial<SvcError>
     return fail(NAME, `${name}: ${messageOf(error)}`, mend)

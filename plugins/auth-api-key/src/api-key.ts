@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Log } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { keyMissing, keyRefused, keyUnusable, shortKey } from './errors.ts'
+import { keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
 
 /** Where the key stands: the name of a variable and the environment that has it. */
 export interface ApiKeyParts {
@@ -17,6 +17,10 @@ const HOLDER = Object.freeze({ id: 'api-key', scopes: Object.freeze(['*']) })
 const LONGEST = 4096
 /** Whoever may ask ten times a minute finds a shorter one sooner or later. */
 const SHORT = 16
+/** What everybody tries first, and what stands in examples. */
+const WELL_KNOWN =
+  /change.?(me|this|it)|replace.?(me|this|with)|pass.?w(or|0r)d|(api|my|your|the|secret).?key|(my|your|top|super).?secret|example|default|place.?holder|insert|letmein|qwerty|admin|123456789|abcdefgh/gi
+const REPETITION = /(.{1,16}?)\1{2,}/g
 /** What a header carries unchanged. */
 const FIT = /^[\x21-\x7e]+$/
 
@@ -24,7 +28,9 @@ const FIT = /^[\x21-\x7e]+$/
 export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
+  const doubt = isGuessable(key) ? keyGuessable(variable, SHORT) : undefined
   return {
+    ...(doubt ? { doubt } : {}),
     challenge: 'ApiKey header="X-API-Key"',
     shown: {
       type: 'apiKey',
@@ -35,7 +41,7 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
     async prepare() {
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
-      if (key.length < SHORT) log.warn({ variable }, shortKey(variable, SHORT))
+      if (doubt) log.warn({ variable }, `${doubt.message}; ${doubt.mend}`)
     },
     async authenticate({ headers }, { signal }) {
       const given = headers['x-api-key']
@@ -46,5 +52,7 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
     },
   }
 }
+
+const isGuessable = (key: string) => key.replaceAll(WELL_KNOWN, '').replaceAll(REPETITION, '$1').length < SHORT
 
 const digestOf = (text: string) => hash('sha256', text, 'buffer')

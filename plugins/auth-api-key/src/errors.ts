@@ -20,5 +20,7 @@ export const keyUnusable = (variable: string, longest: number) =>
 export const keyRefused = () => svcError('AUTHENTICATION_FAILED', 'the API key is not valid')
 
 /** Not an error: the server starts. Neither the key nor its length is told. */
-export const shortKey = (variable: string, short: number) =>
-  `the API key in ${variable} has fewer than ${short} characters and can be guessed: put a longer one into it (openssl rand -hex 32)`
+export const keyGuessable = (variable: string, short: number) => ({
+  message: `the API key in ${variable} can be guessed: it has fewer than ${short} characters, not counting well-known words and repetitions`,
+  mend: `put a long one that nobody has thought up into ${variable} (openssl rand -hex 32)`,
+})

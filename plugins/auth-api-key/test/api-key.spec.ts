@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { systemUse } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/core/testing'
@@ -48,15 +49,29 @@ describe('auth-api-key', () => {
     }
   })
 
-  it('warns at the start of a key that can be guessed, with the mend and without the key; of a longer one it says nothing', async () => {
+  it('warns at the start of a key that can be guessed, and tells doctor, with the mend and without the key; of another it says nothing', async () => {
     warnings.length = 0
-    for (const KEY of ['q', 'q7-'.repeat(5), `${'q7-'.repeat(5)}\n`]) {
-      await createApiKey({ variable: 'KEY', env: { KEY }, log }).prepare!(use)
-      expect(warnings.splice(0).join())
-        .to.match(/KEY has fewer than 16 characters.*openssl rand -hex 32/)
-        .and.not.contain('q7-')
+    const short = ['q', 'q7-x'.repeat(3), `${'q7-'.repeat(5)}\n`]
+    const known = [
+      'change-me-please-change-me',
+      'MySecretPassword1234',
+      'your-api-key-here',
+      '0123456789abcdefgh',
+      'q'.repeat(40),
+    ]
+    for (const KEY of [...short, ...known]) {
+      const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
+      await scheme.prepare!(use)
+      const told = [warnings.splice(0).join(), JSON.stringify(scheme.doubt)]
+      for (const one of told)
+        expect(one, KEY)
+          .to.match(/KEY can be guessed.*openssl rand -hex 32/)
+          .and.not.contain(KEY.trim())
     }
-    await createApiKey({ variable: 'KEY', env: { KEY: 'q'.repeat(16) }, log }).prepare!(use)
+    const random = Array.from({ length: 1000 }, () => randomBytes(16).toString('hex'))
+    for (const KEY of [...random, 'svc-example-3f9a0c517be2d846'])
+      expect(createApiKey({ variable: 'KEY', env: { KEY }, log }).doubt, KEY).to.equal(undefined)
+    await createApiKey({ variable: 'KEY', env: { KEY: random[0] }, log }).prepare!(use)
     expect(warnings).to.deep.equal([])
   })
 

@@ -17,8 +17,10 @@ export const keyUnusable = (variable: string, longest: number) =>
   })
 
 /** Not an error: the server starts. Neither the key nor its length is told. */
-export const shortKey = (variable: string, short: number) =>
-  `the key of the tool server in ${variable} has fewer than ${short} characters and can be guessed: put a longer one into it (openssl rand -hex 32)`
+export const shortKey = (variable: string, short: number) => ({
+  message: `the key of the tool server in ${variable} has fewer than ${short} characters and can be guessed`,
+  mend: `put a longer one into ${variable} (openssl rand -hex 32)`,
+})
 
 export const twoCredentials = () => svcError('AUTHENTICATION_FAILED', 'two different credentials were given')
 

@@ -29,9 +29,11 @@ export function createServerKey({ auth, env, log }: ServerKeyParts): AuthScheme 
   const { required, api_key_env: variable } = auth
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
+  const doubt = key !== '' && key.length < SHORT ? shortKey(variable, SHORT) : undefined
   const isKey = (given: string) => key !== '' && given.length <= LONGEST && timingSafeEqual(digestOf(given), digest)
   return {
     guards: 'tools',
+    ...(doubt ? { doubt } : {}),
     always: required,
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', description: 'The key of the tool server; X-API-Key may carry it as well.' },
@@ -39,7 +41,7 @@ export function createServerKey({ auth, env, log }: ServerKeyParts): AuthScheme 
       if (key === '' && !required) return
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
-      if (key.length < SHORT) log.warn({ variable }, shortKey(variable, SHORT))
+      if (doubt) log.warn({ variable }, `${doubt.message}: ${doubt.mend}`)
     },
     async authenticate({ headers }, { signal }) {
       const { 'x-api-key': plain, authorization } = headers

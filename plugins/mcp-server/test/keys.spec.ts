@@ -70,8 +70,9 @@ describe('the key of the tool server', () => {
     expect(warnings.splice(0).join())
       .to.match(/fewer than 16/)
       .and.not.contain('short')
+    expect(schemeOf('short').doubt?.message).to.match(/fewer than 16/)
     await schemeOf('long-enough-0123456').prepare!(use)
-    expect(warnings).to.deep.equal([])
+    expect([warnings, schemeOf('long-enough-0123456').doubt, schemeOf('', false).doubt]).to.deep.equal([[], undefined, undefined])
   })
 
   it('is nothing at all while the variable is empty', async () => {
