@@ -49,6 +49,8 @@ export interface Route {
   readonly streams?: string
   /** The stream does not end by itself: the server cuts it off when the credential of its reader holds no more. */
   readonly endless?: boolean
+  /** Who reads it learns how the server is used: what refuses an unknown path names it in `details.see`. */
+  readonly guide?: boolean
   handle?(request: RouteRequest, use: Use): Promise<RouteReply>
   stream?(request: RouteRequest, use: Use): AsyncIterable<string>
 }
@@ -63,6 +65,8 @@ export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: '
 export interface Mount {
   readonly path: string
   readonly scope?: Route['scope']
+  /** As of a route. */
+  readonly guide?: Route['guide']
   /** Requests that open a stream without an end, by what a header of them holds: they count as streams of their principal. */
   readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
   /** Writes the answer itself. */

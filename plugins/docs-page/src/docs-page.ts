@@ -46,6 +46,7 @@ export function createDocsPage(): Mount {
   return {
     path: PATH,
     scope: 'read',
+    guide: true,
     async handle(request, response, use) {
       const { pathname } = new URL(request.url ?? PATH, 'http://page')
       const file = FILES.get(pathname)

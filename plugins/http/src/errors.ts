@@ -72,8 +72,10 @@ export const unsupportedMediaType = (reason: string) =>
     details: { reason, supported: ['application/json'] },
   })
 
-export const routeUnknown = (method: string, path: string) =>
-  svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`)
+export const routeUnknown = (method: string, path: string, guides: readonly string[]) => {
+  const see = guides.length === 0 ? {} : { details: { see: guides } }
+  return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`, see)
+}
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })

@@ -45,7 +45,7 @@ export function createGates(parts: GateParts): readonly Gate[] {
     parts.crowd.gate,
     parts.standing, // streams without an end
     parts.allowance.gate,
-    known,
+    known(parts.routing),
     createBody(config.body_limit),
     validation,
   ]
@@ -105,10 +105,12 @@ function leaving({ life, route }: Exchange) {
 }
 
 /** Refuses what no route answers. */
-function known(x: Exchange): void | RouteReply {
-  if (x.route || x.mount) return
-  if (x.allowed.length === 0) throw routeUnknown(x.method, x.path)
-  x.headers.push('Allow', x.allowed.join(', '))
-  if (x.method === 'OPTIONS') return { status: 204 }
-  throw methodNotAllowed(x.method, x.allowed)
+function known(routing: Routing): Gate {
+  return (x): void | RouteReply => {
+    if (x.route || x.mount) return
+    if (x.allowed.length === 0) throw routeUnknown(x.method, x.path, routing.guides())
+    x.headers.push('Allow', x.allowed.join(', '))
+    if (x.method === 'OPTIONS') return { status: 204 }
+    throw methodNotAllowed(x.method, x.allowed)
+  }
 }

@@ -27,6 +27,8 @@ interface Found {
 
 export interface Routing {
   find(method: string, path: string): Found
+  /** Paths where one reads how the server is used. */
+  guides(): readonly string[]
 }
 
 const NOWHERE: Found = { params: {}, allowed: [] }
@@ -54,6 +56,7 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
     plain = new Map([...table.values()].filter(isPlain).map(bound => [placeOf(bound.route), { ...NOWHERE, bound }]))
   }
   return {
+    guides: () => [...mounts.entries(), ...routes.entries()].filter(([, { guide }]) => guide).map(([, { path }]) => path),
     find(method, path) {
       const version = routes.version + mounts.version // both only grow
       if (built !== version) build(version)

@@ -21,6 +21,7 @@ describe('bad input', () => {
     it('answers an unknown route with NOT_FOUND', async () => {
       const reply = await call(`${url}/nothing/here?x=secret`)
       expect([reply.status, reply.body.error_code, reply.body.success]).to.deep.equal([404, 'NOT_FOUND', false])
+      expect(reply.body.details, 'no plugin adds a guide').to.deep.equal({})
       expect(reply.text).not.to.include('secret')
     })
 

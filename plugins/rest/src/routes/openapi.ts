@@ -30,6 +30,7 @@ export function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiPart
       path: '/openapi.json',
       summary: 'This description of the API, as OpenAPI 3.1',
       scope: 'read',
+      guide: true,
       responses: ok('The document.', OBJECT),
       async handle(_request, use) {
         if (made?.version !== versionNow()) made = await make(use)
