@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { type SvcError, shownPath, svcError } from '@svc/core'
+import { codeOf, type SvcError, shownPath, svcError } from '@svc/core'
 
 /** Words with the name of the file that the person knows, in the place of that of our own beside it. */
 export const asKnown = (words: string, inner: string, known: string): string => words.replaceAll(basename(inner), basename(known))
@@ -26,7 +26,10 @@ export const backupFailed = (path: string, reason: string, cause?: unknown): Svc
   svcError('BACKUP_FAILED', `the backup was not made: ${reason}`, {
     where: shownPath(path),
     cause,
-    mend: 'see that its folder is there and writable, and that its disk has room for the whole store',
+    mend:
+      codeOf(cause) === 'ENAMETOOLONG'
+        ? 'give it a shorter name'
+        : 'see that its folder is there and writable, and that its disk has room for the whole store',
   })
 
 export const storeUnreadable = (path: string, reason: string, cause: unknown): SvcError =>
@@ -68,5 +71,8 @@ export const restoreFailed = (path: string, reason: string, cause: unknown): Svc
   svcError('RESTORE_FAILED', `nothing was restored: ${reason}`, {
     where: shownPath(path),
     cause,
-    mend: 'see that the folder of the store is writable and its disk has room for another store',
+    mend:
+      codeOf(cause) === 'ENAMETOOLONG'
+        ? 'give the store a shorter name in store.path: its log, and the former store, lie beside it under longer ones'
+        : 'see that the folder of the store is writable and its disk has room for another store',
   })

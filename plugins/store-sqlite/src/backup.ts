@@ -1,10 +1,11 @@
-import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, linkSync, openSync, renameSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { codeOf, messageOf } from '@svc/core'
 import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './backup-errors.ts'
 import { openForReading, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { isThere, identityOf } from './identity.ts'
+import { dropPartial, partialOf } from './partial.ts'
 import { isTrouble, Refusal, wordsFor } from './trouble.ts'
 
 /** A backup that was made and looked through. */
@@ -26,7 +27,7 @@ const WAIT_MS = 10_000
  */
 export async function makeBackup(store: string, file: string, { force, signal }: BackupOptions): Promise<Backup> {
   checkPlaces(store, file, force)
-  const partial = `${file}.partial-${process.pid}`
+  const partial = partialOf(file)
   try {
     begin(partial, file)
     copy(store, partial, file)
@@ -36,7 +37,7 @@ export async function makeBackup(store: string, file: string, { force, signal }:
     finish(partial, file, force)
     return { bytes: statSync(file).size, findings }
   } finally {
-    for (const side of ['', '-wal', '-shm', '-journal']) rmSync(partial + side, { force: true })
+    dropPartial(partial)
   }
 }
 
@@ -49,7 +50,7 @@ function checkPlaces(store: string, file: string, force: boolean): void {
 
 function begin(partial: string, file: string): void {
   try {
-    rmSync(partial, { force: true })
+    dropPartial(partial)
     closeSync(openSync(partial, 'wx', 0o600))
   } catch (error) {
     throw backupFailed(file, asKnown(messageOf(error), partial, file), error)

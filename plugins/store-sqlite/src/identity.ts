@@ -1,4 +1,5 @@
 import { renameSync, rmSync, statSync } from 'node:fs'
+import { codeOf } from '@svc/core'
 
 /** What tells an open file from another one that is put in its place: its number, and the number of the log beside it. */
 export interface Identity {
@@ -32,6 +33,16 @@ export function setAside(path: string, former: Identity): void {
 const logOf = (path: string) => `${path}-wal`
 
 function numberOf(path: string): string | undefined {
-  const stat = statSync(path, { throwIfNoEntry: false })
+  const stat = statOf(path)
   return stat && `${stat.dev}:${stat.ino}`
+}
+
+/** A name that is longer than that of any file names none. */
+function statOf(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if (codeOf(error) === 'ENAMETOOLONG') return undefined
+    throw error
+  }
 }

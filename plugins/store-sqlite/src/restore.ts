@@ -20,6 +20,7 @@ import { openForWriting, sync } from './file.ts'
 import { identityOf, isThere } from './identity.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { carryOver, type Held } from './lasting.ts'
+import { dropPartial, partialOf } from './partial.ts'
 import { isBusy } from './trouble.ts'
 
 /** What is in the store's place now. */
@@ -45,7 +46,7 @@ export async function restore(
   const identity = identityOf(backup)
   if (!identity || !statSync(backup).isFile()) throw backupMissing(backup)
   if (isThere(identity, store)) throw sameFile(backup)
-  const partial = `${store}.restoring-${process.pid}`
+  const partial = partialOf(store)
   try {
     fetch(backup, partial)
     const findings = await inspect(partial, signal)
@@ -59,7 +60,7 @@ export async function restore(
       ? error
       : restoreFailed(store, asKnown(messageOf(error), partial, store), error)
   } finally {
-    for (const side of ['', '-wal', '-shm', '-journal']) rmSync(partial + side, { force: true })
+    dropPartial(partial)
   }
 }
 

@@ -110,6 +110,16 @@ describe('a backup of the store in SQLite', () => {
     expect(readFileSync(at.file, 'utf8')).to.equal('the last good one')
     expect(readdirSync(at.folder.path).filter(name => name.includes('partial'))).to.deep.equal([])
   })
+
+  it('may have the longest name that a file can have; of a longer one, and of a folder with one, it says so', async () => {
+    await using at = await place('a')
+    const named = (length: number) => join(at.folder.path, 'b'.repeat(length))
+    await backup(at.path, named(255))
+    expect((await inspect(named(255), signal)).records).to.equal(1)
+    for (const file of [named(256), join(named(256), 'b.db'), join(at.folder.path, ...Array<string>(50).fill('b'.repeat(100)))])
+      expect((await fails(backup(at.path, file), 'BACKUP_FAILED', /name too long/)).mend).to.contain('shorter name')
+    expect(readdirSync(at.folder.path).filter(name => !name.startsWith('svc.db'))).to.deep.equal(['b'.repeat(255)])
+  })
 })
 
 describe('the restore of a store in SQLite', () => {
@@ -198,7 +208,7 @@ describe('the restore of a store in SQLite', () => {
     writeFileSync(at.file, readFileSync(at.file).fill(0xab, 12_288, 40_960))
     await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', /damaged/)
     expect(await keysOf(at.path)).to.deep.equal(['a'])
-    expect(readdirSync(at.folder.path).filter(name => /bak|restoring/.test(name))).to.deep.equal([])
+    expect(readdirSync(at.folder.path).filter(name => /bak|partial/.test(name))).to.deep.equal([])
   })
 
   it('says of a place where it cannot be made what the person called it', async () => {
@@ -206,6 +216,20 @@ describe('the restore of a store in SQLite', () => {
     await backup(at.path, at.file)
     // a folder that is there, and takes no file of anybody
     await fails(restore(at.file, '/proc/svc.db', signal), 'RESTORE_FAILED', /'\/proc\/svc\.db'$/)
+  })
+
+  it('takes a backup of the longest name; of a store whose name leaves no room beside it says so, and leaves it alone', async () => {
+    await using at = await place('a')
+    const long = join(at.folder.path, 'b'.repeat(255))
+    await backup(at.path, long)
+    const named = (length: number) => join(at.folder.path, 's'.repeat(length))
+    await restore(long, named(200), signal)
+    expect(await keysOf(named(200))).to.deep.equal(['a'])
+    await restore(long, named(240), signal)
+    for (const store of [named(240), named(300)])
+      expect((await fails(restore(long, store, signal), 'RESTORE_FAILED', /name too long/)).mend).to.contain('store.path')
+    expect(await keysOf(named(240))).to.deep.equal(['a'])
+    expect(readdirSync(at.folder.path).filter(name => name.includes('partial'))).to.deep.equal([])
   })
 
   it('refuses while anybody has the store open', async () => {
