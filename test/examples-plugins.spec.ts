@@ -151,14 +151,16 @@ describe('examples/plugins/cabinet, by the store kit', () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-cabinet-'))
     const file = join(folder, 'cabinet.db')
     let store = createCabinet(file)
+    const others: (typeof store)[] = []
     return {
       store,
       async reopen() {
         await store[Symbol.asyncDispose]()
         return (store = createCabinet(file))
       },
+      second: async () => (others.push(createCabinet(file)), others.at(-1)!),
       async [Symbol.asyncDispose]() {
-        await store[Symbol.asyncDispose]()
+        for (const one of [store, ...others]) await one[Symbol.asyncDispose]()
         await rm(folder, { recursive: true })
       },
     }

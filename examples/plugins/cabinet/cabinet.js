@@ -12,7 +12,7 @@ export function createCabinet(file) {
   const drawers = openDrawers(file)
   const catalog = createCatalog()
   const records = createRecords(drawers)
-  const watches = createWatches()
+  const watches = createWatches(drawers)
   const { enter, shut } = createDoor()
   const leases = createLeases(drawers, enter)
   return {
@@ -41,8 +41,12 @@ export function createCabinet(file) {
     async batch(ops, { fence }, use) {
       enter(use)
       checkOps(ops, catalog)
-      const { results, changes } = records.batch(ops, () => fence && leases.check(fence))
-      watches.tell(changes.filter(({ collection }) => catalog.collection(collection).watched))
+      const watched = ops.filter(({ collection }) => collection !== undefined && catalog.collection(collection).watched)
+      const results = records.batch(ops, () => {
+        if (fence) leases.check(fence)
+        watches.note(watched)
+      })
+      if (watched.length > 0) watches.stir()
       return { results }
     },
     async count(key, windows, use) {
@@ -57,7 +61,7 @@ export function createCabinet(file) {
     async probe(use) {
       enter(use)
       drawers.atOnce(() => {})
-      return { kind: 'cabinet', durable: true, shared: false }
+      return { kind: 'cabinet', durable: true }
     },
     async [Symbol.asyncDispose]() {
       shut()

@@ -13,6 +13,8 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS counts (key TEXT PRIMARY KEY, kept TEXT, ends INTEGER) STRICT;
   CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends);
   CREATE TABLE IF NOT EXISTS leases (fence INTEGER PRIMARY KEY AUTOINCREMENT, lease TEXT UNIQUE, holder TEXT, expires INTEGER) STRICT;
+  CREATE TABLE IF NOT EXISTS changes (seq INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT, key TEXT, at INTEGER, UNIQUE (collection, key)) STRICT;
+  CREATE INDEX IF NOT EXISTS changes_by_time ON changes (at);
   COMMIT;
 `
 

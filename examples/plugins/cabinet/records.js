@@ -37,13 +37,12 @@ export function createRecords({ db, atOnce }) {
         : sql.forth.all(log, id, from ?? 1, limit)
       return rows.map(({ seq, value }) => ({ seq, value: JSON.parse(value) }))
     },
-    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops @param {() => void} check Throws where nothing may be written. */
-    batch(ops, check) {
+    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops @param {() => void} first What is done at once with them; throws where nothing may be written. */
+    batch(ops, first) {
       const texts = textsOf(ops)
       return atOnce(() => {
-        check()
-        const results = ops.map((op, at) => STEPS[op.op](sql, op, at, texts[at]))
-        return { results, changes: ops.flatMap((op, at) => changeOf(op, results[at], texts[at])) }
+        first()
+        return ops.map((op, at) => STEPS[op.op](sql, op, at, texts[at]))
       })
     },
     count: (key, windows) =>
@@ -128,9 +127,4 @@ function textOf(value) {
     throw storeInvalid('a value must be JSON that is not nested too deeply')
   }
   throw storeInvalid(`a value must be JSON, was of type ${typeof value}`)
-}
-
-function changeOf({ op, collection, key }, version, [text]) {
-  if (op === 'put') return [{ collection, key, version, value: JSON.parse(text) }]
-  return op === 'delete' ? [{ collection, key, version }] : []
 }

@@ -1,44 +1,64 @@
-import { storeUnavailable } from '@svc/space'
+/** Between two looks at what other processes have changed, while anybody watches. */
+const LOOK_MS = 50
+/** So long a change is noted: nobody looks less often. */
+const NOTED_MS = 3_600_000
 
-/** Changes that may wait for one slow reader. */
-const WAITING = 100_000
+/**
+ * What has changed, for those who watch in whatever process: each keeps its place in the notes and nothing else, however slow it is.
+ * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
+ */
+export function createWatches({ db }) {
+  const forget = db.prepare('DELETE FROM changes WHERE at < ?')
+  const put = db.prepare('INSERT OR REPLACE INTO changes (collection, key, at) VALUES (?, ?, ?)')
+  const last = db.prepare('SELECT coalesce(max(seq), 0) AS seq FROM changes')
+  const since = db.prepare(
+    'SELECT seq, changes.key, version, value FROM changes LEFT JOIN records USING (collection, key) WHERE collection = ? AND seq > ? ORDER BY seq LIMIT 100'
+  )
+  /** @type {Set<() => void>} */
+  const waiting = new Set()
+  let isShut = false
 
-/** Hands changes to those who watch. */
-export function createWatches() {
-  const watchers = new Set()
-  return {
-    /** @param {readonly import('@svc/core/contracts').StoreChange[]} changes */
-    tell(changes) {
-      for (const change of changes) for (const watcher of watchers) watcher.take(change)
-    },
-    /** @type {(collection: string, signal: AbortSignal) => AsyncIterable<import('@svc/core/contracts').StoreChange>} */
-    watch(collection, signal) {
-      /** @type {() => void} */
-      let leave
-      const start = controller => {
-        const end = () => {
-          leave()
-          controller.close()
-        }
-        const take = change => {
-          if (change.collection !== collection) return
-          if (controller.desiredSize > 0) return controller.enqueue(change)
-          leave()
-          controller.error(storeUnavailable('this watcher fell too far behind', 'read what is there and watch again'))
-        }
-        const watcher = { take, end }
-        leave = () => {
-          watchers.delete(watcher)
-          signal.removeEventListener('abort', end)
-        }
-        watchers.add(watcher)
-        signal.addEventListener('abort', end)
-        if (signal.aborted) end()
+  async function* changes(collection, place, signal) {
+    while (!isShut && !signal.aborted) {
+      const rows = since.all(collection, place)
+      for (const { seq, key, version, value } of rows) {
+        place = seq
+        yield version === null ? { collection, key, version: 0 } : { collection, key, version, value: JSON.parse(value) }
+        if (isShut || signal.aborted) return
       }
-      return new ReadableStream({ start, cancel: () => leave() }, { highWaterMark: WAITING })
+      if (rows.length === 0) await pause(signal)
+    }
+  }
+
+  const pause = signal =>
+    new Promise(resolve => {
+      const over = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', over)
+        waiting.delete(over)
+        resolve()
+      }
+      const timer = setTimeout(over, LOOK_MS)
+      signal.addEventListener('abort', over)
+      waiting.add(over)
+    })
+
+  const stir = () => {
+    for (const over of waiting) over()
+  }
+  return {
+    /** @param {readonly { readonly collection: string, readonly key: string }[]} ops In one transaction with what they do. */
+    note(ops) {
+      const now = Date.now()
+      if (ops.length > 0) forget.run(now - NOTED_MS)
+      for (const { collection, key } of ops) put.run(collection, key, now)
     },
+    stir,
+    /** @type {(collection: string, signal: AbortSignal) => AsyncIterable<import('@svc/core/contracts').StoreChange>} */
+    watch: (collection, signal) => changes(collection, last.get().seq, signal),
     close() {
-      for (const { end } of watchers) end()
+      isShut = true
+      stir()
     },
   }
 }
