@@ -66,6 +66,7 @@ describe('svc plugins new', function () {
       const texts = await Promise.all(
         inside.filter(path => path.endsWith('.js')).map(path => readFile(join(folder, `${kind}-js`, path), 'utf8'))
       )
+      expect(await readFile(join(folder, `${kind}-js`, 'README.md'), 'utf8')).to.not.match(/\.ts\b/)
       expect(texts.join('\n')).to.not.match(/\/\/js:|^(import|export) (type|interface) |sample_word|SampleWord/m)
     }
   })

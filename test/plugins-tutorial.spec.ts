@@ -26,36 +26,61 @@ describe('docs/plugins/tutorial.md', function () {
   this.timeout(120_000)
 
   it('leads from nothing to a package that can be published, command by command', async () => {
-    const text = await readFile(join(ROOT, 'docs/plugins/tutorial.md'), 'utf8')
-    const place = await mkdtemp(join(tmpdir(), 'svc-tutorial-'))
-    const outputs = new Map<string, string>()
-    try {
-      // npm install would ask a registry: what it brings lies in this repository
-      await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
-      await writeFile(join(place, 'greet.yaml'), block(text, 'yaml'))
-      const commands = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, lines = '']) => lines.trim().split('\n'))
-      for (const command of commands) {
-        if (command === 'npm install') continue
-        if (command === 'npm run build') await change(join(place, PLUGIN), block(text, 'ts'))
-        outputs.set(command, await run(command, place))
-      }
-    } finally {
-      await rm(place, { recursive: true, force: true })
-    }
-    expect([...outputs.keys()].length, 'commands').to.equal(8)
-    expect(outputs.get('svc tools call greet \'{"text": "Ada"}\' --config greet.yaml')).to.include('Hello, Ada!')
+    const outputs = await followed('ts')
+    expect(outputs.size, 'commands').to.equal(8)
+    expect(outputs.get(CALL)).to.include('Hello, Ada!')
     expect(outputs.get('svc config schema --config greet.yaml')).to.include('"most"')
     expect(outputs.get(`svc plugins publish ${PLUGIN} --dry-run`)).to.include('dist/index.js')
   })
+
+  it('does so in JavaScript, with the line that it gives for it and without what it leaves out', async () => {
+    const outputs = await followed('js')
+    expect(outputs.size, 'commands').to.equal(6)
+    expect(outputs.get(CALL)).to.include('Hello, Ada!')
+    expect(outputs.get(`svc plugins publish ${PLUGIN} --dry-run`)).to.include('src/tool.js')
+  })
 })
+
+const CALL = 'svc tools call greet \'{"text": "Ada"}\' --config greet.yaml'
+
+/** What each command of the page has written, run in one empty folder. */
+async function followed(language: 'ts' | 'js'): Promise<ReadonlyMap<string, string>> {
+  const text = await readFile(join(ROOT, 'docs/plugins/tutorial.md'), 'utf8')
+  const place = await mkdtemp(join(tmpdir(), 'svc-tutorial-'))
+  const outputs = new Map<string, string>()
+  // npm install would ask a registry: what it brings lies in this repository
+  const leftOut = language === 'ts' ? ['npm install'] : ['npm install', 'npm test', 'npm run build']
+  try {
+    if (language === 'ts') await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
+    await writeFile(join(place, 'greet.yaml'), block(text, 'yaml'))
+    const commands = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, lines = '']) => lines.trim().split('\n'))
+    for (const command of commands) {
+      if (command === 'npm run build') await change(join(place, PLUGIN), { text, language })
+      if (leftOut.includes(command)) continue
+      const isJs = language === 'js' && command.startsWith('svc plugins new')
+      outputs.set(command, await run(isJs ? `${command} --js` : command, place))
+    }
+    return outputs
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
 
 const block = (text: string, language: string) => new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'm').exec(text)![1]!
 
-/** Puts the new maker in the place of the one that was made, as the page says, and a sample that fits it. */
-async function change(folder: string, code: string): Promise<void> {
-  const file = join(folder, 'src/tool.ts')
+/** Puts the new maker in the place of the one that was made, as the page says. */
+async function change(
+  folder: string,
+  { text, language }: { readonly text: string; readonly language: 'ts' | 'js' }
+): Promise<void> {
+  const file = join(folder, `src/tool.${language}`)
   const made = await readFile(file, 'utf8')
-  await writeFile(file, made.replace(/export const createGreet[^]*/, code))
+  const [first = '', ...rest] = block(text, 'ts').split('\n')
+  const [, plain = ''] = /In `src\/tool\.js` its first line is `([^`]+)`/.exec(text)!
+  await writeFile(
+    file,
+    made.replace(/export const createGreet[^]*/, () => [language === 'js' ? plain : first, ...rest].join('\n'))
+  )
 }
 
 async function run(command: string, place: string): Promise<string> {

@@ -95,9 +95,10 @@ function configs(language: Language, { runtime }: Omit<Manifest, 'api'>): Record
 
 function readme(words: PluginWords, text: string, language: Language, { runtime }: Omit<Manifest, 'api'>): string {
   const isBuilt = language === 'ts' && runtime === undefined
+  const said = language === 'js' ? text.replaceAll(/(`(?:src|test)\/[\w/-]+)\.ts`/g, '$1.js`') : text
   return `# ${words.package}
 
-${text.trim()}
+${said.trim()}
 
 ## Work on it
 

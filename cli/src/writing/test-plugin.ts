@@ -99,6 +99,6 @@ export function summaryText({ plugin, version, seed, cases }: TestResult): strin
   const skipped =
     count('skipped') === 0
       ? ''
-      : `, ${count('skipped')} skipped: what it reads and asks there was not looked at (samples in test/samples.ts show more)`
+      : `, ${count('skipped')} skipped: what it reads and asks there was not looked at (samples in test/samples show more)`
   return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
 }
