@@ -101,7 +101,9 @@ group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${w
     expect(text).to.contain('plan_garden')
   })
 
-  it('words: a command of svc', async () => {
+  it('words: a tool, and a command of svc', async () => {
+    const counted = await post('/api/v1/chat', { message: '/tool count_words {"text": "one two"}' })
+    expect(counted.text).to.contain('count_words').and.contain('2')
     const { code, out, err } = await svc('words', 'one two', 'three')
     expect([code, out, err]).to.deep.equal([0, '3\n', ''])
   })

@@ -51,6 +51,7 @@ describe('svc build', function () {
     expect(lock).to.not.contain(folder).and.not.contain(EXAMPLES)
     const own = (await readdir(join(folder, 'one', 'node_modules', '@svc'))).filter(name => /^plugin-(?!set$)/.test(name))
     expect(own).to.have.members(KEPT.map(name => name.replace('@svc/', '')))
+    expect(await readFile(join(folder, 'one', 'Containerfile'), 'utf8')).to.match(/^FROM .*node.*$/m)
     await rm(join(folder, 'two'), { recursive: true })
     await using service = await startService({
       command: ['npm', 'start', '--silent', '--'],

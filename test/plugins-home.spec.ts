@@ -216,6 +216,22 @@ describe('installed plugins without a server', function () {
     expect((await svc('plugins', 'uninstall', 'svc-plugin-moon', TIDES)).code).to.equal(0)
   })
 
+  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async place => {
+    const { svc, folder } = place
+    await configureFew(folder, {}, ['sandbox-quickjs'])
+    const tool = `{ description: 'x', effects: [], parameters: { type: 'object' }, call: () => typeof process + ' tides' }`
+    const files = { 'index.js': `export const tools = { tides: ${tool} }\n` }
+    const from = await tidesFile(folder, { version: '1.0.0', svc: { runtime: 'quickjs' }, files })
+    const { code, out, err } = await svc('plugins', 'install', from, '--yes')
+    expect(code, err).to.equal(0)
+    expect(out).to.match(/^ {2}runs +.*JavaScript/m)
+    expect((JSON.parse(await place.lock()) as { plugins: object[] }).plugins[0]).to.include({
+      isolation: 'quickjs',
+      trusted: false,
+    })
+    expect((await svc('tools', 'call', 'tides')).out).to.equal('undefined tides\n')
+  })
+
   it('may be links: what is saved in the folder is what runs', async place => {
     const { svc, folder } = place
     const from = await tidesFolder(folder, { version: '1.0.0' })

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -78,7 +78,7 @@ describe('a plugin that is installed while svc serves', function () {
     await allTell('1.0.0')
   })
 
-  it('is updated only when there is something newer, and asked about again because it wants more', async () => {
+  it('is updated only when there is something newer, asked about again because it wants more, and without a failed request', async () => {
     const none = await plugins('update', '--json')
     expect(none.code, none.err).to.equal(0)
     expect(JSON.parse(none.out)).to.deep.equal({ ok: true, plugins: [], removed: [] })
@@ -88,8 +88,11 @@ describe('a plugin that is installed while svc serves', function () {
     expect(asked.err).to.contain('CONSENT_MISSING').and.contain('--yes')
     expect(asked.out).to.contain('for MORE: network moon.example').and.contain('for MORE: env MOON_KEY')
     await allTell('1.0.0')
+    const load = startLoad(service.url)
     const done = await plugins('update', TIDES, '--yes', '--json')
+    expect(await load.stop()).to.be.above(20)
     expect(done.code, done.err).to.equal(0)
+    expect(load.failures).to.deep.equal([])
     const [only] = (JSON.parse(done.out) as { plugins: { permission_change: object; from_version: string }[] }).plugins
     expect(only).to.deep.include({ from_version: '1.0.0', version: '1.1.0', isolation: 'process' })
     expect(only?.permission_change).to.deep.equal({ added: ['env MOON_KEY', 'network moon.example'], removed: [] })
@@ -98,6 +101,22 @@ describe('a plugin that is installed while svc serves', function () {
 
   it('goes back to an older version that is asked for by name', async () => {
     const { code, err } = await plugins('install', `${TIDES}@1.0.0`, '--yes')
+    expect(code, err).to.equal(0)
+    await allTell('1.0.0')
+  })
+
+  it('serves on where somebody changes a file of it: no reload takes that up, and the mend is told and mends', async () => {
+    const sets = join(home, 'plugins', 'sets')
+    const { set } = await readLock(home)
+    const file = join(sets, set, 'node_modules', TIDES, 'index.js')
+    await writeFile(file, (await readFile(file, 'utf8')).replace('the tides of', 'no tides of'))
+    const reload = await runSvc(['reload'], { home, cwd: folder })
+    expect([reload.code, reload.err]).to.satisfy(
+      ([code, err]: [number, string]) =>
+        code === 1 && err.includes(`PLUGIN_CHANGED  ${TIDES}`) && err.includes('svc plugins update')
+    )
+    await allTell('1.0.0')
+    const { code, err } = await plugins('update', TIDES, '--yes')
     expect(code, err).to.equal(0)
     await allTell('1.0.0')
   })

@@ -33,6 +33,29 @@ describe('what a person reads before a plugin is let in', () => {
     expect(text.split('\n').filter(line => line.startsWith('  may'))).to.deep.equal(['  may       read the variable A_KEY'])
   })
 
+  it('says what runs at its install and what it brings, and tells on where the registry says that it was built', () => {
+    const shown = (more: object) =>
+      proposalText({ candidate: { ...candidate, ...more }, isolation: 'process', trusted: false }, false)
+    expect(shown({}))
+      .to.match(/^ {2}scripts +none at install$/m)
+      .and.match(/^ {2}brings +no other packages$/m)
+      .and.not.match(/^ {2}signed/m)
+    const told = shown({
+      installScripts: ['postinstall'],
+      dependencies: 2,
+      dependencyScripts: ['near@1.0.0'],
+      registry: { signatures: 1, provenance: 'https://slsa.dev/provenance/v1' },
+    })
+    expect(told)
+      .to.contain('postinstall: will not run (--allow-scripts lets them)')
+      .and.contain('2 other packages; the install scripts of near@1.0.0 never run')
+      .and.contain(
+        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (told by the registry, not checked)'
+      )
+    expect(shown({ installScripts: ['postinstall'], scripts: true })).to.contain('postinstall: WILL RUN NOW, held by nothing')
+    expect(shown({ registry: { signatures: 0 } })).to.contain('by no key of the registry; no statement of where it was built')
+  })
+
   it('says where the network is open to a plugin in a process of its own', () => {
     const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
       /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]

@@ -47,6 +47,22 @@ describe('svc on a terminal', () => {
     expect((await server.end()).code).to.equal(0)
   })
 
+  it('shows live what plugins take and do a second, and gives the terminal back at Ctrl-C', async () => {
+    await using place = await makePlace()
+    const server = await place.serve()
+    const tty = await terminal(place, ['plugins', 'top', '--interval', '0.2', '--sort', 'calls'])
+    await tty.sees('\u001b[?1049h\u001b[?25l')
+    const first = await tty.sees('every 0.2 s, by calls; Ctrl-C ends it')
+    expect(tty.seen()).to.not.contain('tools-time')
+    const body = JSON.stringify({ message: '/tool current_time {}' })
+    await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    const told = await tty.sees('tools-time', await tty.sees('BUSY', first))
+    tty.type('\u0003')
+    await tty.sees('\u001b[?25h\u001b[?1049l', told)
+    expect(await tty.code()).to.equal(0)
+    expect((await server.end()).code).to.equal(0)
+  })
+
   it('writes readable log lines in colour, one a request', async () => {
     const tty = await terminal({ home, folder: home }, ['serve', '--port', '0'])
     await tty.sees('ends it')

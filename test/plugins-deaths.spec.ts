@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { noBubblewrap } from '@svc/core/testing'
+import { expect } from 'chai'
+import { until } from './support/breath.ts'
+import { createClient } from './support/client.ts'
+import { runSvc } from './support/command.ts'
+import { startService } from './support/service.ts'
+import { configureFew, TIDES, tidesFolder } from './support/tides.ts'
+
+const DIES = `import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+
+const parameters = { type: 'object', properties: { die: { type: 'boolean' } }, additionalProperties: false }
+const call = async ({ die }) => {
+  if (die) process.exit(3)
+  return { content: [{ type: 'text', text: 'high water' }] }
+}
+export default definePlugin({
+  setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
+})
+`
+const why = noBubblewrap()
+const group = why === undefined ? describe : describe.skip
+
+group(`an installed plugin that dies again and again${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+  this.timeout(120_000)
+
+  it('costs its own calls alone, comes back, and is quarantined in the end: so say svc plugins list, /health and /metrics', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-deaths-'))
+    const home = join(folder, 'home')
+    const svc = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder })
+    try {
+      await configureFew(folder, { isolation: { plugins: { [TIDES]: { restarts: 1 } } } }, ['metrics'])
+      const installed = await svc(
+        'install',
+        await tidesFolder(folder, { version: '1.0.0', files: { 'index.js': DIES } }),
+        '--yes'
+      )
+      expect(installed.code, installed.err).to.equal(0)
+      await using service = await startService({ home, cwd: folder })
+      const client = createClient(service.url)
+      const tell = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
+      const standing = async () => {
+        const { plugins } = JSON.parse((await svc('list', TIDES, '--json')).out) as {
+          plugins: { health: string; restarts: number }[]
+        }
+        return `${plugins[0]?.health} ${plugins[0]?.restarts}`
+      }
+      expect(await tell(false)).to.contain('high water')
+      expect(await standing()).to.equal('running 0')
+      expect(await tell(true)).to.contain('"success":false')
+      await until(standing, word => word === 'running 1')
+      expect(await tell(false)).to.contain('high water')
+      expect(await tell(true)).to.contain('"success":false')
+      await until(standing, word => word === 'quarantined 1')
+      expect((await svc('list', TIDES)).out).to.contain('quarantined')
+      const health = await client.get('/health')
+      expect([health.status, health.text]).to.satisfy(
+        ([status, text]: [number, string]) =>
+          status === 200 && /"status":\s*"degraded"/.test(text) && /"plugins":\s*"degraded"/.test(text)
+      )
+      expect((await client.get('/metrics')).text).to.match(
+        new RegExp(`^svc_plugin_quarantined\\{[^}]*"${TIDES}"[^}]*\\} 1$`, 'm')
+      )
+      const turn = await client.post('/api/v1/chat', { message: 'hello' })
+      expect([turn.status, turn.text.includes('You said: hello')]).to.deep.equal([200, true])
+      const reload = await runSvc(['reload'], { home, cwd: folder })
+      expect(reload.code, reload.err).to.equal(0)
+      client.close()
+      // its restarts are those of the server: what is counted never falls
+      expect(await standing()).to.equal('running 1')
+    } finally {
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+    }
+  })
+})
