@@ -223,6 +223,7 @@ describe('svc plugins', () => {
     expect((await place.svc(['doctor', '--port', '0'])).out).to.match(new RegExp(`^ok +configuration .*, ${all} plugins$`, 'm'))
     expect(tree.left_out.map(one => one.name)).to.include('@svc/plugin-http')
     expect(tree.plugins.map(one => one.order)).to.deep.equal(tree.plugins.map((_, at) => at + 1))
+    expect(tree.plugins.filter(one => !(one.setup_ms >= 0))).to.deep.equal([])
     expect(tree.plugins.find(one => one.name === '@svc/plugin-tools-time')?.added).to.deep.equal({
       tools: ['current_time', 'convert_time'],
     })

@@ -147,6 +147,14 @@ describe('a package that shall be installed', () => {
     expect(candidate!.origin).to.deep.equal({ kind: 'folder', spec: folder })
   })
 
+  it('shows that npm would build it where it has a binding.gyp: that is an install script without a name', async () => {
+    const gyp = { ...CODE, 'binding.gyp': '{}' }
+    const scriptsOf = async (pkg: object) =>
+      (await plan(await place.tarball(plugin('svc-plugin-native', '1.0.0', pkg), gyp)))[0]!.installScripts
+    expect(await scriptsOf({})).to.deep.equal(['binding.gyp'])
+    expect(await scriptsOf({ scripts: { install: 'exit 1' } })).to.deep.equal(['install'])
+  })
+
   it('is told where npm is missing, and where it takes too long', async () => {
     const folder = join(place.folder, 'weather')
     const options = { npm: join(place.folder, 'no-npm') }
