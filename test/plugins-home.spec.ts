@@ -1,13 +1,10 @@
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from './support/command.ts'
+import { inPlace, type Place, setOf } from './support/plugin-place.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
-import { COMMAND, configureFew, TIDES, tidesFile, tidesFolder } from './support/tides.ts'
-
-/** Nobody listens there: npm has no network. */
-const NOWHERE = 'http://127.0.0.1:1'
+import { COMMAND, TIDES, tidesFile, tidesFolder } from './support/tides.ts'
 
 const MOON = { kind: 'service', contributes: {}, permissions: { services: ['moon'] } }
 const MOON_TOKEN = "defineService('moon', { api: 1, methods: { phase: 'call' } })"
@@ -27,38 +24,6 @@ export default definePlugin({
 })
 `
 const NOTHING = "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n"
-
-interface Place {
-  readonly folder: string
-  readonly home: string
-  svc(...args: string[]): ReturnType<typeof runSvc>
-  lock(): Promise<string>
-}
-
-async function inPlace(run: (place: Place) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
-  const home = join(folder, 'home')
-  await mkdir(home)
-  await configureFew(folder)
-  const env = {
-    npm_config_registry: NOWHERE,
-    npm_config_cache: join(folder, 'cache'),
-    npm_config_userconfig: join(folder, 'npmrc'),
-    HOME: folder,
-  }
-  const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env })
-  try {
-    await run({ folder, home, svc, lock: () => readFile(join(home, 'svc-plugins.lock'), 'utf8') })
-  } finally {
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 })
-  }
-}
-
-/** The folder of the set in force. */
-async function setOf({ home }: Place): Promise<string> {
-  const sets = join(home, 'plugins', 'sets')
-  return join(sets, (await readdir(sets))[0]!)
-}
 
 describe('installed plugins without a server', function () {
   this.timeout(120_000)
@@ -163,39 +128,6 @@ describe('installed plugins without a server', function () {
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
   })
 
-  it('are refused on a machine that cannot hold them, with the mend, and run there only where the configuration says so', async place => {
-    const { folder, home } = place
-    const bin = join(folder, 'bin')
-    await mkdir(bin)
-    await writeFile(join(bin, 'bwrap'), '#!/bin/sh\n[ "$1" = --version ] && exit\necho "no namespaces here" >&2; exit 1\n', {
-      mode: 0o755,
-    })
-    const from = await tidesFile(folder, { version: '1.0.0' })
-    const env = { PATH: `${bin}:${process.env.PATH}`, HOME: folder, npm_config_cache: join(folder, 'cache') }
-    const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env })
-    const refused = await svc('plugins', 'install', from, '--yes')
-    expect(refused.code).to.equal(1)
-    expect(refused.err).to.contain('ISOLATION_UNAVAILABLE').and.contain('run-with-open-network-and-unlimited-memory')
-    expect(await readdir(home)).to.not.include('svc-plugins.lock')
-    await configureFew(folder, { isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' } })
-    const weak = await svc('plugins', 'install', from, '--yes')
-    expect(weak.code, weak.err).to.equal(0)
-    expect(weak.out).to.contain('NETWORK IS OPEN')
-    expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
-  })
-
-  it('are not switched on where a file of them has changed meanwhile', async place => {
-    const { svc, folder } = place
-    expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
-    expect((await svc('plugins', 'disable', TIDES)).code).to.equal(0)
-    const before = await place.lock()
-    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'index.js'), 'export default { setup() {} }\n')
-    const { code, err } = await svc('plugins', 'enable', TIDES)
-    expect(code).to.equal(1)
-    expect(err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
-    expect(await place.lock()).to.equal(before)
-  })
-
   it('run their install scripts only where they are let, and ask nobody with --offline', async place => {
     const { svc, folder } = place
     const scripts = { postinstall: 'echo done > ran' }
@@ -248,22 +180,6 @@ describe('installed plugins without a server', function () {
     }
     expect((await svc('tools', 'call', 'tides')).out).to.equal('full\n')
     expect((await svc('plugins', 'uninstall', 'svc-plugin-moon', TIDES)).code).to.equal(0)
-  })
-
-  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async place => {
-    const { svc, folder } = place
-    await configureFew(folder, { host: { setup_timeout_ms: 60_000 } }, ['sandbox-quickjs'])
-    const tool = `{ description: 'x', effects: [], parameters: { type: 'object' }, call: () => typeof process + ' tides' }`
-    const files = { 'index.js': `export const tools = { tides: ${tool} }\n` }
-    const from = await tidesFile(folder, { version: '1.0.0', svc: { runtime: 'quickjs' }, files })
-    const { code, out, err } = await svc('plugins', 'install', from, '--yes')
-    expect(code, err).to.equal(0)
-    expect(out).to.match(/^ {2}runs +.*JavaScript/m)
-    expect((JSON.parse(await place.lock()) as { plugins: object[] }).plugins[0]).to.include({
-      isolation: 'quickjs',
-      trusted: false,
-    })
-    expect((await svc('tools', 'call', 'tides')).out).to.equal('undefined tides\n')
   })
 
   it('may be links: what is saved in the folder is what runs', async place => {

@@ -3,15 +3,15 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readLock } from '@svc/plugin-set'
 import { expect } from 'chai'
-import { type Answer, type Client, createClient } from './support/client.ts'
+import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { CONDITIONS, SVC } from './support/entry.ts'
 import { type Registry, startRegistry } from './support/registry.ts'
 import { type Service, startService } from './support/service.ts'
+import { disposable, startLoad } from './support/steady-load.ts'
 import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from './support/tides.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
@@ -219,41 +219,3 @@ describe('a plugin that is installed while svc serves', function () {
 const LATE = "return new Promise((_, fail) => setTimeout(() => fail(new Error('no moon tonight')), 2_000))"
 
 const INSTALLING = fileURLToPath(new URL('../libs/plugin-set/test/support/installing.ts', import.meta.url))
-
-/** Steps of a load that leaves the processor to what is measured. */
-const PACE_MS = 15
-
-/** Turns and reads over a connection that is kept, and over new ones, until it is stopped: that tells how many there were. */
-function startLoad(url: string) {
-  const failures: string[] = []
-  let done = 0
-  let stopped = false
-  const again = async (keepAlive: boolean) => {
-    using client = disposable(createClient(url, { keepAlive }))
-    while (!stopped) {
-      const answers = [client.post('/api/v1/chat', { message: 'hello' }), client.get('/health/ready')]
-      for (const { status, reason } of await Promise.all(answers.map(outcomeOf))) {
-        done++
-        if (status !== 200) failures.push(`${status} ${reason}`)
-      }
-      await setTimeout(PACE_MS)
-    }
-  }
-  const running = [again(true), again(false)]
-  return {
-    failures,
-    async stop() {
-      stopped = true
-      await Promise.all(running)
-      return done
-    },
-  }
-}
-
-const disposable = (client: Client) => ({ ...client, [Symbol.dispose]: () => client.close() })
-
-const outcomeOf = (answer: Promise<Answer>): Promise<{ readonly status: number; readonly reason: string }> =>
-  answer.then(
-    ({ status, text }) => ({ status, reason: text }),
-    (error: unknown) => ({ status: 0, reason: String(error) })
-  )

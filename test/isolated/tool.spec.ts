@@ -1,7 +1,7 @@
-import type { RunningHost } from '@svc/core'
+import type { PluginRef, RunningHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { testHost, toolKit } from '@svc/core/testing'
-import { inSandbox, WHERE } from '../support/in-sandbox.ts'
+import { held, isolated, noBubblewrap, testHost, toolKit } from '@svc/core/testing'
+import { inSandbox, POLICY, WHERE } from '../support/in-sandbox.ts'
 
 describe(`tools-time ${WHERE}, by the tool kit`, () => {
   let host: RunningHost
@@ -17,3 +17,25 @@ describe(`tools-time ${WHERE}, by the tool kit`, () => {
   })
   for (const one of cases) if (one.skipped === undefined) it(one.title, one.run)
 })
+
+const PATIENT = new URL('patient/', import.meta.url)
+const MODES: Readonly<Record<string, () => Promise<readonly PluginRef[]>>> = {
+  'in the process of the host': async () => [PATIENT],
+  'in a process of its own': async () => [await isolated(PATIENT)],
+  ...(noBubblewrap() === undefined ? { 'in the sandbox': async () => [...POLICY, await held(PATIENT, POLICY)] } : {}),
+}
+for (const [where, plugins] of Object.entries(MODES))
+  describe(`a tool that takes its time, ${where}, by the same tool kit`, () => {
+    let host: RunningHost
+    before(async () => {
+      host = await testHost(await plugins(), { strict: false })
+    })
+    after(() => host.close())
+
+    const cases = toolKit(() => ({ name: 'wait', tool: host.slot(Tools).get('wait')! }), {
+      good: [{ args: { ms: 1 } }],
+      bad: [{ args: { ms: 13 }, message: /bad luck/ }, { args: {} }, { args: { ms: -1 } }],
+      slow: { args: { ms: 60_000 } },
+    })
+    for (const one of cases) it(one.title, one.run)
+  })

@@ -12,7 +12,7 @@ export function createCabinet(file) {
   const drawers = openDrawers(file)
   const catalog = createCatalog()
   const records = createRecords(drawers)
-  const watches = createWatches(drawers)
+  const watches = createWatches(drawers, catalog)
   const { enter, shut } = createDoor()
   const leases = createLeases(drawers, enter)
   return {
@@ -41,23 +41,18 @@ export function createCabinet(file) {
     async batch(ops, { fence }, use) {
       enter(use)
       checkOps(ops, catalog)
-      const watched = ops.filter(({ collection }) => collection !== undefined && catalog.collection(collection).watched)
-      const results = records.batch(ops, () => {
+      const first = () => {
         if (fence) leases.check(fence)
-        watches.note(watched)
-      })
-      if (watched.length > 0) watches.stir()
-      return { results }
+        watches.note(ops)
+      }
+      return { results: records.batch(ops, first) }
     },
     async count(key, windows, use) {
       enter(use)
       checkCount(key, windows)
       return records.count(key, windows)
     },
-    watch(collection, { signal }) {
-      catalog.collection(collection)
-      return watches.watch(collection, signal)
-    },
+    watch: (collection, { signal }) => watches.watch(collection, signal),
     async probe(use) {
       enter(use)
       drawers.atOnce(() => {})

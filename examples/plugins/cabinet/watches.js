@@ -6,8 +6,9 @@ const NOTED_MS = 3_600_000
 /**
  * What has changed, for those who watch in whatever process: each keeps its place in the notes and nothing else, however slow it is.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
+ * @param {ReturnType<typeof import('@svc/space').createCatalog>} catalog
  */
-export function createWatches({ db }) {
+export function createWatches({ db }, catalog) {
   const forget = db.prepare('DELETE FROM changes WHERE at < ?')
   const put = db.prepare('INSERT OR REPLACE INTO changes (collection, key, at) VALUES (?, ?, ?)')
   const last = db.prepare('SELECT coalesce(max(seq), 0) AS seq FROM changes')
@@ -47,15 +48,19 @@ export function createWatches({ db }) {
     for (const over of waiting) over()
   }
   return {
-    /** @param {readonly { readonly collection: string, readonly key: string }[]} ops In one transaction with what they do. */
+    /** @param {readonly import('@svc/core/contracts').StoreOp[]} ops In one transaction with what they do: who waits looks when that is over. */
     note(ops) {
       const now = Date.now()
-      if (ops.length > 0) forget.run(now - NOTED_MS)
-      for (const { collection, key } of ops) put.run(collection, key, now)
+      const watched = ops.filter(({ collection }) => collection !== undefined && catalog.collection(collection).watched)
+      if (watched.length > 0) forget.run(now - NOTED_MS)
+      for (const { collection, key } of watched) put.run(collection, key, now)
+      if (watched.length > 0) stir()
     },
-    stir,
     /** @type {(collection: string, signal: AbortSignal) => AsyncIterable<import('@svc/core/contracts').StoreChange>} */
-    watch: (collection, signal) => changes(collection, last.get().seq, signal),
+    watch(collection, signal) {
+      catalog.collection(collection)
+      return changes(collection, last.get().seq, signal)
+    },
     close() {
       isShut = true
       stir()

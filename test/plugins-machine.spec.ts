@@ -1,0 +1,61 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { runSvc } from './support/command.ts'
+import { inPlace, setOf } from './support/plugin-place.ts'
+import { sideBySideIn } from './support/side-by-side.ts'
+import { configureFew, TIDES, tidesFile } from './support/tides.ts'
+
+describe('installed plugins', function () {
+  this.timeout(120_000)
+  const it = sideBySideIn(inPlace)
+
+  it('are refused on a machine that cannot hold them, with the mend, and run there only where the configuration says so', async place => {
+    const { folder, home } = place
+    const bin = join(folder, 'bin')
+    await mkdir(bin)
+    await writeFile(join(bin, 'bwrap'), '#!/bin/sh\n[ "$1" = --version ] && exit\necho "no namespaces here" >&2; exit 1\n', {
+      mode: 0o755,
+    })
+    const from = await tidesFile(folder, { version: '1.0.0' })
+    const env = { PATH: `${bin}:${process.env.PATH}`, HOME: folder, npm_config_cache: join(folder, 'cache') }
+    const svc = (...args: string[]) => runSvc(args, { home, cwd: folder, env })
+    const refused = await svc('plugins', 'install', from, '--yes')
+    expect(refused.code).to.equal(1)
+    expect(refused.err).to.contain('ISOLATION_UNAVAILABLE').and.contain('run-with-open-network-and-unlimited-memory')
+    expect(await readdir(home)).to.not.include('svc-plugins.lock')
+    await configureFew(folder, { isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' } })
+    const weak = await svc('plugins', 'install', from, '--yes')
+    expect(weak.code, weak.err).to.equal(0)
+    expect(weak.out).to.contain('NETWORK IS OPEN')
+    expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
+  })
+
+  it('are not switched on where a file of them has changed meanwhile', async place => {
+    const { svc, folder } = place
+    expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
+    expect((await svc('plugins', 'disable', TIDES)).code).to.equal(0)
+    const before = await place.lock()
+    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'index.js'), 'export default { setup() {} }\n')
+    const { code, err } = await svc('plugins', 'enable', TIDES)
+    expect(code).to.equal(1)
+    expect(err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)
+    expect(await place.lock()).to.equal(before)
+  })
+
+  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async place => {
+    const { svc, folder } = place
+    await configureFew(folder, { host: { setup_timeout_ms: 60_000 } }, ['sandbox-quickjs'])
+    const tool = `{ description: 'x', effects: [], parameters: { type: 'object' }, call: () => typeof process + ' tides' }`
+    const files = { 'index.js': `export const tools = { tides: ${tool} }\n` }
+    const from = await tidesFile(folder, { version: '1.0.0', svc: { runtime: 'quickjs' }, files })
+    const { code, out, err } = await svc('plugins', 'install', from, '--yes')
+    expect(code, err).to.equal(0)
+    expect(out).to.match(/^ {2}runs +.*JavaScript/m)
+    expect((JSON.parse(await place.lock()) as { plugins: object[] }).plugins[0]).to.include({
+      isolation: 'quickjs',
+      trusted: false,
+    })
+    expect((await svc('tools', 'call', 'tides')).out).to.equal('undefined tides\n')
+  })
+})
