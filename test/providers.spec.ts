@@ -17,14 +17,22 @@ const RETRYABLE = new Set<ModelFailureKind>(['rate_limited', 'overloaded', 'netw
 const keyEnv = (type: string) => `KEY_OF_${type.replace('-', '_').toUpperCase()}`
 /** Their streams begin, and fail in the middle where their wire can say so. */
 const BROKEN = ['cut', 'midway']
-const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'no-such-model', ...BROKEN]
+const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'stalled', 'no-such-model', ...BROKEN]
 const modelsOf = (wire: Wire) => [...OTHERS, ...FAILURE_KINDS.map(wire.failing)]
 const becomes = async (holds: () => boolean) => {
   while (!holds()) await breath()
 }
 
-/** A real service with an entry for each wire, named as its type, before a fake of its server; the key of `keyInFile` stands in a file. */
-async function openScene(types: readonly string[], args: readonly string[] = [], keyInFile?: string) {
+interface Scene {
+  readonly args?: readonly string[]
+  /** The type of the entry whose key stands in a file. */
+  readonly keyInFile?: string
+  /** Of the section `chat`. */
+  readonly limits?: object
+}
+
+/** A real service with an entry for each wire, named as its type, before a fake of its server. */
+async function openScene(types: readonly string[], { args = [], keyInFile, limits = {} }: Scene = {}) {
   const home = await newHome()
   const upstreams = new Map<string, FakeUpstream>()
   for (const type of types) upstreams.set(type, await WIRES[type]!.open())
@@ -35,7 +43,7 @@ async function openScene(types: readonly string[], args: readonly string[] = [],
     return [`my-${type}`, { ...own, ...wire.entry(upstreams.get(type)!.url) }] as const
   })
   // what a provider says goes out at once: retries have tests of their own
-  const chat = { policy: { attempts: 1, breaker_failures: 0 } }
+  const chat = { policy: { attempts: 1, breaker_failures: 0 }, ...limits }
   const config = { plugins: [WEATHER], providers: Object.fromEntries(entries), chat }
   await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
   if (keyInFile !== undefined) await writeFile(join(home, 'key'), `${WIRES[keyInFile]!.key}\n`)
@@ -176,6 +184,37 @@ for (const [type, wire] of Object.entries(WIRES))
       await becomes(() => upstream.open() === 0)
     })
 
+    it('takes silence for a time-out and closes the socket: before the first token, between two, before a whole answer', async () => {
+      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300, whole_timeout_ms: 300 }
+      await using quiet = await openScene([type], { limits })
+      const silent = quiet.upstreamOf(type)
+      const other = createClient(quiet.service.url)
+      const details = { provider: `my-${type}`, retryable: true }
+      for (const path of ['/api/v1/chat', '/api/v1/chat/stream']) {
+        const { status, body } = await other.post(path, asks('silent'))
+        expect(status).to.equal(503)
+        expect(body).to.deep.include({ error_code: 'PROVIDER_ERROR', details })
+        expect((body as Body).error).to.include('did not begin its answer for 300 ms')
+        await becomes(() => silent.sockets() === 0)
+      }
+      const { events } = await (await other.stream({ method: 'POST', path: '/api/v1/chat/stream', body: asks('stalled') })).rest()
+      expect(streamFaults(events)).to.deep.equal([])
+      expect(replyOf(events)).to.not.equal('')
+      const error = events.at(-2)?.data
+      expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })
+      expect(error?.error).to.include('fell silent for 300 ms')
+      expect(events.at(-1)?.data).to.deep.include({ type: 'end', status: 'failed' })
+      await becomes(() => silent.sockets() === 0)
+      expect(silent.received).to.have.lengthOf(3)
+      const { text } = await other.get('/metrics')
+      for (const [model, times] of [
+        ['silent', 2],
+        ['stalled', 1],
+      ] as const)
+        expect(text).to.include(`svc_model_calls_total{provider="my-${type}",model="${model}",outcome="timeout"} ${times}\n`)
+      other.close()
+    })
+
     it('ends a stream as failed when the upstream dies in its midst', async () => {
       await using dying = await openScene([type])
       const other = createClient(dying.service.url)
@@ -210,7 +249,7 @@ describe('the keys of providers', () => {
 
   it('are in no answer, log line, page, figure or command, whatever the upstream says', async () => {
     const types = Object.keys(WIRES)
-    const { home, env, service, upstreamOf, ...scene } = await openScene(types, ['--debug'], 'anthropic')
+    const { home, env, service, upstreamOf, ...scene } = await openScene(types, { args: ['--debug'], keyInFile: 'anthropic' })
     await using _ = scene
     const told: string[] = []
     for (const type of types)
