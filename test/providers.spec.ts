@@ -190,6 +190,9 @@ for (const [type, wire] of Object.entries(WIRES))
       const silent = quiet.upstreamOf(type)
       const other = createClient(quiet.service.url)
       const details = { provider: `my-${type}`, retryable: true }
+      // what a provider loads with its first call is not silence of its upstream
+      for (let status = 0; status !== 200; ) ({ status } = await other.post('/api/v1/chat', asks('plain')))
+      const before = silent.received.length
       for (const path of ['/api/v1/chat', '/api/v1/chat/stream']) {
         const { status, body } = await other.post(path, asks('silent'))
         expect(status).to.equal(503)
@@ -203,15 +206,20 @@ for (const [type, wire] of Object.entries(WIRES))
       const error = events.at(-2)?.data
       expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })
       expect(error?.error).to.include('fell silent for 300 ms')
-      expect(events.at(-1)?.data).to.deep.include({ type: 'end', status: 'failed' })
+      const end = events.at(-1)?.data
+      expect(end).to.deep.include({ type: 'end', status: 'failed' })
+      const tokens = end?.tokens_used as { input: number; output: number }
+      expect(Math.min(tokens.input, tokens.output)).to.be.above(0)
       await becomes(() => silent.sockets() === 0)
-      expect(silent.received).to.have.lengthOf(3)
+      expect(silent.received.slice(before)).to.have.lengthOf(3)
       const { text } = await other.get('/metrics')
       for (const [model, times] of [
         ['silent', 2],
         ['stalled', 1],
       ] as const)
         expect(text).to.include(`svc_model_calls_total{provider="my-${type}",model="${model}",outcome="timeout"} ${times}\n`)
+      for (const kind of ['input', 'output'] as const)
+        expect(text).to.include(`svc_tokens_total{provider="my-${type}",model="stalled",kind="${kind}"} ${tokens[kind]}\n`)
       other.close()
     })
 

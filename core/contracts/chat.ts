@@ -155,6 +155,7 @@ export interface ModelFailed extends ModelCall {
 /** What to do about it: wait and try again, or ask another. */
 export type FailureAnswer = { readonly waitMs: number } | (ModelRef & { readonly waitMs?: number })
 export interface ModelDone extends ModelCall {
+  /** As the provider told it; of a call that ended before that, what was said is counted. The usages of a turn's calls are that of its `TurnEnd`. */
   readonly usage: Usage
   /** What it answered, whole; absent where it failed, and where neither this nor `failure` is there the call was left before its end. */
   readonly events?: readonly ModelEvent[]

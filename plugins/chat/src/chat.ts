@@ -1,14 +1,13 @@
 import { svcError, type Use } from '@svc/core'
 import type { Chat, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { createClock } from './clock.ts'
-import { countTokens } from './count.ts'
 import { told } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { Round } from './round.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
 import { isFit } from './form.ts'
-import { beginTurn, endEvent, keepTurn, leaveTurn, startEvent, type Turn, type TurnHow } from './turn.ts'
+import { beginTurn, endEvent, keepTurn, leaveTurn, spend, startEvent, type Turn, type TurnHow } from './turn.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
@@ -82,7 +81,7 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use:
     if (isShown) yield end
     return replyOf(turn, end)
   } finally {
-    round?.close()
+    round?.leave()
     end ??= await broken(room, turn, round, status, use)
     await leaveTurn(room, turn)
     void room.hooks.end({ turn: turn.id, end, kept: turn.kept ? turn.made : [] }, use)
@@ -101,32 +100,29 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
 }
 
 function closeRound(turn: Turn, { answer }: Round) {
-  turn.usage.input += answer.usage.input
-  turn.usage.output += answer.usage.output
+  spend(turn, answer)
   turn.made.push(answer.message(turn.who.provider))
 }
 
 /** Keeps what there is of a turn that did not complete. */
 async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
-  const cost = round?.answer.any ? closeBroken(room, turn, round, use) : undefined
+  const closed = round && closeBroken(turn, round)
   try {
     await keepTurn(room, turn, status, use)
   } catch (error) {
     room.log.error({ err: error, request_id: use.requestId }, 'what there was of a broken turn could not be kept')
   }
-  await cost
+  await closed
   return endEvent(turn, status, use)
 }
 
-/** The tokens of a round that its provider did not end are counted afterwards. */
-async function closeBroken(room: ChatRoom, turn: Turn, round: Round, use: Use): Promise<void> {
-  const { request, answer } = round
-  closeRound(turn, round)
-  if (!request || answer.usage.input + answer.usage.output > 0) return
-  const lasting = { ...use, signal: room.lasting.signal }
-  const { input, output } = await countTokens(room.providers.get(turn.who.provider), request, turn.made.at(-1)!, lasting)
-  turn.usage.input += input
-  turn.usage.output += output
+/** A round that its provider did not end: the turn and the metrics are told the same tokens. */
+async function closeBroken(turn: Turn, round: Round): Promise<void> {
+  const { answer } = round
+  if (answer.any) turn.made.push(answer.message(turn.who.provider))
+  await round.settle()
+  spend(turn, answer)
+  round.close()
 }
 
 /** A turn that shows nothing has but one step. */

@@ -2,13 +2,14 @@ import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
 import { adapted, type Candidate, candidateOf, restless, sameModel } from './candidate.ts'
+import { countTokens } from './count.ts'
 import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { afforded } from './afford.ts'
 import { fitted, tokensOf } from './fit.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
 import { pause } from './pause.ts'
-import { requestOf, type Turn } from './turn.ts'
+import { requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
@@ -57,9 +58,24 @@ export class Round {
   }
 
   /** Lets go of the model: its call is aborted if it has not ended. */
-  close(): void {
+  leave(): void {
     this.#reading?.close()
+  }
+
+  /** Lets go of the model, and tells what its call has cost. */
+  close(): void {
+    this.leave()
     this.#done()
+  }
+
+  /** Counts what a call has taken that said something and ended before its provider told. */
+  async settle(): Promise<void> {
+    const { answer, request } = this
+    const { input, output } = answer.usage
+    if (this.#answered || !request || !answer.any || input + output > 0) return
+    const { provider } = this.#turn.who
+    const lasting = { ...this.#use, signal: this.#room.lasting.signal }
+    answer.usage = await countTokens(this.#room.providers.get(provider), request, answer.message(provider), lasting)
   }
 
   // One promise an event and no more: the steps below are made once a round, not once a token.
@@ -173,12 +189,14 @@ export class Round {
     const failure = await this.#measured({ ...failureOf(error), ...(isStalled && { requestOnly: true }) })
     const message = this.#wordsOf(error)
     const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
+    await this.settle()
     this.#done(failure)
     this.#failed.push(who)
     const waitMs = mend?.waitMs ?? 0
     if (!mend || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
       throw modelFailed(who.provider, failure, message, error)
-    // a try that failed after all may have said that it had finished
+    // a try that failed after all may have said that it had finished, and what it had cost
+    spend(this.#turn, this.answer)
     this.answer = this.#unsaid()
     if (waitMs > 0) await pause(waitMs, this.#use.signal)
     if (!('model' in mend)) return

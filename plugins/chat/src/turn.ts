@@ -13,6 +13,7 @@ import type {
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
+import type { Answer } from './answer.ts'
 import { CallKeys } from './call-keys.ts'
 import type { Candidate } from './candidate.ts'
 import { invalid } from './errors.ts'
@@ -104,6 +105,12 @@ export async function beginTurn(room: ChatRoom, request: TurnRequest, { isShown,
     handed: false,
     kept: false,
   }
+}
+
+/** Counts what a call of a model has taken. */
+export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer, 'usage'>): void {
+  usage.input += input
+  usage.output += output
 }
 
 /** A turn that leaves no conversation. */

@@ -1,0 +1,108 @@
+import { setTimeout as breath } from 'node:timers/promises'
+import { definePlugin, type PluginRef, svcError } from '@svc/core'
+import { Chat, type ModelDone, type ModelEvent, Providers, Tools, type TurnEnd, type TurnRequest } from '@svc/core/contracts'
+import { item, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { calls, chatHouse, says, scripted, tool } from './house.ts'
+
+const broken = () => svcError('MODEL_FAILED', 'it broke', { details: { kind: 'network', retryable: true } })
+const text = (words: string): ModelEvent => ({ type: 'text', text: words })
+const usage = (input: number, output: number): ModelEvent => ({ type: 'usage', usage: { input, output } })
+const flowing = (chat: () => AsyncIterable<ModelEvent>) => scripted([], [{ id: 'm' }], { chat })
+const forever = () => new Promise<never>(() => undefined)
+
+const PROVIDERS = {
+  whole: scripted([says('so')]),
+  rounds: scripted([[usage(4, 1), ...calls(['t'])], says('so')]),
+  cut: scripted([[text('ha'), usage(3, 2), { type: 'finish', reason: 'length' }]]),
+  mute: scripted([[text('so'), { type: 'finish', reason: 'stop' }]]),
+  failing: flowing(async function* () {
+    yield text('half')
+    throw broken()
+  }),
+  told: flowing(async function* () {
+    yield text('half')
+    yield usage(7, 5)
+    throw broken()
+  }),
+  never: flowing(async function* () {
+    yield usage(2, 0)
+    throw broken()
+  }),
+  stalled: flowing(async function* () {
+    yield text('half')
+    await forever()
+  }),
+} as const
+
+/** Runs one turn: what its end says it has taken, and what the calls of models are counted with in the metrics. */
+async function taken(
+  asked: Partial<TurnRequest>,
+  { give = [], leaveAfter }: { give?: readonly PluginRef[]; leaveAfter?: 'token' } = {}
+) {
+  const done: ModelDone[] = []
+  const ends: TurnEnd[] = []
+  const listening = definePlugin({
+    setup(scope) {
+      scope.tap(Chat.hooks.modelDone, one => void done.push(one))
+      scope.tap(Chat.hooks.end, ({ end }) => void ends.push(end))
+    },
+  })
+  const providers = Object.entries(PROVIDERS).map(([name, one]) => item(Providers, name, one))
+  await using house = await chatHouse({ give: [{ name: 'listening', use: listening }, ...providers, ...give] })
+  for await (const event of house.chat.stream({ message: 'a question', ...asked }, testUse()))
+    if (event.type === leaveAfter) break
+  while (ends.length === 0) await breath(1)
+  const [{ usage, status } = expect.fail('it did not end')] = ends
+  const sum = (pick: (one: ModelDone) => number) => done.reduce((all, one) => all + (one.answered ? 0 : pick(one)), 0)
+  const counted = { input: sum(one => one.usage.input), output: sum(one => one.usage.output) }
+  return { status, told: { input: usage.input, output: usage.output }, counted, calls: done.length }
+}
+
+describe('the tokens of a turn, in its end and in what the metrics are told,', () => {
+  for (const [title, asked, tokens, status, more = {}] of [
+    ['are what the provider told of an answer that is whole', { provider: 'whole' }, { input: 3, output: 2 }, 'completed'],
+    [
+      'are those of all rounds',
+      { provider: 'rounds' },
+      { input: 7, output: 3 },
+      'completed',
+      { give: [item(Tools, 't', tool({}))] },
+    ],
+    ['are what the provider told of an answer that was cut', { provider: 'cut' }, { input: 3, output: 2 }, 'completed'],
+    ['are none where a provider that ended well told none', { provider: 'mute' }, { input: 0, output: 0 }, 'completed'],
+    ['are what it told before it failed', { provider: 'told' }, { input: 7, output: 5 }, 'failed'],
+  ] as const satisfies readonly (readonly [string, Partial<TurnRequest>, object, string, object?])[])
+    it(title, async () => {
+      const { status: ended, told, counted } = await taken(asked, more)
+      expect({ ended, told, counted }).to.deep.equal({ ended: status, told: tokens, counted: tokens })
+    })
+
+  for (const [title, asked, status, more = {}] of [
+    ['of a model that failed after some words', { provider: 'failing' }, 'failed'],
+    ['of a model that is left after some words', { provider: 'stalled' }, 'cancelled', { leaveAfter: 'token' }],
+  ] as const satisfies readonly (readonly [string, Partial<TurnRequest>, string, object?])[])
+    it(`are counted, and once, where nobody told: ${title}`, async () => {
+      const { status: ended, told, counted, calls } = await taken(asked, more)
+      expect([ended, calls]).to.deep.equal([status, 1])
+      expect(told.input).to.be.greaterThan('a question'.length)
+      expect(told.output).to.equal(4)
+      expect(counted).to.deep.equal(told)
+    })
+
+  it('have those of a try that failed before another one answered, as far as it told', async () => {
+    const elsewhere = definePlugin({
+      setup: scope => void scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'whole', model: 'm' })),
+    })
+    const { told, counted, calls } = await taken({ provider: 'never' }, { give: [{ name: 'elsewhere', use: elsewhere }] })
+    expect([told, counted, calls]).to.deep.equal([{ input: 5, output: 2 }, { input: 5, output: 2 }, 2])
+  })
+
+  it('are not counted for what a plugin said in place of a model, and broke off', async () => {
+    const instead = definePlugin({
+      setup: scope => void scope.tap(Chat.hooks.modelCall, () => ({ events: [text('half')] })),
+    })
+    const { status, told } = await taken({ provider: 'whole' }, { give: [{ name: 'instead', use: instead }] })
+    expect([status, told]).to.deep.equal(['failed', { input: 0, output: 0 }])
+  })
+})
