@@ -8,6 +8,7 @@ import { breath } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { replyOf, streamFaults } from './support/events.ts'
+import { openProxy } from './support/proxy.ts'
 import { newHome, startService } from './support/service.ts'
 import { CITIES, HUNDRED, type Wire, WIRES } from './support/wires.ts'
 
@@ -29,10 +30,11 @@ interface Scene {
   readonly keyInFile?: string
   /** Of the section `chat`. */
   readonly limits?: object
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 /** A real service with an entry for each wire, named as its type, before a fake of its server. */
-async function openScene(types: readonly string[], { args = [], keyInFile, limits = {} }: Scene = {}) {
+async function openScene(types: readonly string[], { args = [], keyInFile, limits = {}, variables = {} }: Scene = {}) {
   const home = await newHome()
   const upstreams = new Map<string, FakeUpstream>()
   for (const type of types) upstreams.set(type, await WIRES[type]!.open())
@@ -48,7 +50,7 @@ async function openScene(types: readonly string[], { args = [], keyInFile, limit
   await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
   if (keyInFile !== undefined) await writeFile(join(home, 'key'), `${WIRES[keyInFile]!.key}\n`)
   const named = types.filter(type => type !== keyInFile)
-  const env = Object.fromEntries(named.map(type => [keyEnv(type), WIRES[type]!.key]))
+  const env = { ...variables, ...Object.fromEntries(named.map(type => [keyEnv(type), WIRES[type]!.key])) }
   const service = await startService({ home, env, args })
   return {
     home,
@@ -282,5 +284,45 @@ describe('the keys of providers', () => {
     }
     // the words of upstreams came through, without the key that was in them
     expect(all).to.include('[secret]')
+  })
+})
+
+describe('the proxy of the environment', () => {
+  const types = Object.keys(WIRES)
+  /** What each wire answers, through a service that is started with these variables. */
+  async function answersWith(variables: Readonly<Record<string, string>>) {
+    await using scene = await openScene(types, { variables: { NODE_USE_ENV_PROXY: '1', ...variables } })
+    const client = createClient(scene.service.url)
+    const answers = []
+    for (const type of types)
+      answers.push(await client.post('/api/v1/chat', { message: 'hi', provider: `my-${type}`, model: 'plain', tools: [] }))
+    client.close()
+    await scene.service.stop()
+    const upstreams = types.map(scene.upstreamOf)
+    return {
+      answers: answers.map(({ status, text }) => `${status} ${text}`),
+      hosts: upstreams.map(upstream => new URL(upstream.url).host),
+      reached: upstreams.map(upstream => upstream.received.length),
+      output: scene.service.output(),
+    }
+  }
+  const all = <T>(value: T) => types.map(() => value)
+
+  it('is the way of all wires where Node goes it, but to the hosts that the environment leaves out', async () => {
+    await using proxy = await openProxy()
+    const through = await answersWith({ HTTP_PROXY: proxy.url })
+    expect(through.answers.map(one => one.slice(0, 3))).to.deep.equal(all('200'))
+    expect(proxy.asked.splice(0)).to.deep.equal(through.hosts)
+    const past = await answersWith({ HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })
+    expect([past.reached, proxy.asked]).to.deep.equal([all(1), []])
+  })
+
+  it('is not gone past when it refuses, and its password is told nowhere', async () => {
+    await using proxy = await openProxy(407)
+    const { host } = new URL(proxy.url)
+    const { answers, reached, output } = await answersWith({ HTTP_PROXY: `http://somebody:canary-4711@${host}` })
+    expect(answers.map(one => one.slice(0, 3))).to.deep.equal(all('503'))
+    expect([reached, proxy.asked.length]).to.deep.equal([all(0), types.length])
+    expect(answers.join() + output).to.not.match(/canary-4711|c29tZWJvZHk6/)
   })
 })

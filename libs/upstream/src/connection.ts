@@ -31,9 +31,11 @@ interface Limits {
 }
 
 /** Where Node itself goes through the proxy of its environment, so does this: an isolated plugin has no other way out. */
+export const usesProxy = (): boolean => process.env.NODE_USE_ENV_PROXY === '1'
+
 async function openPool(origin: string, { connections, connectMs }: Limits): Promise<Dispatcher> {
   const options = { connections, connectTimeout: connectMs, allowH2: false }
-  if (process.env.NODE_USE_ENV_PROXY !== '1') return new (await loadPool())(origin, options)
+  if (!usesProxy()) return new (await loadPool())(origin, options)
   const { EnvHttpProxyAgent } = await import('undici')
   return new EnvHttpProxyAgent(options)
 }

@@ -16,6 +16,7 @@ export { type ConfiguredModel, ENTRY, modelInfo, type UpstreamEntry } from './en
 export { modelList, type ModelListOptions } from './models.ts'
 
 // For providers that have another's client make their requests
+export { usesProxy } from './connection.ts'
 export { EventStream } from './event-stream.ts'
 export { answerFailure, hasError, redirected, tooLarge } from './failure.ts'
 export { createHide, secretsOf } from './hide.ts'

@@ -1,5 +1,5 @@
-import { checkBaseUrl, redirected, socketFailure } from '@svc/upstream'
-import type { Agent, fetch as undiciFetch, Response as UndiciResponse } from 'undici'
+import { checkBaseUrl, redirected, socketFailure, usesProxy } from '@svc/upstream'
+import type { Dispatcher, fetch as undiciFetch, Response as UndiciResponse } from 'undici'
 import { capped } from './capped.ts'
 import { badTarget } from './errors.ts'
 
@@ -21,7 +21,7 @@ const PROBE_MS = 5000
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 interface Loaded {
-  readonly agent: Agent
+  readonly agent: Dispatcher
   ask(url: URL, init: RequestInit): Promise<UndiciResponse>
 }
 
@@ -67,8 +67,8 @@ export function createGuardedFetch(provider: string, baseUrl: string | undefined
 }
 
 async function load(provider: string): Promise<Loaded> {
-  const { Agent, fetch } = await import('undici')
-  const agent = new Agent({ connectTimeout: CONNECT_MS, allowH2: false })
+  const { Agent, EnvHttpProxyAgent, fetch } = await import('undici')
+  const agent = new (usesProxy() ? EnvHttpProxyAgent : Agent)({ connectTimeout: CONNECT_MS, allowH2: false })
   const dispatcher = agent.compose(capped(provider, LIMITS))
   const ask = fetch as (url: URL, init: object) => ReturnType<typeof undiciFetch>
   return { agent, ask: (url, init) => ask(url, { ...init, redirect: 'manual', dispatcher }) }
