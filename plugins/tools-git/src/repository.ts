@@ -1,9 +1,9 @@
-import { readFile, realpath } from 'node:fs/promises'
-import { dirname, isAbsolute, relative, resolve } from 'node:path'
+import { dirname, isAbsolute, relative } from 'node:path'
 import { codeOf, type Use } from '@svc/core'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/roots'
+import { checkGitFolder, checkObjects, within } from './bounds.ts'
 import { environment, type Setting, withoutFilter } from './environment.ts'
-import { gitFailed, leadsOut, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
+import { gitFailed, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
 import type { Ground } from './open.ts'
 import { type GitAnswer, runGit } from './run-git.ts'
 
@@ -99,27 +99,9 @@ async function locate(roots: Roots, path: string, start: Start): Promise<{ top: 
   const places = { 'working tree': top!, 'git folder': own!, 'shared git folder': common! }
   const reals: string[] = []
   for (const [what, place] of Object.entries(places)) reals.push(await within(roots, place, what))
-  await checkObjects(roots, reals[2]!)
+  for (const folder of new Set(reals.slice(1))) await checkGitFolder(roots, folder)
+  await checkObjects(roots, `${reals[2]!}/objects`)
   return { top: await roots.find(reals[0]!), key: reals[2]! }
-}
-
-async function within(roots: Roots, path: string, what: string): Promise<string> {
-  const real = await realpath(path).catch(() => '')
-  if (!isAbsolute(real) || !roots.holds(real)) throw leadsOut(what)
-  return real
-}
-
-/** A repository can borrow objects: from one outside it would show what is in that. */
-async function checkObjects(roots: Roots, common: string): Promise<void> {
-  const objects = await within(roots, `${common}/objects`, 'store of objects')
-  if ((await realpath(`${objects}/pack`).catch(() => undefined)) !== undefined)
-    await within(roots, `${objects}/pack`, 'store of objects')
-  const borrowed = await readFile(`${objects}/info/alternates`, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return ''
-    throw leadsOut('store of objects')
-  })
-  for (const line of borrowed.split('\n'))
-    if (line !== '' && !line.startsWith('#')) await within(roots, resolve(objects, line), 'borrowed store of objects')
 }
 
 /** Names of filters in the settings of the repository; those of the person who runs svc are trusted. */
