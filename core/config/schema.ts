@@ -38,6 +38,8 @@ function makeAjv(faults: 'all' | 'first', code: Options['code'] = {}): Ajv {
   const ajv = new loaded.Ajv({
     allErrors: faults === 'all',
     strict: false,
+    // 1e999 is JSON, and would be an integer above every minimum
+    strictNumbers: true,
     validateSchema: false,
     useDefaults: true,
     verbose: true,

@@ -19,6 +19,15 @@ describe('the schema of a tool', () => {
     ])
   })
 
+  it('takes no number that is not finite: JSON may say 1e999', async () => {
+    const json = {
+      type: 'object',
+      properties: { i: { type: 'integer', minimum: 1 }, n: { type: 'number' }, p: { pattern: 'x' } },
+    }
+    expect(await faultsOf(json, JSON.parse('{"i":1e999,"n":-1e999}'))).to.have.lengthOf(2)
+    expect(await faultsOf(json, { i: 1e300, n: -1e300 })).to.deep.equal([])
+  })
+
   it('checks patterns as JavaScript writes them, several in one schema', async () => {
     const json = { type: 'object', properties: { a: { pattern: '^\\u00e9\\/x$' }, b: { pattern: '^\\d{4}$' } } }
     expect(await faultsOf(json, { a: 'é/x', b: '2026' })).to.deep.equal([])
