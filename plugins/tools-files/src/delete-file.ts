@@ -76,8 +76,9 @@ async function count(entry: Entry, most: number, signal: AbortSignal): Promise<n
     signal.throwIfAborted()
     const shown = `${entry.shown}/${one.name}`
     refuseRun(one.name, shown)
+    // before it goes deeper: each folder on the way is held open
+    if (found >= most) return most + 1
     found += one.isDirectory() ? await count({ folder, name: one.name, shown }, most - found, signal) : 1
-    if (found > most) break
   }
   return found
 }

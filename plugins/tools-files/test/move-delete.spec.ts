@@ -72,6 +72,15 @@ describe('delete_file', () => {
     expect(await readdir(files.at('root', 'fuller'))).to.have.lengthOf(5)
   })
 
+  it('looks no deeper than its limit: each folder on the way is held open', async () => {
+    await using files = await openFiles({ max_entries: 5 })
+    // what lies below the limit would be refused for another reason, were it seen
+    await mkdir(files.at('root', 'd/d/d/d/d/d/d', '.git'), { recursive: true })
+    expect((await refusal(files.remove({ path: 'd', recursive: true }))).code).to.equal('PATH_TOO_MANY')
+    await mkdir(files.at('root', 'e/e/e/e/e'), { recursive: true })
+    expect(await fields(files.remove({ path: 'e', recursive: true }))).to.deep.include({ deleted: 5 })
+  })
+
   it('leaves roots, what holds one, repositories, and all that is outside', async () => {
     await using files = await openFiles({}, ['a', 'a/inner/root'])
     await mkdir(files.at('a', 'repository', '.git'), { recursive: true })
