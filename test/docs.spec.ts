@@ -51,6 +51,15 @@ describe('the documents', () => {
     expect(await committedTools()).to.equal(await toolsReference())
   })
 
+  it('have for each tool its category, its effects, its arguments and the form of what it answers', async () => {
+    const tools = (await toolsReference()).split(/^### /m).slice(1)
+    expect(tools).to.have.length.above(25)
+    const lacking = tools.filter(
+      one => !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^\| `\w/m.test(one) || !/^Answers `/m.test(one)
+    )
+    expect(lacking.map(one => one.split('\n')[0])).to.deep.equal([])
+  })
+
   it('have a reference of workflows that is what their nodes say (npm run docs writes it)', async () => {
     expect(await committedWorkflowPage()).to.equal(await workflowPage())
   })
