@@ -1,6 +1,3 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { ModelFailureKind } from '@svc/core/contracts'
 import { FAILURE_KINDS, type FakeUpstream } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -8,61 +5,13 @@ import { breath } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { replyOf, streamFaults } from './support/events.ts'
-import { openProxy } from './support/proxy.ts'
-import { newHome, startService } from './support/service.ts'
-import { CITIES, HUNDRED, type Wire, WIRES } from './support/wires.ts'
+import { BROKEN, openScene } from './support/scene.ts'
+import { CITIES, HUNDRED, WIRES } from './support/wires.ts'
 
-const WEATHER = fileURLToPath(new URL('./support/weather.ts', import.meta.url))
 const RETRYABLE = new Set<ModelFailureKind>(['rate_limited', 'overloaded', 'network', 'timeout'])
 
-const keyEnv = (type: string) => `KEY_OF_${type.replace('-', '_').toUpperCase()}`
-/** Their streams begin, and fail in the middle where their wire can say so. */
-const BROKEN = ['cut', 'midway']
-const OTHERS = ['plain', 'rounds', 'hundred', 'endless', 'silent', 'stalled', 'no-such-model', ...BROKEN]
-const modelsOf = (wire: Wire) => [...OTHERS, ...FAILURE_KINDS.map(wire.failing)]
 const becomes = async (holds: () => boolean) => {
   while (!holds()) await breath()
-}
-
-interface Scene {
-  readonly args?: readonly string[]
-  /** The type of the entry whose key stands in a file. */
-  readonly keyInFile?: string
-  /** Of the section `chat`. */
-  readonly limits?: object
-  readonly variables?: Readonly<Record<string, string>>
-}
-
-/** A real service with an entry for each wire, named as its type, before a fake of its server. */
-async function openScene(types: readonly string[], { args = [], keyInFile, limits = {}, variables = {} }: Scene = {}) {
-  const home = await newHome()
-  const upstreams = new Map<string, FakeUpstream>()
-  for (const type of types) upstreams.set(type, await WIRES[type]!.open())
-  const entries = types.map(type => {
-    const wire = WIRES[type]!
-    const key = type === keyInFile ? { api_key_file: join(home, 'key') } : { api_key_env: keyEnv(type) }
-    const own = { type, ...key, models: modelsOf(wire) }
-    return [`my-${type}`, { ...own, ...wire.entry(upstreams.get(type)!.url) }] as const
-  })
-  // what a provider says goes out at once: retries have tests of their own
-  const chat = { policy: { attempts: 1, breaker_failures: 0 }, ...limits }
-  const config = { plugins: [WEATHER], providers: Object.fromEntries(entries), chat }
-  await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
-  if (keyInFile !== undefined) await writeFile(join(home, 'key'), `${WIRES[keyInFile]!.key}\n`)
-  const named = types.filter(type => type !== keyInFile)
-  const env = { ...variables, ...Object.fromEntries(named.map(type => [keyEnv(type), WIRES[type]!.key])) }
-  const service = await startService({ home, env, args })
-  return {
-    home,
-    env,
-    service,
-    upstreamOf: (type: string) => upstreams.get(type)!,
-    async [Symbol.asyncDispose]() {
-      await service[Symbol.asyncDispose]()
-      for (const upstream of upstreams.values()) await upstream.close()
-      await rm(home, { recursive: true, force: true })
-    },
-  }
 }
 
 type Body = Readonly<Record<string, unknown>>
@@ -186,45 +135,6 @@ for (const [type, wire] of Object.entries(WIRES))
       await becomes(() => upstream.open() === 0)
     })
 
-    it('takes silence for a time-out and closes the socket: before the first token, between two, before a whole answer', async () => {
-      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300, whole_timeout_ms: 300 }
-      await using quiet = await openScene([type], { limits })
-      const silent = quiet.upstreamOf(type)
-      const other = createClient(quiet.service.url)
-      const details = { provider: `my-${type}`, retryable: true }
-      // what a provider loads with its first call is not silence of its upstream
-      for (let status = 0; status !== 200; ) ({ status } = await other.post('/api/v1/chat', asks('plain')))
-      const before = silent.received.length
-      for (const path of ['/api/v1/chat', '/api/v1/chat/stream']) {
-        const { status, body } = await other.post(path, asks('silent'))
-        expect(status).to.equal(503)
-        expect(body).to.deep.include({ error_code: 'PROVIDER_ERROR', details })
-        expect((body as Body).error).to.include('did not begin its answer for 300 ms')
-        await becomes(() => silent.sockets() === 0)
-      }
-      const { events } = await (await other.stream({ method: 'POST', path: '/api/v1/chat/stream', body: asks('stalled') })).rest()
-      expect(streamFaults(events)).to.deep.equal([])
-      expect(replyOf(events)).to.not.equal('')
-      const error = events.at(-2)?.data
-      expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })
-      expect(error?.error).to.include('fell silent for 300 ms')
-      const end = events.at(-1)?.data
-      expect(end).to.deep.include({ type: 'end', status: 'failed' })
-      const tokens = end?.tokens_used as { input: number; output: number }
-      expect(Math.min(tokens.input, tokens.output)).to.be.above(0)
-      await becomes(() => silent.sockets() === 0)
-      expect(silent.received.slice(before)).to.have.lengthOf(3)
-      const { text } = await other.get('/metrics')
-      for (const [model, times] of [
-        ['silent', 2],
-        ['stalled', 1],
-      ] as const)
-        expect(text).to.include(`svc_model_calls_total{provider="my-${type}",model="${model}",outcome="timeout"} ${times}\n`)
-      for (const kind of ['input', 'output'] as const)
-        expect(text).to.include(`svc_tokens_total{provider="my-${type}",model="stalled",kind="${kind}"} ${tokens[kind]}\n`)
-      other.close()
-    })
-
     it('ends a stream as failed when the upstream dies in its midst', async () => {
       await using dying = await openScene([type])
       const other = createClient(dying.service.url)
@@ -284,45 +194,5 @@ describe('the keys of providers', () => {
     }
     // the words of upstreams came through, without the key that was in them
     expect(all).to.include('[secret]')
-  })
-})
-
-describe('the proxy of the environment', () => {
-  const types = Object.keys(WIRES)
-  /** What each wire answers, through a service that is started with these variables. */
-  async function answersWith(variables: Readonly<Record<string, string>>) {
-    await using scene = await openScene(types, { variables: { NODE_USE_ENV_PROXY: '1', ...variables } })
-    const client = createClient(scene.service.url)
-    const answers = []
-    for (const type of types)
-      answers.push(await client.post('/api/v1/chat', { message: 'hi', provider: `my-${type}`, model: 'plain', tools: [] }))
-    client.close()
-    await scene.service.stop()
-    const upstreams = types.map(scene.upstreamOf)
-    return {
-      answers: answers.map(({ status, text }) => `${status} ${text}`),
-      hosts: upstreams.map(upstream => new URL(upstream.url).host),
-      reached: upstreams.map(upstream => upstream.received.length),
-      output: scene.service.output(),
-    }
-  }
-  const all = <T>(value: T) => types.map(() => value)
-
-  it('is the way of all wires where Node goes it, but to the hosts that the environment leaves out', async () => {
-    await using proxy = await openProxy()
-    const through = await answersWith({ HTTP_PROXY: proxy.url })
-    expect(through.answers.map(one => one.slice(0, 3))).to.deep.equal(all('200'))
-    expect(proxy.asked.splice(0)).to.deep.equal(through.hosts)
-    const past = await answersWith({ HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })
-    expect([past.reached, proxy.asked]).to.deep.equal([all(1), []])
-  })
-
-  it('is not gone past when it refuses, and its password is told nowhere', async () => {
-    await using proxy = await openProxy(407)
-    const { host } = new URL(proxy.url)
-    const { answers, reached, output } = await answersWith({ HTTP_PROXY: `http://somebody:canary-4711@${host}` })
-    expect(answers.map(one => one.slice(0, 3))).to.deep.equal(all('503'))
-    expect([reached, proxy.asked.length]).to.deep.equal([all(0), types.length])
-    expect(answers.join() + output).to.not.match(/canary-4711|c29tZWJvZHk6/)
   })
 })

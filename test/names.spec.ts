@@ -1,0 +1,30 @@
+import { expect } from 'chai'
+import { blanked, filesBelow, textOf } from './support/source.ts'
+
+const NAMES = /openai|anthropic|claude|\bgpt-|gemini|ai-sdk|azure|ollama|lmstudio|\bvllm\b|\bgroq\b|mistral|deepseek|openrouter/i
+/** Where they may stand: in their own plugins, in the list of the curated build, and in the examples of a command. */
+const OWN = /^plugins\/provider-|^cli\/src\/curated\.ts:|^cli\/src\/commands\/providers-test\.ts:/
+
+/** Code and texts that name a provider; comments may. */
+const naming = ['core', 'libs', 'plugins', 'cli']
+  .flatMap(folder => filesBelow(folder, /\.m?ts$/))
+  .filter(file => !/\/(test|dist)\//.test(file))
+  .flatMap(file =>
+    blanked(textOf(file), 'strings')
+      .split('\n')
+      .flatMap((line, at) => (NAMES.test(line) ? [`${file}:${at + 1}`] : []))
+  )
+
+describe('the names of providers', () => {
+  it('are known to nobody but the plugins of them', () => {
+    expect(naming.filter(place => !OWN.test(place))).to.deep.equal([])
+  })
+
+  it('are found where they stand', () => {
+    for (const name of ['openai', 'anthropic', 'google', 'ai-sdk'])
+      expect(
+        naming.some(place => place.startsWith(`plugins/provider-${name}/src/`)),
+        name
+      ).to.equal(true)
+  })
+})
