@@ -1,0 +1,43 @@
+import { expect } from 'chai'
+import { blanked, filesBelow, textOf } from './support/source.ts'
+
+/** A way out of the process: the global fetch, undici, or a socket of Node. Types are none, and neither is what a guarded fetch is asked by its name. */
+const WAYS = /(^|[^.\w'])fetch\(|'undici[\w/.]*'|'node:(https?|http2|net|tls|dgram)'/
+const NONE = /^\s*import type |\b(function|async) fetch\(|^\s*fetch\(url: string, use|\bisIP|\bBlockList\b|STATUS_CODES/
+
+/** Who may have one, and why. All else asks `@svc/guarded-fetch`: what goes out on a user's word goes through it. */
+const MAY = [
+  /^libs\/guarded-fetch\//, // that is it
+  /^libs\/upstream\/|^plugins\/provider-ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
+  /^core\/(processes|supervisor|isolation)\//, // between processes of this machine
+  /^plugins\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
+  /^plugins\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
+  /^plugins\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration
+  /^libs\/mcp-client\/src\/oauth\/|^plugins\/mcp-client\/src\/trial\.ts/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/sandbox-quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
+  /^plugins\/store-sqlite\/src\/restore\.ts/, // brings a file
+  /^cli\//, // to the server that a person has named
+]
+
+describe('the ways out of the process', () => {
+  const found = ['core', 'libs', 'plugins', 'cli']
+    .flatMap(folder => filesBelow(folder, /\.m?ts$/))
+    .filter(file => !/\/(test|testing|dist)\//.test(file))
+    .flatMap(file =>
+      blanked(textOf(file), 'strings')
+        .split('\n')
+        .flatMap((line, at) => (WAYS.test(line) && !NONE.test(line) ? [`${file}:${at + 1} ${line.trim()}`] : []))
+    )
+
+  it('are in few hands: what goes out on a user’s word is looked at', () => {
+    expect(found.filter(place => !MAY.some(one => one.test(place)))).to.deep.equal([])
+  })
+
+  it('are found where they are', () => {
+    for (const one of MAY.slice(0, 5))
+      expect(
+        found.some(place => one.test(place)),
+        String(one)
+      ).to.equal(true)
+  })
+})
