@@ -21,19 +21,23 @@ describe(`provider-local ${WHERE}, by the provider kit`, () => {
 const why = noBubblewrap()
 const group = why === undefined ? describe : describe.skip
 
-group(`provider-openai in the sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
-  it('answers through the proxy of the host, with the key that it declares', async () => {
-    await using upstream = await openUpstream(speak)
-    process.env.SVC_TEST_API_KEY = 'sk-canary-4711'
-    const permissions = { network: ['127.0.0.1'], env: ['*_API_KEY'] }
-    const config = { providers: { main: { type: 'openai', base_url: `${upstream.url}/v1`, api_key_env: 'SVC_TEST_API_KEY' } } }
-    await using host = await testHost([...POLICY, await held(packageOf('provider-openai'), POLICY, permissions)], {
-      strict: false,
-      config,
+group(`a provider in the sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+  for (const [type, more] of [
+    ['openai', {}],
+    ['ai-sdk', { package: '@ai-sdk/openai', export: 'createOpenAI.chat', models: ['plain'] }],
+  ] as const)
+    it(`answers through the proxy of the host, with the key that it declares: provider-${type}`, async () => {
+      await using upstream = await openUpstream(speak)
+      process.env.SVC_TEST_API_KEY = 'sk-canary-4711'
+      const permissions = { network: ['127.0.0.1'], env: ['*_API_KEY'] }
+      const entry = { type, base_url: `${upstream.url}/v1`, api_key_env: 'SVC_TEST_API_KEY', ...more }
+      await using host = await testHost([...POLICY, await held(packageOf(`provider-${type}`), POLICY, permissions)], {
+        strict: false,
+        config: { providers: { main: entry } },
+      })
+      const events = await ask(host.slot(Providers).get('main')!, REQUESTS.plain)
+      expect(events.at(-1)).to.include({ type: 'finish' })
+      expect(upstream.received.at(-1)!.headers.authorization).to.equal('Bearer sk-canary-4711')
+      delete process.env.SVC_TEST_API_KEY
     })
-    const events = await ask(host.slot(Providers).get('main')!, REQUESTS.plain)
-    expect(events.at(-1)).to.include({ type: 'finish' })
-    expect(upstream.received.at(-1)!.headers.authorization).to.equal('Bearer sk-canary-4711')
-    delete process.env.SVC_TEST_API_KEY
-  })
 })
