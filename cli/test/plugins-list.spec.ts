@@ -65,6 +65,27 @@ describe('what svc plugins tells of those that a person has put there', function
   })
 })
 
+describe('an optional plugin that has failed', () => {
+  it('stands in svc plugins list, with the reason, and makes it end with 1', async () => {
+    await using place = await makePlace()
+    await place.write(
+      'broken.mjs',
+      "export default { requires: {}, optional: {}, setup() { throw new Error('no moon tonight') } }"
+    )
+    await configureFew(place.folder)
+    const config = JSON.parse(await readFile(join(place.folder, 'svc.config.json'), 'utf8')) as { plugins: unknown[] }
+    await place.write(
+      'svc.config.json',
+      JSON.stringify({ plugins: [...config.plugins, { use: './broken.mjs', optional: true }] })
+    )
+    const { code, out } = await place.svc(['plugins', 'list'])
+    expect(code).to.equal(1)
+    expect(out)
+      .to.match(/ broken .*FAILED$/m)
+      .and.contain('no moon tonight')
+  })
+})
+
 describe('svc plugins disable, enable and uninstall', function () {
   this.timeout(60_000)
 

@@ -1,6 +1,7 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { pluginKit } from '@svc/core/testing'
 import { expect } from 'chai'
 import { testPlugin } from '../src/writing/test-plugin.ts'
 import { makePlace } from './support/svc.ts'
@@ -41,6 +42,47 @@ export default {
   provider: { plain: asks('plain'), silent: asks('silent') },
 }
 `
+
+/** Its setup hangs, or a call of its tool: neither hears that it is aborted. */
+const hanging = (where: 'setup' | 'call') => `
+import { Tools } from '@svc/core/contracts'
+const never = () => new Promise(() => {})
+const parameters = { type: 'object', properties: {}, additionalProperties: false }
+export default {
+  requires: {},
+  optional: {},
+  async setup(scope) {
+    if (${where === 'setup'}) await never()
+    scope.add(Tools, 'far', { description: 'Never answers anybody.', category: 'time', effects: ['read'], parameters, call: never })
+  },
+}
+`
+
+describe('the kit behind svc plugins test', function () {
+  this.timeout(60_000)
+  /** What the case of this title says of it. */
+  const told = async (where: 'setup' | 'call', title: string) => {
+    await using place = await makePlace()
+    await symlink(MODULES, join(place.folder, 'node_modules'))
+    const svc = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
+    const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+    await place.write('far/package.json', JSON.stringify(file))
+    await place.write('far/index.js', hanging(where))
+    const cases = await pluginKit(join(place.folder, 'far'))
+    return await cases
+      .find(one => one.title.startsWith(title))!
+      .run()
+      .then(
+        () => 'nothing',
+        (error: Error) => error.message
+      )
+  }
+
+  it('waits neither for a setup nor for a call that hangs', async () => {
+    expect(await told('setup', 'starts with its configuration, alone and within time')).to.contain('did not end within 5000 ms')
+    expect(await told('call', 'tools far: ends made-up calls')).to.contain('the end of {} did not happen within 5000 ms')
+  })
+})
 
 describe('svc plugins test, of a provider', function () {
   this.timeout(60_000)

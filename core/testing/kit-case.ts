@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
-import { type JsonSchema, systemUse, type Use } from '@svc/core'
+import { type JsonSchema, systemUse, type Use, within } from '@svc/core'
 import { copyPlain, findUnplain } from '@svc/core/processes'
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { KitCase } from './kit.ts'
 
 /** Milliseconds within which what should happen at once has to happen, also on a slow machine. */
 const AT_ONCE_MS = 5_000
+/** Milliseconds for a whole case: a runner may have no limit of its own (`node --test` has none). */
+const CASE_MS = 50_000
 
 /** What a kit's `open` gives besides the thing that is tested. */
 export interface KitSubject {
@@ -27,7 +29,7 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
       const subject = await open()
       let wanting: Wanting | void
       try {
-        wanting = await check(subject)
+        wanting = await within(CASE_MS, () => check(subject), { late: neverEnded })
       } finally {
         await subject.close?.()
       }
@@ -35,6 +37,8 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
     },
   })
 }
+
+const neverEnded = () => new Error(`this did not end within ${CASE_MS} ms: something that was called neither answered nor failed`)
 
 function skipSelf(runner: unknown, why: string): void {
   const test = runner as { skip?: (why: string) => unknown } | undefined

@@ -41,7 +41,7 @@ async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promis
   assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
   const [first = {}] = all
   // what it opens once and for all is no leak
-  await outcome(tool.call(frozen(first), abortable().use))
+  await soundEnd(tool.call(frozen(first), abortable().use), shown(first))
   const before = openNow()
   for (const args of all) {
     const { value, error } = await soundEnd(tool.call(frozen(args), abortable().use), shown(args))

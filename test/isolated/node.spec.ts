@@ -1,8 +1,40 @@
 import type { RunningHost } from '@svc/core'
 import { WorkflowNodes } from '@svc/core/contracts'
-import { nodeKit, testHost } from '@svc/core/testing'
+import { nodeKit, type NodeSamples, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 import { inSandbox, WHERE } from '../support/in-sandbox.ts'
+
+/** One that answers at once, one that waits for a person, one that forks. */
+const NODES: Readonly<Record<string, NodeSamples>> = {
+  transform: {
+    good: [{ settings: { value: { a: [1] } }, expect: output => expect(output).to.deep.equal({ a: [1] }) }],
+    bad: [{ settings: {} }],
+  },
+  human: {
+    good: [
+      {
+        settings: { message: 'Ship it?' },
+        branches: ['approved', 'rejected'],
+        woken: () => ({ by: 'answer', data: false }),
+        expect: (_output, branch) => expect(branch).to.equal('rejected'),
+      },
+    ],
+    bad: [
+      { settings: { message: 'Ship it?', for: 'soon' } },
+      { settings: { message: 'Ship it?', for: '1s' }, woken: () => ({ by: 'time' }), code: 'NOT_ANSWERED' },
+    ],
+  },
+  parallel: {
+    good: [
+      {
+        settings: { join: 'first' },
+        child: ({ key }) => (key === 'one' ? { status: 'completed', output: 1 } : { status: 'cancelled' }),
+        expect: output => expect(output).to.deep.equal({ one: 1 }),
+      },
+    ],
+    bad: [{ settings: { width: 0 } }],
+  },
+}
 
 describe(`the nodes of workflow-nodes ${WHERE}, by the node kit`, () => {
   let host: RunningHost
@@ -11,10 +43,9 @@ describe(`the nodes of workflow-nodes ${WHERE}, by the node kit`, () => {
   })
   after(() => host.close())
 
-  const open = () => ({ node: host.slot(WorkflowNodes).get('transform')! })
-  const samples = {
-    good: [{ settings: { value: { a: [1] } }, expect: (output: unknown) => expect(output).to.deep.equal({ a: [1] }) }],
-    bad: [{ settings: {} }],
-  }
-  for (const one of nodeKit(open, samples)) if (one.skipped === undefined) it(one.title, one.run)
+  for (const [type, samples] of Object.entries(NODES))
+    describe(type, () => {
+      const open = () => ({ node: host.slot(WorkflowNodes).get(type)! })
+      for (const one of nodeKit(open, samples)) if (one.skipped === undefined) it(one.title, one.run)
+    })
 })

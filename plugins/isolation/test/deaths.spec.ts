@@ -52,6 +52,10 @@ withSandbox('an isolated plugin, of which only its own calls fail and which come
   it('takes too much memory', () => box.dies('memory', '', /it took more memory than it may \(134217728 bytes\)/))
   it('loops without an end', () => box.dies('loop', '', /it hangs: no answer for 2000 ms/))
   it('ends itself', () => box.dies('exit', '7', /code 7/))
+  it('dies a third time: it waits longer each time before it is brought up', () => {
+    const waits = box.one.lines.flatMap(line => (JSON.parse(line) as { delayMs?: number }).delayMs ?? [])
+    expect(waits).to.deep.equal([0, 200, 400])
+  })
 })
 
 withSandbox('an isolated plugin, which comes back when it', () => {
