@@ -6,7 +6,9 @@ import { serveRuns, STEPS, work } from './workflow-runs.js'
 
 const [file] = process.argv.slice(2)
 const db = new DatabaseSync(file)
-db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE steps(run TEXT, n INTEGER, out TEXT, PRIMARY KEY(run, n)) WITHOUT ROWID')
+db.exec(
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE steps(run TEXT, n INTEGER, out TEXT, PRIMARY KEY(run, n)) WITHOUT ROWID'
+)
 const insert = db.prepare('INSERT INTO steps VALUES (?, ?, ?)')
 let waiting = []
 
