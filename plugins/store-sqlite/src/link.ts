@@ -12,7 +12,6 @@ import {
   isRefused,
   type Job,
   pack,
-  PART,
   type Numbered,
   type ToWriter,
   type Word,
@@ -21,7 +20,7 @@ import {
 
 /** The event loop's end of the writer's thread. */
 export interface Link {
-  /** Hands a job over; what is handed over in one turn of the loop travels together, up to so many. */
+  /** Hands a job over; what is handed over in one turn of the loop, or follows at once from the same answers, travels together. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
   /** Has the log of a file of counts brought into it, on the writer's thread: that waits for the disk. */
   settle(file: string): void
@@ -65,6 +64,8 @@ export function createLink(options: LinkOptions): Link {
     mayMake &&= seen === 0
     if (watched) options.watched()
     eachAnswer(words, (id, answer) => pending.settle(id, s => answerTo(s, answer, options)))
+    // behind all that follows from these answers, and before the next of them are looked at
+    queueMicrotask(() => process.nextTick(flush))
   }
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
@@ -85,9 +86,7 @@ export function createLink(options: LinkOptions): Link {
     if (closing) throw storeClosed()
     if (pending.size >= MAX_PENDING) throw tooManyWrites()
     const { id, promise } = pending.add(signal)
-    const size = outbox.push([id, job])
-    if (size === 1) setImmediate(flush)
-    if (size === PART) flush()
+    if (outbox.push([id, job]) === 1) setImmediate(flush)
     return promise
   }
   return {

@@ -29,10 +29,10 @@ export type Job =
 export type Answer = readonly number[]
 
 /**
- * Jobs, and answers, that travel together at the most: while a loop goes on with some of the answers to a commit, the writer is at work on what followed from
- * the others. With all in one message one of them waited while the other worked: 64 runs of workflows made a third less.
+ * Answers that travel together at the most: while the loop goes on with some of the answers to a commit, the writer is at work on what followed from the others.
+ * With all in one message one of them waited while the other worked: 64 runs of workflows made a third less.
  */
-export const PART = 32
+const PART = 32
 
 /** Why a job was not done, as plain data. */
 export interface Refused {
