@@ -141,6 +141,24 @@ describe('a tool server behind several workers', () => {
     await everywhere(service, 3, info => info.state === 'connected' && info.since >= killedAt)
   })
 
+  it('that comes back with other words is out of use in all of them, until they are approved', async home => {
+    const clients = [{ name: 'one', ...hostileCommand({ reborn: true }) }]
+    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
+    await using service = await startService({ home, args: ['--workers', '2'] })
+    await everywhere(service, 2, info => info.state === 'connected' && info.tools.includes('echo'))
+    const [pid = 0] = await processes(service, 2)
+    process.kill(pid, 'SIGKILL')
+    await everywhere(service, 2, info => info.state === 'degraded')
+    const [next = 0] = await processes(service, 2)
+    expect(next).to.not.equal(pid)
+    expect((await echoes(service)).map(textOf)).to.deep.equal(UP_TO_8.map(() => ''))
+    const shown = await runSvc(['mcp', 'tools', 'one'], { home })
+    expect(shown.out).to.include(`In process ${next}.`)
+    expect((await runSvc(['mcp', 'approve', 'one', 'echo'], { home })).code).to.equal(0)
+    await everywhere(service, 2, info => info.state === 'connected')
+    expect((await echoes(service)).map(textOf)).to.deep.equal(UP_TO_8)
+  })
+
   it('comes back with the next worker where all have died at once, without waiting for the lease of the dead', async home => {
     await using service = await startService({ home })
     await everywhere(service, 1, info => info.state === 'connected')

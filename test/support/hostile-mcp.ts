@@ -80,7 +80,8 @@ function* listed() {
 
 function describe(name: string): string {
   const hidden = faults.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  return `Does ${name}.${hidden}${faults.fickle && name === 'echo' ? ` For the ${lists}. time.` : ''}`
+  const life = faults.reborn && name === 'echo' ? ` In process ${process.pid}.` : ''
+  return `Does ${name}.${hidden}${life}${faults.fickle && name === 'echo' ? ` For the ${lists}. time.` : ''}`
 }
 
 function schemaOf(): unknown {

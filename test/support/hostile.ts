@@ -20,6 +20,8 @@ export interface Faults {
   readonly hidden?: boolean
   /** The description of `echo` is another each time the tools are listed, and it says so. */
   readonly fickle?: boolean
+  /** The description of `echo` names its process: another one after each start. */
+  readonly reborn?: boolean
   /** Never answers these methods. */
   readonly silent?: readonly string[]
   /** Milliseconds before it answers anything. */

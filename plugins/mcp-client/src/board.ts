@@ -47,6 +47,8 @@ export class Board {
   readonly #tools = new Map<string, readonly McpTool[]>()
   /** The catalogues that the store has, by their hashes. */
   readonly #toldHash = new Map<string, string>()
+  /** Who has listed what is at hand and has not told it yet: this worker. What it told before has an older one. */
+  readonly #untold = new Map<string, string>()
 
   constructor(parts: BoardParts) {
     this.#parts = parts
@@ -111,9 +113,10 @@ export class Board {
   }
 
   /** The owner, this worker, has read these tools: they count here at once, elsewhere when it has told of them. */
-  listed(server: Server, catalogue: CatalogueNote): void {
+  listed(server: Server, catalogue: CatalogueNote, self: string): void {
     const key = this.#stateKey(server)
     this.#catalogues.set(key, catalogue)
+    this.#untold.set(key, self)
     this.#tools.delete(key)
   }
 
@@ -130,6 +133,7 @@ export class Board {
     const ops = isNew ? [{ op: 'put' as const, collection: CATALOGUES, key, value: asJson(catalogue) }, put] : [put]
     const { results } = await store.batch(ops, fence ? { fence } : {}, use)
     if (isNew) this.#toldHash.set(key, catalogue.hash)
+    if (state.catalogue === this.#catalogues.get(key)?.hash) this.#untold.delete(key)
     await this.#take(key, { version: results.at(-1) ?? before + 1, value }, use)
   }
 
@@ -176,11 +180,14 @@ export class Board {
     this.#parts.changed(place.server, place.what)
   }
 
-  /** Reads the catalogue that a state speaks of, where it is another than the one at hand. */
+  /** Reads the catalogue that a state speaks of, where it is another than the one at hand, and no newer one is still to be told. */
   async #catch(key: string, state: StateNote | undefined, use: Use): Promise<void> {
-    if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue) return
+    const isOlder = () => state?.worker != null && state.worker === this.#untold.get(key)
+    if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
     const catalogue = await readCatalogue(this.#parts.store, key, use)
-    if (!catalogue) return
+    // it may have been listed meanwhile
+    if (!catalogue || isOlder()) return
+    this.#untold.delete(key)
     this.#catalogues.set(key, catalogue)
     this.#toldHash.set(key, catalogue.hash)
   }

@@ -216,7 +216,7 @@ export class Holding {
 
   /** Lists the tools, pins those that are new, and tells all workers. */
   async #list(): Promise<void> {
-    const { server, board, lasting } = this.#parts
+    const { server, board, self, lasting } = this.#parts
     const client = await this.#made()
     const { tools, faults } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
       client.setDegraded(failureOf(error))
@@ -225,7 +225,7 @@ export class Holding {
     await board.pinFirstSights(server, tools, lasting)
     const hash = hashOfAll(tools, faults)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, faults }
-    board.listed(server, this.#catalogue)
+    board.listed(server, this.#catalogue, self)
     await this.#telling.tell()
     this.weigh()
   }
