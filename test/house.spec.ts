@@ -195,7 +195,7 @@ describe('the house', () => {
     ['core/config', 960],
     ['core/processes', 1120],
     ['core/supervisor', 1000],
-    ['core/isolation', 1320],
+    ['core/isolation', 1350],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {
       const lines = filesBelow(folder, TS).map(linesOfCode)

@@ -1,6 +1,7 @@
 import process from 'node:process'
 import type { RefusalKind } from '../contracts/isolation.ts'
 import { guardCalls } from './guard-calls.ts'
+import { guardSockets } from './guard-sockets.ts'
 import { guardVariables } from './guard-variables.ts'
 
 /** What the policy lets a guarded process know, in the variable `SVC_ISOLATED`. */
@@ -34,5 +35,6 @@ export async function openGuard(tell: Refuse): Promise<void> {
   }
   if (proxy) await import('./guard-network.ts').then(({ openProxyDoor }) => openProxyDoor(proxy))
   guardCalls(refuse, visible)
+  if (proxy) guardSockets(refuse)
   guardVariables(refuse, env)
 }

@@ -80,8 +80,8 @@ function* listed() {
 
 function describe(name: string): string {
   const hidden = faults.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  const life = faults.reborn && name === 'echo' ? ` In process ${process.pid}.` : ''
-  return `Does ${name}.${hidden}${life}${faults.fickle && name === 'echo' ? ` For the ${lists}. time.` : ''}`
+  const drift = faults.fickle ? ` For the ${lists}. time.` : faults.reborn ? ` In process ${process.pid}.` : ''
+  return `Does ${name}.${hidden}${name === 'echo' ? drift : ''}`
 }
 
 function schemaOf(): unknown {

@@ -25,7 +25,7 @@ export function createRefusals(plugin: string, log: Log): Refusals {
   const told = new Set<string>()
   return {
     all: () => ({ ...counts }),
-    count(kind, whole, why = 'which its manifest does not declare') {
+    count(kind, whole, why = whyOf(whole)) {
       counts[kind] = (counts[kind] ?? 0) + 1
       const what = whole.slice(0, LONGEST)
       const key = `${kind} ${what}`
@@ -38,7 +38,13 @@ export function createRefusals(plugin: string, log: Log): Refusals {
   }
 }
 
+/** How the core tells of a socket that found no network, whatever the manifest declares. */
+const isBare = (what: string) => what.endsWith(' by a bare socket')
+const whyOf = (what: string) => (isBare(what) ? 'which finds no network' : 'which its manifest does not declare')
+
 const mendOf = (kind: RefusalKind, what: string) =>
   kind === 'process'
     ? 'a plugin in a process of its own starts no others; run it in-process if you trust it'
-    : `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`
+    : isBare(what)
+      ? 'the way out is a proxy: fetch, node:http and what honours the variables of a proxy find it'
+      : `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`

@@ -121,6 +121,8 @@ withSandbox('what an isolated plugin reaches for', () => {
     for (const where of [`127.0.0.1 ${canary.port}`, '169.254.169.254 80', 'example.com 443'])
       expect(await failed(one.attack('connect', where))).to.match(/ECONNREFUSED|ENETUNREACH|ENOTFOUND|EAI_AGAIN/)
     expect(canary.reached()).to.equal(before)
+    for (const where of [`127.0.0.1:${canary.port}`, '169.254.169.254:80', 'example.com'])
+      await told(`svc-plugin-hostile tried to reach ${where} by a bare socket, which finds no network`)
   })
 
   it('reads and writes what it declares', async () => {
