@@ -79,9 +79,9 @@ function* listed() {
 }
 
 function describe(name: string): string {
-  const hidden = faults.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  const drift = faults.fickle ? ` For the ${lists}. time.` : faults.reborn ? ` In process ${process.pid}.` : ''
-  return `Does ${name}.${hidden}${name === 'echo' ? drift : ''}`
+  if (name !== 'echo') return `Does ${name}.`
+  const hidden = faults.hidden ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
+  return `Does echo.${hidden}${faults.fickle ? ` For the ${lists}. time.` : faults.reborn ? ` In process ${process.pid}.` : ''}`
 }
 
 function schemaOf(): unknown {

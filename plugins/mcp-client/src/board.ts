@@ -182,7 +182,7 @@ export class Board {
 
   /** Reads the catalogue that a state speaks of, where it is another than the one at hand, and no newer one is still to be told. */
   async #catch(key: string, state: StateNote | undefined, use: Use): Promise<void> {
-    const isOlder = () => state?.worker != null && state.worker === this.#untold.get(key)
+    const isOlder = () => this.#untold.has(key) && state?.worker === this.#untold.get(key)
     if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
     const catalogue = await readCatalogue(this.#parts.store, key, use)
     // it may have been listed meanwhile
