@@ -142,7 +142,7 @@ describe('a tool server behind several workers', () => {
   })
 
   it('that comes back with other words is out of use in all of them, until they are approved', async home => {
-    const clients = [{ name: 'one', ...hostileCommand({ reborn: true }) }]
+    const clients = [{ name: 'one', ...hostileCommand({ fickle: 'start' }) }]
     await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
     await using service = await startService({ home, args: ['--workers', '2'] })
     await everywhere(service, 2, info => info.state === 'connected' && info.tools.includes('echo'))
@@ -153,7 +153,7 @@ describe('a tool server behind several workers', () => {
     expect(next).to.not.equal(pid)
     expect((await echoes(service)).map(textOf)).to.deep.equal(UP_TO_8.map(() => ''))
     const shown = await runSvc(['mcp', 'tools', 'one'], { home })
-    expect(shown.out).to.include(`In process ${next}.`)
+    expect(shown.out).to.include(`For the ${next}. time.`)
     expect((await runSvc(['mcp', 'approve', 'one', 'echo'], { home })).code).to.equal(0)
     await everywhere(service, 2, info => info.state === 'connected')
     expect((await echoes(service)).map(textOf)).to.deep.equal(UP_TO_8)

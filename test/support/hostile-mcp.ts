@@ -68,7 +68,7 @@ const note = (what: string, params: unknown) => ({ jsonrpc: '2.0', method: `noti
 const faults = JSON.parse(process.argv[2] ?? '{}') as Faults
 if (faults.http) TOOLS['headers'] = { run: () => text(JSON.stringify(heard)) }
 let grandchild: number | undefined
-
+const timeOf = () => (faults.fickle === 'start' ? process.pid : lists)
 function* listed() {
   for (const [name, { input }] of Object.entries(TOOLS))
     yield { name, description: describe(name), inputSchema: { type: 'object', properties: input ?? {} } }
@@ -79,9 +79,8 @@ function* listed() {
 }
 
 function describe(name: string): string {
-  if (name !== 'echo') return `Does ${name}.`
-  const hidden = faults.hidden ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  return `Does echo.${hidden}${faults.fickle ? ` For the ${lists}. time.` : faults.reborn ? ` In process ${process.pid}.` : ''}`
+  const hidden = faults.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
+  return `Does ${name}.${hidden}${faults.fickle && name === 'echo' ? ` For the ${timeOf()}. time.` : ''}`
 }
 
 function schemaOf(): unknown {
@@ -156,7 +155,7 @@ async function take(message: Message, send: Send): Promise<void> {
   send({ jsonrpc: '2.0', id: wrong === 'id' ? 'nobody' : id, ...answer })
   if (wrong === 'twice') send({ jsonrpc: '2.0', id, result: text('again') })
   if (faults.diesAfter === method) process.exit(6)
-  if (faults.fickle && method === 'tools/call') send(note('tools/list_changed', {}))
+  if (faults.fickle === true && method === 'tools/call') send(note('tools/list_changed', {}))
 }
 
 function replay(file: string, id: string | number, send: Send): void {

@@ -18,10 +18,8 @@ export interface Faults {
   readonly schema?: 'deep' | 'pattern' | 'large'
   /** Hidden characters in the words of `echo`. */
   readonly hidden?: boolean
-  /** The description of `echo` is another each time the tools are listed, and it says so. */
-  readonly fickle?: boolean
-  /** The description of `echo` names its process: another one after each start. */
-  readonly reborn?: boolean
+  /** The description of `echo` is another each time the tools are listed, and it says so; or another in each process. */
+  readonly fickle?: boolean | 'start'
   /** Never answers these methods. */
   readonly silent?: readonly string[]
   /** Milliseconds before it answers anything. */
