@@ -125,6 +125,8 @@ export interface WorkflowNode {
   readonly repeatable: boolean | 'itself'
   /** Names of tools, profiles, teams or workflows in its settings, by the key: so that unknown ones are told before a run. */
   readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' }
+  /** Settings that hold what a named thing is called with, by the setting in `names` that has its name, as `{ arguments: 'name' }`: so that what cannot fit is told before a run. */
+  readonly calledWith?: { readonly [setting: string]: string }
   run(task: NodeTask, use: Use): AsyncIterable<NodeStep>
 }
 

@@ -95,6 +95,7 @@ describe('nodeKit', () => {
       SETS,
     ],
     'names a setting that it does not have': [{ names: { team: 'team' } }, SETS],
+    'is called with what it does not have': [{ calledWith: { input: 'team' } }, SETS],
     'takes keys that it does not know': [{ settings: without(SETTINGS, 'additionalProperties') }, TAKES],
     'takes what is to be refused': [{ settings: without(SETTINGS, 'required') }, TAKES],
     'goes on after its last word': [says(done, done), ANSWERS],

@@ -51,6 +51,10 @@ export function assertSettings(node: WorkflowNode): void {
     assert.ok(Object.hasOwn(propertiesOf(node), setting), `names: there is no setting "${setting}"`)
     assert.ok(KINDS.includes(kind), `names: "${kind}" is none of ${KINDS.join(', ')}`)
   }
+  for (const [setting, name] of Object.entries(node.calledWith ?? {})) {
+    assert.ok(Object.hasOwn(propertiesOf(node), setting), `calledWith: there is no setting "${setting}"`)
+    assert.ok(Object.hasOwn(node.names ?? {}, name), `calledWith: names has no setting "${name}"`)
+  }
 }
 
 function assertProperty(name: string, { description, expression, late }: Property): void {

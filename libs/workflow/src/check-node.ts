@@ -1,11 +1,13 @@
 import { nearest } from '@svc/core'
 import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import type { Check, Keys, NameKind } from './check.ts'
+import { checkCalled } from './check-called.ts'
 import { checkExpression, checkTemplates } from './check-values.ts'
 import { NODE_KEYS } from './graph.ts'
 import { namesAt, type Place } from './places.ts'
 import type { Known } from './schemas.ts'
 import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
+import { holdsExpression } from './template.ts'
 import type { Expected } from './typed.ts'
 
 /** A node where it stands. */
@@ -25,6 +27,7 @@ export function checkNode(check: Check, standing: Standing): void {
   if (type) {
     checkSettings(check, type, standing)
     checkNames(check, type, node, keys)
+    checkCalled(check, type, node, keys)
   } else checkTemplates(check, settingsIn(node), keys, namesAt(standing.place, { node: standing.name }))
 }
 
@@ -71,13 +74,7 @@ function isMade(
     if (typeof value !== 'object' || value === null) break
     value = (value as Readonly<Record<string, unknown>>)[one]
   }
-  return key !== undefined && holdsTemplate(value)
-}
-
-/** Whether an expression makes a part of it. */
-export function holdsTemplate(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('${{')
-  return typeof value === 'object' && value !== null && Object.values(value).some(holdsTemplate)
+  return key !== undefined && holdsExpression(value)
 }
 
 /** How the schema of a setting says that it is an expression. */

@@ -1,10 +1,11 @@
 import { isTree, nearest } from '@svc/core'
 import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import type { Check, Keys } from './check.ts'
-import { holdsTemplate, type Standing } from './check-node.ts'
+import type { Standing } from './check-node.ts'
 import { END } from './graph.ts'
 import type { Place } from './places.ts'
 import { NODE_NAME } from './shape.ts'
+import { holdsExpression } from './template.ts'
 
 const NAMES = new RegExp(NODE_NAME)
 
@@ -77,7 +78,7 @@ function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefiniti
     ...Object.keys(having),
     ...(listed === undefined ? [] : [listed]),
   ])
-  if (decisive.some(key => holdsTemplate(node[key]))) return undefined
+  if (decisive.some(key => holdsExpression(node[key]))) return undefined
   const rule = answers.find(({ given = [], having = {} }) => {
     const isGiven = given.every(key => node[key] !== undefined)
     return isGiven && Object.entries(having).every(([key, value]) => node[key] === value)

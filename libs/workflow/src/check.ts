@@ -1,5 +1,5 @@
 import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
-import { isTree } from '@svc/core'
+import { isTree, type JsonSchema } from '@svc/core'
 import type { Notes } from './notes.ts'
 import type { Known } from './schemas.ts'
 
@@ -16,6 +16,8 @@ export interface Ground {
   readonly secrets: readonly string[]
   /** Names that there are, for a hint. */
   readonly names?: (kind: NameKind) => readonly string[]
+  /** What a thing is called with, where that is known: so that what cannot fit is found. */
+  readonly takes?: (kind: NameKind, name: string) => JsonSchema | undefined
   /** Another workflow, where it can be had at once: so that one which contains itself is found. */
   readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
 }

@@ -84,7 +84,8 @@ function objectTemplate(value: object): Template {
   return scope => Object.fromEntries(parts.map(([key, part]) => [key, part(scope)]))
 }
 
-function holdsExpression(value: unknown): boolean {
+/** Whether an expression makes a part of it. */
+export function holdsExpression(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('${{')
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsExpression)
 }

@@ -23,6 +23,7 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
   settings: SETTINGS,
   repeatable: 'itself',
   names: { name: 'tool' },
+  calledWith: { arguments: 'name' },
   async *run(task, use) {
     const name = task.settings.name as string
     const tool = tools.get(name)

@@ -1,4 +1,4 @@
-import type { SlotView } from '@svc/core'
+import type { JsonSchema, SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
 import { type NameKind, problemsOf, readDefinition } from '@svc/workflow'
 
@@ -19,6 +19,8 @@ export interface Ground {
   readonly secrets: readonly string[]
   /** Names that there are, for hints. */
   readonly names: (kind: NameKind) => readonly string[]
+  /** What a thing is called with, where that is known. */
+  readonly takes: (kind: NameKind, name: string) => JsonSchema | undefined
   /** A workflow, where it can be had at once. */
   readonly definitionOf: (workflow: string) => WorkflowDefinition | undefined
   /** Differs after any change of what `has` answers, of workflows aside. */

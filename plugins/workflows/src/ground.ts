@@ -1,5 +1,5 @@
 import type { SlotView, Use } from '@svc/core'
-import { Modes, type Selection, TeamDefinitions, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
+import { Modes, type Selection, TeamDefinitions, type Tool, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
 import type { NameKind } from '@svc/workflow'
 import type { Ground } from './checker.ts'
 import type { Library } from './library.ts'
@@ -14,7 +14,7 @@ export const SLOTS = {
 }
 
 export interface GroundParts {
-  readonly tools: SlotView<unknown>
+  readonly tools: SlotView<Pick<Tool, 'parameters'>>
   readonly modes: SlotView<unknown>
   readonly teams: SlotView<unknown>
   /** Undefined where nobody tells them. */
@@ -25,7 +25,7 @@ export interface GroundParts {
 export const profilesOf = async (selection: Selection | undefined, use: Use): Promise<readonly string[] | undefined> =>
   (await selection?.profiles(use))?.profiles.map(({ name }) => name)
 
-type Names = Pick<Ground, 'has' | 'names' | 'version'>
+type Names = Pick<Ground, 'has' | 'names' | 'takes' | 'version'>
 
 /** What definitions may name. */
 export function groundOf({ tools, modes, teams, profiles }: GroundParts): Names {
@@ -39,6 +39,7 @@ export function groundOf({ tools, modes, teams, profiles }: GroundParts): Names 
   return {
     has: (kind, name) => views[kind]?.has(name) ?? true,
     names: kind => views[kind]?.names() ?? [],
+    takes: (kind, name) => (kind === 'tool' ? tools.get(name)?.parameters : undefined),
     version: () => `${tools.version}/${modes.version}/${teams.version}`,
   }
 }

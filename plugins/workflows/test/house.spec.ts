@@ -1,6 +1,14 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { Checks, MetricSources, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
+import {
+  Checks,
+  MetricSources,
+  type Tool,
+  Tools,
+  type WorkflowDefinition,
+  WorkflowDefinitions,
+  Workflows,
+} from '@svc/core/contracts'
 import { item, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 import { inFolder, node, openEngine, plugin, quiet, ran, until, use, waitingRun } from './support.ts'
@@ -24,6 +32,37 @@ describe('what workflows name', () => {
       expect(await problems()).to.deep.equal([])
       expect(await workflows.validate({ text: JSON.stringify(calls('outer', 'asks')) }, use)).to.deep.equal([])
     }))
+
+  it('is called with what it takes: constants that cannot fit a tool are told beforehand', async () => {
+    const parameters = {
+      type: 'object',
+      properties: { path: { type: 'string' }, content: { type: 'string' } },
+      required: ['path', 'content'],
+      additionalProperties: false,
+    }
+    const write: Tool = {
+      description: 'Writes',
+      category: 'text',
+      effects: ['read'],
+      parameters,
+      call: async () => ({ content: [] }),
+    }
+    await using host = await openEngine({ give: [item(Tools, 'write', write)] })
+    const problems = async (args: object) => {
+      const nodes = { a: { type: 'tool', name: 'write', ...args } }
+      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, use)).map(
+        ({ path, message }) => `${path} ${message}`
+      )
+    }
+    expect(await problems({ arguments: { pth: 'x', content: 5 } })).to.have.members([
+      'nodes.a.arguments.path is required',
+      'nodes.a.arguments.pth is no known key',
+      'nodes.a.arguments.content must be string, was 5',
+    ])
+    expect(await problems({})).to.have.lengthOf(2)
+    expect(await problems({ arguments: { path: '${{ input.path }}', content: 'x' } })).to.deep.equal([])
+    expect(await problems({ arguments: '${{ input }}' })).to.deep.equal([])
+  })
 
   it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none is told in one way', () =>
     inFolder(async folder => {

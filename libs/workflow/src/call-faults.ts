@@ -1,0 +1,108 @@
+import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
+import { pattern } from './patterns.ts'
+import type { Wrong } from './schemas.ts'
+import { holdsExpression } from './template.ts'
+
+type Tree = Readonly<Record<string, unknown>>
+
+/** A pattern that cannot be linear makes the schema one that nothing is said of. */
+const regExp = Object.assign(linear, { code: 'linear' })
+
+function linear(text: string) {
+  const made = pattern(text)
+  return { test: (value: string) => made.test(value), toString: () => text }
+}
+
+/** What surely does not fit a schema, whatever the expressions in a value will answer. */
+export const callFaults = (root: Tree, value: Tree): Wrong[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
+
+function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): Wrong {
+  if (keyword !== 'unknown') return { keys, message }
+  const names = allowed.slice(0, 20).join(', ')
+  const mend = nearest ? `did you mean "${nearest}"?` : names && `it has ${names}`
+  return { keys, message, ...(mend ? { mend } : {}) }
+}
+
+/** Goes down a value and its schema: what is constant is checked as a whole, of the rest only what no expression can change. */
+class Fitting {
+  readonly #root: Tree
+
+  constructor(root: Tree) {
+    this.#root = root
+  }
+
+  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<Fault> {
+    if (!isTree(part)) return
+    const isConstant = !holdsExpression(value)
+    if (!isConstant && typeof value === 'string') return
+    const check = isConstant ? wholeOf(this.#root, part) : outsideOf(part)
+    for (const fault of faultsOf(check, value)) yield { ...fault, keys: [...keys, ...fault.keys] }
+    if (!isConstant) yield* this.#within(part, value as object, keys)
+  }
+
+  *#within(part: Tree, value: object, keys: readonly string[]): Generator<Fault> {
+    for (const [key, one] of Object.entries(value)) {
+      const inner = Array.isArray(value) ? itemsOf(part) : propertyOf(part, key)
+      yield* this.faults(inner, one, [...keys, key])
+    }
+  }
+}
+
+const itemsOf = ({ items, prefixItems }: Tree) => (prefixItems === undefined ? items : undefined)
+
+function propertyOf({ properties, patternProperties, additionalProperties }: Tree, key: string): unknown {
+  if (isTree(properties) && Object.hasOwn(properties, key)) return properties[key]
+  return patternProperties === undefined ? additionalProperties : undefined
+}
+
+/** One that cannot be compiled says nothing here: what is called with it tells when it is called. */
+function faultsOf(check: Schema | undefined, value: unknown): Fault[] {
+  try {
+    // defaults are filled in
+    return check?.check(structuredClone(value)) ?? []
+  } catch {
+    return []
+  }
+}
+
+/** Compiled once for each part of a schema, as long as that is there: a definition has thousands of nodes. */
+const wholes = new WeakMap<Tree, WeakMap<Tree, Schema>>()
+const outsides = new WeakMap<Tree, Schema>()
+
+/** References that mean something else where a part of the schema stands alone. */
+const ELSEWHERE = /"\$(?:ref|dynamicRef|recursiveRef)":"(?!#\/(?:\$defs|definitions)\/)|"\$id":"/
+
+function wholeOf(root: Tree, part: Tree): Schema | undefined {
+  const made = wholes.get(root) ?? new WeakMap<Tree, Schema>()
+  wholes.set(root, made)
+  const there = made.get(part)
+  if (there || (part !== root && ELSEWHERE.test(JSON.stringify(root)))) return there
+  const check = schema(part === root ? part : { ...part, ...named(root, ['$defs', 'definitions']) }, { regExp })
+  made.set(part, check)
+  return check
+}
+
+/** A schema as far as it is about which keys there are, and how many, not what they hold. */
+function outsideOf(part: Tree): Schema {
+  const made = outsides.get(part) ?? schema(outside(part), { regExp })
+  outsides.set(part, made)
+  return made
+}
+
+function outside(part: Tree): JsonSchema {
+  const { properties, patternProperties, additionalProperties } = part
+  const names = isTree(properties) ? { properties: Object.fromEntries(Object.entries(properties).map(defaultAlone)) } : {}
+  const isClosed = additionalProperties === false && patternProperties === undefined
+  return {
+    ...named(part, ['type', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems']),
+    ...names,
+    ...(isClosed ? { additionalProperties: false } : {}),
+  }
+}
+
+/** A key that has a default is there. */
+const defaultAlone = ([key, one]: readonly [string, unknown]) =>
+  [key, isTree(one) && 'default' in one ? { default: one.default } : true] as const
+
+const named = (from: Tree, keys: readonly string[]) =>
+  Object.fromEntries(keys.flatMap(key => (Object.hasOwn(from, key) ? [[key, from[key]]] : [])))
