@@ -127,9 +127,17 @@ describe('svc workflows', () => {
     const ended = once(following, 'exit')
     const lines = createInterface(following.stderr)[Symbol.asyncIterator]()
     await said(lines, 'may asks: Shall it go on? ([y]es / [n]o)')
-    expect(await svc('answer', id, 'perhaps')).to.deep.include({ code: 2 })
+    const NEITHER = 'INVALID_VALUE\n  value must be true or false, or "approved" or "rejected"\n'
+    expect(await svc('answer', id, 'perhaps')).to.deep.equal({ code: 1, out: '', err: NEITHER })
+    const lost = await svc('answer', id, 'mya', 'yes')
+    expect([lost.code, lost.err]).to.deep.equal([1, 'INVALID_VALUE\n  step "mya" waits for no answer\n  one of: may\n'])
     expect((await svc('answer', id, 'may', 'approved')).code).to.equal(0)
     await said(lines, 'which asks: Which one? ([1] red / [2] green)')
+    const other = await svc('answer', id, '3')
+    expect([other.code, other.err]).to.deep.equal([
+      1,
+      'INVALID_VALUE\n  value must be one of the choices\n  one of: red, green\n',
+    ])
     expect((await svc('answer', id, '2')).code).to.equal(0)
     expect(await ended).to.deep.equal([0, null])
     expect(await statusOf(home, id)).to.deep.include({ status: 'completed', result: { may: true, which: 'green' } })
@@ -141,6 +149,10 @@ describe('svc workflows', () => {
     const cancelled = await svc('cancel', out.trim())
     expect([cancelled.code, cancelled.out]).to.deep.equal([0, `${out.trim()} is cancelled\n`])
     expect(await statusOf(home, out.trim())).to.include({ status: 'failed', error: 'cancelled' })
+    const mend = `svc workflows status ${out.trim()} tells how it stands`
+    const nothing = `INVALID_VALUE\n  the run asks nothing any more: it has ended: failed\n  ${mend}\n`
+    for (const words of [['yes'], ['may', 'yes']])
+      expect(await svc('answer', out.trim(), ...words)).to.deep.equal({ code: 1, out: '', err: nothing })
     const late = await svc('cancel', out.trim())
     expect([late.code, late.err.includes('has ended')]).to.deep.equal([1, true])
     const unknown = await Promise.all(['status', 'cancel'].map(command => svc(command, 'none')))
@@ -153,6 +165,8 @@ describe('svc workflows', () => {
   it('begins a run that was cancelled anew and leaves it with --detach; one that has not ended is not retried', async home => {
     const svc = svcIn(home)
     const id = (await svc('run', 'ask', '--detach')).out.trim()
+    const asked = await svc('answer', id, 'yes')
+    expect([asked.code, asked.err.split('\n')[1]]).to.deep.equal([1, '  the run asks nothing now: it is running'])
     const early = await svc('retry', id, '--detach')
     expect([early.code, early.err]).to.deep.equal([1, 'INVALID_VALUE\n  workflow_id has not ended\n'])
     await svc('cancel', id)

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { codeOf, type Use } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
 import { toolSchema } from '@svc/tool-schema'
-import { invalid } from './errors.ts'
+import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './figures.ts'
 import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
@@ -42,12 +42,11 @@ export class Acting {
     const { status } = await reading.record(id, use)
     const waiting = status === 'running' ? waitingIn(await loader.history(id, use)) : []
     const asked = waiting.find(one => one.step === step && one.ask !== undefined)
-    if (!asked)
-      throw invalid('step', `"${step.slice(0, 200)}" waits for no answer`, {
-        reason: 'waits for no answer',
-        value: step.slice(0, 200),
-        allowed: waiting.filter(one => one.ask).map(one => one.step),
-      })
+    if (!asked) {
+      const asking = waiting.filter(one => one.ask).map(one => one.step)
+      const about = { reason: 'waits for no answer', value: step.slice(0, 200) }
+      throw notAllowed('step', `"${step.slice(0, 200)}" waits for no answer`, asking, about)
+    }
     checkSize('value', given)
     const value = valueOf(asked.ask!, given)
     await checkAnswer(asked.ask!, value)
@@ -128,8 +127,7 @@ const valueOf = ({ kind }: Question, given: Json): Json =>
 async function checkAnswer({ kind, choices = [], schema }: Question, value: Json): Promise<void> {
   if (kind === 'approval' && typeof value !== 'boolean')
     throw invalid('value', 'must be true or false, or "approved" or "rejected"')
-  if (kind === 'choice' && !choices.includes(value as string))
-    throw invalid('value', 'must be one of the choices', { allowed: choices })
+  if (kind === 'choice' && !choices.includes(value as string)) throw notAllowed('value', 'must be one of the choices', choices)
   if (kind !== 'input' || typeof schema !== 'object') return
   const [fault] = (await toolSchema(schema)).check(value, 'first')
   if (fault) throw invalid(fault.path === '' ? 'value' : `value.${fault.path}`, fault.message)

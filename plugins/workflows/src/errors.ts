@@ -1,5 +1,5 @@
 import { codeOf, messageOf, svcError } from '@svc/core'
-import type { ErrorTold, WorkflowProblem } from '@svc/core/contracts'
+import type { ErrorTold, RunStatus, WorkflowProblem } from '@svc/core/contracts'
 
 export const workflowUnknown = (name: string, known: readonly string[]) =>
   svcError('WORKFLOW_UNKNOWN', `there is no workflow "${name.slice(0, 200)}"`, {
@@ -33,6 +33,26 @@ export const runUnknown = (id: string) =>
 
 export const invalid = (field: string, reason: string, more: Readonly<Record<string, unknown>> = {}) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
+
+/** The same where only these are allowed. */
+export const notAllowed = (
+  field: string,
+  reason: string,
+  allowed: readonly string[],
+  more: Readonly<Record<string, unknown>> = {}
+) =>
+  svcError('INVALID_VALUE', `${field} ${reason}`, {
+    details: { field, reason, ...more, allowed },
+    ...(allowed.length > 0 ? { mend: `one of: ${allowed.slice(0, 30).join(', ')}` } : {}),
+  })
+
+export const asksNothing = (id: string, status: RunStatus) => {
+  const reason = status === 'running' ? 'asks nothing now: it is running' : `asks nothing any more: it has ended: ${status}`
+  return svcError('INVALID_VALUE', `the run ${reason}`, {
+    details: { field: 'workflow_id', value: id, reason },
+    mend: `svc workflows status ${id} tells how it stands`,
+  })
+}
 
 export const secretMissing = (workflow: string, names: readonly string[]) =>
   svcError('INVALID_VALUE', `the workflow "${workflow}" needs secrets that are not there: ${names.join(', ')}`, {
