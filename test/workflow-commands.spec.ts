@@ -62,7 +62,7 @@ describe('svc workflows', () => {
     const svc = svcIn(home)
     await writeFile(join(home, 'workflows/typed.ts'), TYPED)
     await writeFile(join(home, 'workflows/faulty.yaml'), FAULTY)
-    const [list, shown, good, lost, bad, drawn, faulty] = await Promise.all([
+    const [list, shown, good, lost, bad, drawn, faulty, named, shownFaulty] = await Promise.all([
       svc('list'),
       svc('show', 'workflows/sum.yaml'),
       svc('validate', 'workflows/sum.yaml', 'ask', 'workflows/typed.ts'),
@@ -72,6 +72,8 @@ describe('svc workflows', () => {
       ),
       svc('graph', 'ask', '--svg', 'ask.svg'),
       svc('graph', 'faulty'),
+      svc('validate', 'faulty', 'ask'),
+      svc('show', 'faulty'),
     ])
     expect(list.out).to.match(/sum +1 +\S+ +Adds/)
     expect(shown.out).to.include('name: sum').and.include('add:')
@@ -87,6 +89,9 @@ describe('svc workflows', () => {
       out: 'faulty\n● one (transfrom)\n↓\n● nowhere (no such node)\n',
       err: 'the definition has 2 faults: svc workflows validate faulty\n',
     })
+    const places = ['workflows/faulty.yaml:2 nodes.one.type', 'workflows/faulty.yaml:2 nodes.one.next', 'ask: nothing is wrong']
+    for (const place of places) expect(named.out).to.include(place)
+    expect(shownFaulty.err).to.include(places[0]).and.include('from faulty.yaml')
     expect(await readFile(join(home, 'ask.svg'), 'utf8')).to.match(/^<svg|^<\?xml/)
   })
 

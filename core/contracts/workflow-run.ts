@@ -21,6 +21,8 @@ export interface WorkflowInfo {
   readonly version?: string
   /** The plugin, or the file below a root, that it comes from. */
   readonly source: string
+  /** The path of that file, for those at this machine. */
+  readonly file?: string
   /** Nodes in all graphs of it. */
   readonly nodes: number
   /** Why it cannot run; absent where it can. */

@@ -11,6 +11,7 @@ import type { Found, Roots } from './roots.ts'
 export interface Known {
   readonly name: string
   readonly source: string
+  readonly file?: string
   readonly definition: WorkflowDefinition
   readonly problems: readonly WorkflowProblem[]
 }
@@ -110,12 +111,12 @@ export class Library {
   }
 
   #ofFile(found: Found): Known {
-    const { source, text, code } = found
-    if (code) return this.#again(found, () => this.#ofCode(source, code))
+    const { source, file, text, code } = found
+    if (code) return this.#again(found, () => ({ ...this.#ofCode(source, code), file }))
     return this.#again(found, () =>
-      this.#once(`${source}\n${text}`, () => {
+      this.#once(`${file}\n${text}`, () => {
         const { definition, problems } = this.#parts.checker.text(text, source)
-        return { name: nameOf(source), source, definition, problems }
+        return { name: nameOf(source), source, file, definition, problems }
       })
     )
   }
@@ -182,11 +183,12 @@ const isNamed = (value: unknown): value is WorkflowDefinition =>
 
 const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workflow)
 
-export const infoOf = ({ name, source, definition, problems }: Known): WorkflowInfo => ({
+export const infoOf = ({ name, source, file, definition, problems }: Known): WorkflowInfo => ({
   name,
   ...(definition.description === undefined ? {} : { description: definition.description }),
   ...(definition.version === undefined ? {} : { version: definition.version }),
   source,
+  ...(file === undefined ? {} : { file }),
   nodes: problems.length > 0 ? 0 : [...nodesWithin(definition)].length,
   ...(problems.length > 0 ? { problems } : {}),
 })

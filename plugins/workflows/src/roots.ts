@@ -10,6 +10,8 @@ import { stampOf } from './stamps.ts'
 export interface Found {
   /** As it is told: relative to its root. */
   readonly source: string
+  /** Its path. */
+  readonly file: string
   readonly text: string
   /** What a file of code exports, or why it cannot be had; its `text` is empty. */
   readonly code?: { readonly definition: unknown } | { readonly failure: string }
@@ -81,8 +83,8 @@ async function readPlace({ root, path }: Place): Promise<Found | undefined> {
   if (!found.isFile() || found.size > LARGEST) return undefined
   const source = relative(base, real)
   return CODE.has(extname(real))
-    ? { source, text: '', code: await exported(real) }
-    : { source, text: await readFile(real, 'utf8') }
+    ? { source, file: path, text: '', code: await exported(real) }
+    : { source, file: path, text: await readFile(real, 'utf8') }
 }
 
 /** What a file of code exports as its default. Code of a running process does not change: a changed file is taken up by the next worker (`svc reload`). */

@@ -3,7 +3,7 @@ import type { Command } from '@svc/core/contracts'
 import { infoRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
 import { USAGE } from './line.ts'
-import { problemLines } from './validate.ts'
+import { placeOf, problemLines } from './validate.ts'
 
 /** `svc workflows show <name>`: the definition as it is now, wherever it comes from. */
 const show: Command = async call => {
@@ -13,7 +13,7 @@ const show: Command = async call => {
   const { stringify } = await import('yaml')
   call.note(`from ${info.source}`)
   call.print(stringify(definition, { lineWidth: 120 }).trimEnd())
-  for (const line of problemLines(info.source, info.problems ?? [])) call.note(line)
+  for (const line of problemLines(placeOf(info, info.source), info.problems ?? [])) call.note(line)
 }
 
 export default show

@@ -1,7 +1,7 @@
 import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
 import { readFile, stat } from 'node:fs/promises'
-import type { Use } from '@svc/core'
-import type { Command, WorkflowProblem, Workflows } from '@svc/core/contracts'
+import { shownPath, type Use } from '@svc/core'
+import type { Command, WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
 import { problemRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
 import { USAGE } from './line.ts'
@@ -11,31 +11,42 @@ const validate: Command = async call => {
   const { values, positionals } = readLine(call.args, USAGE.validate, JSON_FLAG, [1, Number.POSITIVE_INFINITY])
   const workflows = await openWorkflows(call)
   const use = useOf(call, 'validate')
-  const found = await Promise.all(
-    positionals.map(async source => ({ source, problems: await problemsIn(workflows, source, use) }))
-  )
+  const found = await Promise.all(positionals.map(source => lookedAt(workflows, source, use)))
   const isGood = found.every(({ problems }) => problems.length === 0)
-  if (values.json)
-    call.print(
-      JSON.stringify({ valid: isGood, files: found.map(one => ({ ...one, problems: one.problems.map(problemRecord) })) })
-    )
-  else for (const { source, problems } of found) for (const line of linesOf(source, problems)) call.print(line)
+  if (values.json) call.print(JSON.stringify({ valid: isGood, files: found.map(recordOf) }))
+  else for (const line of found.flatMap(linesOf)) call.print(line)
   return isGood ? 0 : 1
 }
 
 export default validate
 
+/** What was asked for, with the file it stands in where it has one. */
+interface Looked {
+  readonly source: string
+  readonly place: string
+  readonly problems: readonly WorkflowProblem[]
+}
+
 /** A file wherever it is, but one of code, which has to be imported; else a workflow by its name or path. */
-async function problemsIn(workflows: Workflows, source: string, use: Use): Promise<readonly WorkflowProblem[]> {
+async function lookedAt(workflows: Workflows, source: string, use: Use): Promise<Looked> {
   const found = CODE.test(source) ? undefined : await stat(source).catch(() => undefined)
-  if (found?.isFile()) return workflows.validate({ text: await readFile(source, 'utf8'), file: source }, use)
-  return (await workflows.show(source, use)).info.problems ?? []
+  if (found?.isFile()) {
+    const problems = await workflows.validate({ text: await readFile(source, 'utf8'), file: source }, use)
+    return { source, place: source, problems }
+  }
+  const { info } = await workflows.show(source, use)
+  return { source, place: placeOf(info, source), problems: info.problems ?? [] }
 }
 
 const CODE = /\.m?[jt]s$/
 
-const linesOf = (source: string, problems: readonly WorkflowProblem[]) =>
-  problems.length === 0 ? [`${source}: nothing is wrong`] : problemLines(source, problems)
+/** Where a person finds a workflow; what comes from a plugin is called as it was asked for. */
+export const placeOf = ({ file }: WorkflowInfo, otherwise: string) => (file === undefined ? otherwise : shownPath(file))
+
+const recordOf = ({ source, problems }: Looked) => ({ source, problems: problems.map(problemRecord) })
+
+const linesOf = ({ source, place, problems }: Looked) =>
+  problems.length === 0 ? [`${source}: nothing is wrong`] : problemLines(place, problems)
 
 /** Each problem as `file:line path message`, its mend below. */
 export const problemLines = (source: string, problems: readonly WorkflowProblem[]): string[] =>
