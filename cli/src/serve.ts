@@ -195,7 +195,7 @@ async function watchSources({ linked }: ServeOptions, reloading: Reloading, repo
       (await import('./writing/reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
   }
   const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
-  const look = ({ watch, readAt }: WorkerReport) => watching.look(watch, readAt)
+  const look = ({ watch, readAt, begun }: WorkerReport) => watching.look(watch, readAt, begun)
   look(report)
   reloading.onReloaded(look)
   return watching

@@ -1,10 +1,14 @@
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
+import { type Begun, isAsBegun } from './begun.ts'
 
 /** Sees changes of files and folders, which may be other ones after each reload. */
 export interface Watching extends Disposable {
-  /** From now on these and no others. What of the new ones has changed after `since` (in milliseconds of the epoch), when they were read, is a change as well. */
-  look(places: readonly string[], since?: number): void
+  /**
+   * From now on these and no others. What of the new ones has changed after `since` (in milliseconds of the epoch), when they were read, is a change as well;
+   * not what svc itself has begun meanwhile, as long as nobody else wrote it.
+   */
+  look(places: readonly string[], since?: number, begun?: Begun): void
 }
 
 /** Editors and compilers write in several steps. */
@@ -22,14 +26,16 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   let calm: NodeJS.Timeout | undefined
   let ended = false
   let busy = false
+  let begun: Begun = {}
   // while one round is dealt with all that changes is one more
   const tell = async () => {
     if (busy) return
     busy = true
-    const files = [...seen].sort()
+    // only now: of what a new worker has begun its report tells, which comes later than the change
+    const files = [...seen].filter(file => !isAsBegun(file, begun)).sort()
     seen.clear()
     try {
-      await changed(files)
+      if (files.length > 0) await changed(files)
     } finally {
       busy = false
       if (seen.size > 0) calmDown()
@@ -49,7 +55,8 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
   }
   return {
     // what stays is not watched anew: a change in between would be missed
-    look(places, since = Number.POSITIVE_INFINITY) {
+    look(places, since = Number.POSITIVE_INFINITY, own = {}) {
+      begun = own
       const sights = new Map(sightsOf(places).map(sight => [keyOf(sight), sight]))
       for (const [key, sight] of sights) {
         const watcher = watchers.has(key) ? undefined : open(sight, note, () => shut(key))

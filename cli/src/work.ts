@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type Config, get, type HostReport, type Layer, mergeConfig, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { findUnplain, freePort, type WorkerLink, workerLink } from '@svc/core/processes'
+import { type Begun, begunHere } from './begun.ts'
 import { releaseDead } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { withPortOwner } from './port-owner.ts'
@@ -35,6 +36,8 @@ export interface WorkerReport {
   readonly watch: readonly string[]
   /** When this worker began to read them, in milliseconds of the epoch: what was saved later may be in it or not. */
   readonly readAt: number
+  /** Files that this worker has begun itself, for a person to go on with. */
+  readonly begun: Begun
   /** The configuration, for the workers after this one; absent where it holds more than data. */
   readonly layers: readonly Layer[] | undefined
   readonly host: HostReport
@@ -152,6 +155,7 @@ async function reportOf(
     sources: sourcesOf(config),
     watch: imports ? await watched(config, home, imports) : [],
     readAt: performance.timeOrigin,
+    begun: begunHere(),
     layers: plainLayers(config),
     host: host.report(),
   }

@@ -1,9 +1,11 @@
 import { mkdtempSync, statSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { begunFiles } from '@svc/core/processes'
 import { expect } from 'chai'
 import { until } from '../../test/support/breath.ts'
+import { begunHere } from '../src/begun.ts'
 import { createWatching } from '../src/watching.ts'
 import { makePlace } from './support/svc.ts'
 
@@ -49,6 +51,26 @@ describe('svc serve --watch', () => {
     expect(await limitOf()).to.equal(8)
     expect((await server.end()).code).to.equal(0)
   })
+
+  it('takes no file that it has begun itself for a change, and each change of it by somebody else', async function () {
+    this.timeout(60_000)
+    await using place = await makePlace()
+    const profiles = join(place.home, 'profiles.yaml')
+    const server = await place.serve(['--watch'])
+    const reloaded = (count: number) => server.said(new RegExp(`(reloaded: a new worker serves[^]*){${count}}`))
+    const reasons = () =>
+      [...server.err().matchAll(/reloading \((.*)\)/g)].flatMap(([, why = '']) => why.split(', ').map(file => basename(file)))
+    await place.write('svc.config.yaml', 'chat: { message_limit: 5 }\n')
+    await reloaded(1)
+    await writeFile(profiles, 'profiles: { default: {}, other: {} }\n')
+    await reloaded(2)
+    await rm(profiles)
+    await reloaded(3)
+    await place.write('svc.config.yaml', 'chat: { message_limit: 6 }\n')
+    await reloaded(4)
+    expect(reasons()).to.deep.equal(['svc.config.yaml', 'profiles.yaml', 'profiles.yaml', 'svc.config.yaml'])
+    expect((await server.end()).code).to.equal(0)
+  })
 })
 
 describe('what is watched', () => {
@@ -88,6 +110,24 @@ describe('what is watched', () => {
     const round = next()
     watching.look([join(folder, 'plugin'), join(folder, 'svc.config.yaml')], since)
     expect(await round).to.deep.equal([join(folder, 'plugin', 'src', 'a.ts'), join(folder, 'svc.config.yaml')])
+  })
+
+  it('is not what svc itself has begun after it was read, until somebody writes it', async () => {
+    const { next, tell } = createRounds()
+    const [own, other] = ['profiles.yaml', 'svc.config.yaml'].map(name => join(folder, name)) as [string, string]
+    await writeFile(own, 'default: default\n')
+    await writeFile(other, 'chat: {}\n')
+    for (const file of [own, other]) begunFiles.set(file, statSync(file))
+    const begun = begunHere()
+    for (const file of [own, other]) begunFiles.delete(file)
+    await write('svc.config.yaml')
+    using watching = createWatching(tell)
+    const first = next()
+    watching.look([own, other], 0, begun)
+    expect(await first).to.deep.equal([other])
+    const second = next()
+    await write('profiles.yaml')
+    expect(await second).to.deep.equal([own])
   })
 
   it('is seen each time that a file is saved by putting a new one in its place', async () => {

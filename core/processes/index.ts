@@ -8,6 +8,7 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 export { fromWire, problemsToWire } from './errors.ts'
 export { shownPath, userHome } from '../config/home.ts'
 export { ensureHome } from './home.ts'
+export { begunFiles } from './begun.ts'
 export { createSupervisor } from '../supervisor/supervisor.ts'
 export { type Reloaded, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '../supervisor/crew.ts'
 export { type WorkerInfo } from '../supervisor/member.ts'

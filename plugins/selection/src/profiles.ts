@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   asSvcError,
@@ -145,10 +145,19 @@ const missing = async (file: string) => Promise.reject(profilesMissing(shownPath
 async function writeFirst(file: string): Promise<string> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   // another process may write it at the same moment: the content is the same
-  await writeFile(file, FIRST_PROFILES, { mode: 0o600, flag: 'wx' }).catch((left: unknown) => {
+  await begin(file).catch((left: unknown) => {
     if (codeOf(left) !== 'EEXIST') throw left
   })
   return FIRST_PROFILES
+}
+
+/** Whoever watches the file is told that it is svc's own: as the very file was that was written, for its path may lead to another one by now. */
+async function begin(file: string): Promise<void> {
+  await using handle = await open(file, 'wx', 0o600)
+  await handle.writeFile(FIRST_PROFILES)
+  const stats = await handle.stat()
+  const { begunFiles } = await import('@svc/core/processes')
+  begunFiles.set(file, stats)
 }
 
 function mendOf(fault: Fault): string {
