@@ -7,6 +7,7 @@ import { findingsText } from './doctor/findings-text.ts'
 import { homeFindings, nodeFinding } from './doctor/machine.ts'
 import { partFindings } from './doctor/parts.ts'
 import { portFinding } from './doctor/port.ts'
+import { profileFindings } from './doctor/profiles.ts'
 import { sandboxFinding } from './doctor/sandbox.ts'
 import { hostOptions } from './host-options.ts'
 import { startInnerHost } from './inner-host.ts'
@@ -29,10 +30,13 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   const machine = [nodeFinding(), ...(await homeFindings(place.home))]
   const { plan, findings } = await configuration(options, place.home)
   const isSound = [...machine, ...findings].every(one => one.state !== 'fail')
+  const met = isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]
+  // profiles that are good by themselves are not, where one names what only a started host shows not to be there
+  const lost = met.some(one => one.name === 'profiles')
   return [
     ...machine,
-    ...findings,
-    ...(isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]),
+    ...findings.filter(one => !lost || one.name !== 'profiles'),
+    ...met,
     ...(plan ? await surface(plan, place.home) : []),
   ]
 }
@@ -85,7 +89,8 @@ async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Fin
     )
     const server = serverOf(plan)
     const who = server ? await authenticationFindings(inner.host, server, signal) : []
-    return [...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
+    const named = await profileFindings(inner.host, signal)
+    return [...named, ...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
   } catch (error) {
     const faults = problemsOf(error).map(problem =>
       problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)

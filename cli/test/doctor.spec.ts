@@ -89,6 +89,32 @@ describe('svc doctor', () => {
     expect([code, states('profiles'), states('configuration')]).to.deep.equal([1, ['fail'], ['ok']])
   })
 
+  it('tells providers that a profile names and nobody has: a failure only where no chat would be answered', async () => {
+    await using place = await makePlace()
+    await mkdir(place.home, { mode: 0o700 })
+    const examineWith = async (profiles: string) => {
+      await writeFile(join(place.home, 'profiles.yaml'), profiles)
+      const { code, of } = await examine(place, ['--port', '0'])
+      return { code, found: of('profiles').map(one => [one.state, one.message]), mends: of('profiles').map(one => one.mend) }
+    }
+    const lost = (who: string, name: string) => `${who} names the provider "${name}", which is not there`
+    const deaf = await examineWith('profiles: { default: { provider: lokal } }\n')
+    expect(deaf.code).to.equal(1)
+    expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}: no chat is answered`]])
+    expect(deaf.mends[0]).to.match(/^did you mean "local"\?; mend the name in the profiles/)
+    const spare = 'fallback: [{ provider: nobody, model: x }, { provider: local, model: local-1 }]'
+    const { code, found, mends } = await examineWith(`profiles: { default: { provider: lokal, ${spare} }, b: { provider: far } }\n`)
+    expect([code, found]).to.deep.equal([
+      0,
+      [
+        ['warn', lost('profile "default"', 'lokal')],
+        ['warn', lost('fallback of "default"', 'nobody')],
+        ['warn', lost('profile "b"', 'far')],
+      ],
+    ])
+    expect(mends[1]).to.match(/^there are: local; /)
+  })
+
   it('finds a damaged store', async () => {
     await using place = await makePlace()
     await mkdir(place.home, { mode: 0o700 })
