@@ -131,6 +131,14 @@ const nearOf = (name: string, known: readonly string[], rest: string) => {
 export const toolUnknown = (name: string, known: readonly string[]): SvcError =>
   svcError('TOOL_UNKNOWN', `there is no tool "${name}"`, { mend: nearOf(name, known, '`svc tools list` shows what there is') })
 
+/** The same where no server was asked: a host of its own has the tools of its plugins alone. */
+export const toolUnknownHere = (name: string, known: readonly string[]): SvcError =>
+  nearest(name, known) === undefined
+    ? svcError('TOOL_UNKNOWN', `there is no tool "${name}" in a host of its own`, {
+        mend: '`svc tools list` shows what there is; tools of MCP servers are there only in a server that runs (svc serve), not here',
+      })
+    : toolUnknown(name, known)
+
 export const categoryUnknown = (name: string, known: readonly string[]): SvcError =>
   svcError('CATEGORY_UNKNOWN', `no tool is of the category "${name}"`, {
     mend: known.length > 0 ? `one of: ${known.join(', ')}` : 'there are no tools at all',

@@ -1,7 +1,7 @@
 import { type Config, codeOf, get, messageOf, type RunningHost, svcError, type SvcError, systemUse, within } from '@svc/core'
 import { type ContentPart, type Json, type Tool, type ToolResult, Tools } from '@svc/core/contracts'
 import { startOwnHost } from './catalog-local.ts'
-import { toolUnknown } from './errors.ts'
+import { toolUnknownHere } from './errors.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
 import { printError } from './report-error.ts'
 import { oneLine, visible } from './text.ts'
@@ -44,7 +44,7 @@ export async function callTool(asked: CallAsked): Promise<number> {
 function toolOf(host: RunningHost, name: string): Tool {
   const tools = host.slot(Tools)
   const tool = tools.get(name)
-  if (!tool) throw toolUnknown(name, tools.names())
+  if (!tool) throw toolUnknownHere(name, tools.names())
   return tool
 }
 

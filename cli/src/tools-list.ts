@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import type { Catalog, ListedTool } from './catalog.ts'
-import { categoryUnknown, toolUnknown } from './errors.ts'
+import { categoryUnknown, toolUnknown, toolUnknownHere } from './errors.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
 import { clipped, counted, milliseconds, oneLine, table, wrapped } from './text.ts'
@@ -58,11 +58,11 @@ function listText(tools: readonly ListedTool[], of: string): string {
 
 /** `svc tools show`. Throws TOOL_UNKNOWN. */
 export const showTool = (asked: Asked & { readonly name: string }): Promise<number> =>
-  withTools(asked, (tools, { of }) => {
+  withTools(asked, (tools, { of, shared }) => {
     const tool = tools.find(({ name }) => name === asked.name)
     if (!tool) {
       const names = tools.map(({ name }) => name)
-      throw toolUnknown(asked.name, names)
+      throw (shared ? toolUnknown : toolUnknownHere)(asked.name, names)
     }
     return asked.json ? JSON.stringify({ from: of, ...wireOf(tool) }, null, 2) : toolText(tool, of)
   })

@@ -103,7 +103,9 @@ describe('svc doctor', () => {
     expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}: no chat is answered`]])
     expect(deaf.mends[0]).to.match(/^did you mean "local"\?; mend the name in the profiles/)
     const spare = 'fallback: [{ provider: nobody, model: x }, { provider: local, model: local-1 }]'
-    const { code, found, mends } = await examineWith(`profiles: { default: { provider: lokal, ${spare} }, b: { provider: far } }\n`)
+    const { code, found, mends } = await examineWith(
+      `profiles: { default: { provider: lokal, ${spare} }, b: { provider: far } }\n`
+    )
     expect([code, found]).to.deep.equal([
       0,
       [

@@ -140,8 +140,19 @@ describe('svc tools call', () => {
         .and.match(words)
     }
     expect((await place.svc(['tools', 'call', 'careful_note', '--args', '-'], { input: 'text' })).code).to.equal(2)
-    expect((await place.svc(['tools', 'call', 'nothing'])).err).to.match(/^TOOL_UNKNOWN/)
     expect((await place.svc(['tools', 'call'])).code).to.equal(2)
+  })
+
+  it('says of a tool that it has not that those of MCP servers need a server that runs', async () => {
+    await using place = await carefulPlace()
+    for (const command of ['call', 'show']) {
+      const { code, err } = await place.svc(['tools', command, 'notes__search'])
+      expect(code).to.equal(2)
+      expect(err)
+        .to.match(/^TOOL_UNKNOWN\n/)
+        .and.contain('`svc tools list` shows what there is')
+        .and.contain('tools of MCP servers are there only in a server that runs')
+    }
   })
 
   it('checks a pattern of a stranger in no more time than the text is long', async () => {
