@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import process from 'node:process'
 import { withHostPackages } from '../config/host-packages.ts'
 import { importFailed } from '../loading/errors.ts'
+import { placeInStack } from '../loading/syntax.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import { openChannel } from '../processes/channel.ts'
@@ -16,7 +17,7 @@ const [module = '', name = ''] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
   await guarded
   const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
-    Promise.reject(importFailed(name, error))
+    Promise.reject(importFailed(name, error, placeInStack(error)))
   )
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
   throw importFailed(name, new TypeError('its default export is no plugin'))

@@ -32,10 +32,11 @@ export const manifestOlder = (plugin: string, api: number, oldest: number, where
     mend: `install a newer version of ${plugin}, or stay with the svc that it was written for`,
   })
 
-export const importFailed = (plugin: string, cause: unknown) =>
+export const importFailed = (plugin: string, cause: unknown, where?: string) =>
   svcError('PLUGIN_IMPORT_FAILED', `could not be imported: ${messageOf(cause)}`, {
     plugin,
     cause,
+    ...(where === undefined ? {} : { where }),
     mend: importMend(cause),
   })
 

@@ -8,6 +8,7 @@ import { importFailed, noIsolation, noPlugin, noSuchPath, unknownPlugin } from '
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { runtimePlugin } from './runtime.ts'
+import { brokenPlace } from './syntax.ts'
 
 /** A plugin that was found: its manifest is read, nothing of it has run. */
 export interface Found {
@@ -102,7 +103,7 @@ function fromFile(entry: PluginEntry, file: string): Found {
   return {
     ...inline({ ...entry, name }, undefined as never),
     folder: dirname(file),
-    load: () => importPlugin(name, pathToFileURL(file).href),
+    load: () => importPlugin(name, dirname(file), { name, place: '', module: pathToFileURL(file).href }),
   }
 }
 
@@ -127,21 +128,20 @@ const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: I
 async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): Promise<Plugin> {
   const { name, place, module } = origin
   if (info.manifest.runtime !== undefined) return runtimePlugin(info, info.manifest.runtime)
-  if (entry.isolation !== 'process') return exported(info.name, () => (module ? import(module) : importFrom(name, place)))
+  if (entry.isolation !== 'process') return importPlugin(info.name, info.folder, origin)
   if (!isolate) throw noIsolation(info.name, 'this program starts no processes for plugins')
   return isolate({ ...info, module: module ?? (await urlFrom(name, place)) }, entry)
 }
 
-const importPlugin = (name: string, url: string) => exported(name, () => import(url))
-
-async function exported(name: string, load: () => Promise<unknown>): Promise<Plugin> {
+async function importPlugin(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<Plugin> {
   let module: { default?: Plugin }
   try {
-    module = (await withHostPackages(load)) as { default?: Plugin }
+    module = (await withHostPackages(() => (url ? import(url) : importFrom(name, place)))) as { default?: Plugin }
   } catch (error) {
-    throw importFailed(name, error)
+    const entry = async () => url ?? (await urlFrom(name, place))
+    throw importFailed(plugin, error, await brokenPlace(error, entry, folder))
   }
-  if (typeof module.default?.setup !== 'function') throw noPlugin(name)
+  if (typeof module.default?.setup !== 'function') throw noPlugin(plugin)
   // an object that did not pass through definePlugin means the same
   return Object.assign({ requires: {}, optional: {} }, module.default)
 }

@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { basename, isAbsolute, relative, sep } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+/** `index.js:3`, below the plugin's folder: where a module breaks the grammar, as far as the error's stack begins with it, which it does but for plain ES modules. */
+export function placeInStack(error: unknown, folder?: string): string | undefined {
+  if (!(error instanceof SyntaxError)) return undefined
+  const [, file, line] = /^(?:\S*: )?(file:\/\/\S+|\/.+|[A-Za-z]:\\.+):(\d+)$/.exec(error.stack?.split('\n', 1)[0] ?? '') ?? []
+  return file === undefined ? undefined : `${below(file.startsWith('file:') ? fileURLToPath(file) : file, folder)}:${line}`
+}
+
+/** Where a module of a plugin breaks the grammar, below its folder; nothing of other errors. */
+export const brokenPlace = async (error: unknown, entry: () => Promise<string>, folder: string): Promise<string | undefined> =>
+  // what cannot be told must not take the place of the error itself
+  error instanceof SyntaxError
+    ? (placeInStack(error, folder) ??
+      (await entry()
+        .then(url => placeInSource(url, folder))
+        .catch(() => undefined)))
+    : undefined
+
+/** The same of a plain ES module, of which Node tells the place only where it ends a program: whatever `entry` imports of its own is held to the grammar, none of it runs. */
+async function placeInSource(entry: string, folder: string): Promise<string | undefined> {
+  const files = [realpathSync(fileURLToPath(entry))]
+  for (const file of files) {
+    const line = await brokenLine(file)
+    if (line !== undefined) return `${below(file, folder)}:${line}`
+    files.push(...importedBy(file).filter(one => !files.includes(one) && files.length < MOST))
+  }
+  return undefined
+}
+
+/** Each costs the start of a process. */
+const MOST = 30
+const LIMIT_MS = 5_000
+const IMPORT = /\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g
+
+const importedBy = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(IMPORT)]
+    .map(([, name = '']) => fileURLToPath(new URL(name, pathToFileURL(file))))
+    .filter(path => existsSync(path) && statSync(path).isFile())
+
+/** `node --check` parses and runs nothing. */
+const brokenLine = (file: string) =>
+  new Promise<string | undefined>(done => {
+    execFile(process.execPath, ['--check', file], { timeout: LIMIT_MS }, (failed, _out, err) =>
+      done(failed ? /^.+:(\d+)$/m.exec(err)?.[1] : undefined)
+    )
+  })
+
+/** What lies elsewhere is told by its name: no path of this machine. */
+function below(file: string, folder: string | undefined): string {
+  const path = folder === undefined ? '..' : relative(existsSync(folder) ? realpathSync(folder) : folder, file)
+  return path.startsWith('..') || isAbsolute(path) ? basename(file) : path.split(sep).join('/')
+}

@@ -1,0 +1,23 @@
+import { expect } from 'chai'
+import { folder, problemOf } from './support/kernel.ts'
+
+const BROKEN = { name: 'svc-plugin-broken', version: '1.0.0', type: 'module', main: 'index.js', svc: { api: 1, kind: 'tool' } }
+
+describe('a module that breaks the grammar', () => {
+  it('is told by file and line, below the folder of its plugin', async () => {
+    const texts = {
+      'index.js': ['export const a = 1\nexport default {', 'index.js:2'],
+      'src/deep.js': ['\n\nexport const y = = 3', 'src/deep.js:3'],
+      'strict.ts': ['\nexport const a: = 3', 'strict.ts:2'],
+      'old.cjs': ['\nconst a = = 3', 'old.cjs:2'],
+      'lacks.js': ["\nimport { nope } from './package.json' with { type: 'json' }", 'lacks.js:2'],
+    } as const
+    for (const [file, [text, where]] of Object.entries(texts)) {
+      const entry = `import './${file}'\nexport default { setup() {} }`
+      const files = { 'index.js': entry, [file]: text, 'package.json': BROKEN }
+      await using dir = await folder(Object.fromEntries(Object.entries(files).map(([name, one]) => [`broken/${name}`, one])))
+      const error = await problemOf({ plugins: ['./broken'], from: [dir.url] })
+      expect(error, file).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: 'svc-plugin-broken', where })
+    }
+  })
+})
