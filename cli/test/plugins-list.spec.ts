@@ -99,6 +99,10 @@ describe('svc plugins disable, enable and uninstall', function () {
       const { code, err } = await place.svc(['plugins', verb, TIDES, yes])
       expect([code, (await plugins())[0]?.enabled], err).to.deep.equal([0, enabled])
     }
+    const short = TIDES.split('-').at(-1)!
+    expect((await place.svc(['plugins', 'uninstall', short])).err).to.equal(
+      `PLUGIN_NOT_INSTALLED  ${short}\n  is not installed\n  did you mean "${TIDES}"?\n`
+    )
     const { code, err } = await place.svc(['plugins', 'uninstall', TIDES, '--yes'])
     expect([code, existsSync(join(place.home, 'svc-plugins.lock'))], err).to.deep.equal([0, false])
   })

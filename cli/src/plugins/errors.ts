@@ -19,7 +19,7 @@ export const isolationUnfit = (plugin: string, isolation: string, why: string): 
   })
 
 export const notInstalled = (plugin: string, installed: readonly string[]): SvcError => {
-  const near = nearest(plugin, installed)
+  const near = nearest(plugin, installed) ?? endingWith(plugin, installed)
   return svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
     plugin,
     mend:
@@ -27,6 +27,12 @@ export const notInstalled = (plugin: string, installed: readonly string[]): SvcE
         ? 'svc plugins list shows what is; one of the configuration is switched off there: plugins: [{ use: …, enabled: false }]'
         : `did you mean "${near}"?`,
   })
+}
+
+/** `dice` for `svc-plugin-example-dice`: nobody types what begins every name. One alone, or it is a guess. */
+function endingWith(plugin: string, installed: readonly string[]): string | undefined {
+  const [one, ...others] = installed.filter(name => name.endsWith(`-${plugin}`) || name.endsWith(`/${plugin}`))
+  return others.length === 0 ? one : undefined
 }
 
 export const notBuilt = (plugin: string, file: string): SvcError =>
