@@ -34,12 +34,13 @@ async function placeInSource(entry: string, folder: string): Promise<string | un
 /** Each costs the start of a process. */
 const MOST = 30
 const LIMIT_MS = 5_000
+const CODE = /\.[cm]?[jt]s$/
 const IMPORT = /\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g
 
 const importedBy = (file: string): string[] =>
   [...readFileSync(file, 'utf8').matchAll(IMPORT)]
     .map(([, name = '']) => fileURLToPath(new URL(name, pathToFileURL(file))))
-    .filter(path => existsSync(path) && statSync(path).isFile())
+    .filter(path => CODE.test(path) && existsSync(path) && statSync(path).isFile())
 
 /** `node --check` parses and runs nothing. */
 const brokenLine = (file: string) =>

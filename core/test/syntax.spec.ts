@@ -20,4 +20,16 @@ describe('a module that breaks the grammar', () => {
       expect(error, file).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: 'svc-plugin-broken', where })
     }
   })
+
+  it('is found through modules that are sound, with types or without, and through data', async () => {
+    await using dir = await folder({
+      'broken/package.json': BROKEN,
+      'broken/index.js': "import { typed } from './src/typed.ts'\nexport default { setup: () => typed }\n",
+      'broken/src/typed.ts':
+        "import data from '../package.json' with { type: 'json' }\nexport { typed } from './deep.js'\nexport const a: string = data.name\n",
+      'broken/src/deep.js': 'export const typed = 1\n\nlet a\nlet a\n',
+    })
+    const error = await problemOf({ plugins: ['./broken'], from: [dir.url] })
+    expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', where: 'src/deep.js:4' })
+  })
 })
