@@ -39,6 +39,8 @@ describe('many runs', () => {
         const service = host.service(Workflows)
         const begun = times(RUNS).map(at => service.start({ workflow: at % 2 ? 'ask' : 'listen', input: { at } }, use))
         ids = (await Promise.all(begun)).map(({ id }) => id)
+        // none is worked on, too, where those of one take wait already and the next are not taken yet
+        while ((await figureOf(host, 'svc_workflow_runs_waiting')) < RUNS) await new Promise(resolve => setTimeout(resolve, 50))
         while ((await figureOf(host, 'svc_workflow_runs_active')) > 0) await new Promise(resolve => setTimeout(resolve, 50))
         expect(await standOf(host)).to.deep.equal({ runs_here: 0, runs_open: RUNS, runs_waiting: RUNS })
       }

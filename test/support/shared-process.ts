@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { readConfigFlag } from '../../cli/src/config-flag.ts'
+import { contributedCommands } from '../../cli/src/contributed.ts'
+import { isOwn } from '../../cli/src/summaries.ts'
 import { SVC } from './entry.ts'
 
 /** A command of `svc`, as a process of its own would be started. */
@@ -54,6 +57,8 @@ const CHILD = fileURLToPath(new URL('./shared-process-child.ts', import.meta.url
 
 interface Lane {
   child?: ChildProcess | undefined
+  /** What that child has read of plugins' commands, and keeps. */
+  known?: string
   last: Promise<unknown>
 }
 const lanes: readonly Lane[] = GROUPS.map(() => ({ last: Promise.resolve() }))
@@ -69,6 +74,9 @@ export function runShared(command: Command): Promise<Ended> {
 
 async function run(lane: Lane, command: Command): Promise<Ended> {
   const number = ++count
+  const known = await commandsFor(command)
+  if (lane.known !== known) end(lane)
+  lane.known = known
   const process = (lane.child ??= start(lane))
   hold(process, 'ref')
   const texts = [process.stdout!, process.stderr!].map(stream => untilMark(stream, `\0end ${number}\0`))
@@ -86,6 +94,18 @@ function start(lane: Lane): ChildProcess {
   })
   for (const stream of [started.stdout, started.stderr]) stream!.setEncoding('utf8')
   return started
+}
+
+/** The commands that its home adds, which a process of oclif reads once: one that knows those of another home does not serve. */
+async function commandsFor({ args, cwd, env }: Command): Promise<string> {
+  const { file, argv } = readConfigFlag(args)
+  if (isOwn(argv)) return ''
+  return JSON.stringify([file, await contributedCommands(file, { home: env.SVC_HOME!, cwd, env })])
+}
+
+function end(lane: Lane): void {
+  lane.child?.kill()
+  lane.child = undefined
 }
 
 /** A process that waits for the next command keeps nothing running; it ends when this one does. */
