@@ -86,7 +86,7 @@ describe('a service that cannot work now', () => {
     const health = await client.get('/health')
     expect([health.status, (health.body as { checks: object }).checks]).to.deep.equal([
       503,
-      { database: 'unhealthy', providers: 'healthy', cache: 'healthy', workflows: 'healthy' },
+      { database: 'unhealthy', providers: 'healthy', cache: 'healthy', models: 'healthy', workflows: 'healthy' },
     ])
     await rename(`${file}.away`, file)
     const after = await client.post('/api/v1/chat', { message: 'after', conversation_id })

@@ -36,20 +36,20 @@ function facts(status: ServerStatus, recent: Recent | undefined): string {
   const rows: [string, string][] = [
     ['requests', requestsText(status, recent)],
     ['latency', latencyText(recent?.summary.all ?? status.summary?.all)],
-    [
-      'checks',
-      health
-        ? Object.entries(health.checks)
-            .map(([name, state]) => `${name} ${word(state)}`)
-            .join(', ')
-        : '',
-    ],
+    ['checks', health ? checksText(health.checks) : ''],
     ...reasonsOf(status),
     ['store', store ? shortName(store) : ''],
     ['cache', told ? cacheText(told.cache) : ''],
   ]
   const shown = rows.filter(([, text]) => text !== '')
   return shown.map(([name, text]) => `${paint('gray', name.padEnd(8))}  ${text}`).join('\n')
+}
+
+/** What is not well each with its word, what is together. */
+function checksText(checks: Readonly<Record<string, string>>): string {
+  const { well = [], sick = [] } = Object.groupBy(Object.entries(checks), ([, state]) => (state === 'healthy' ? 'well' : 'sick'))
+  const together = well.length > 0 ? [`${well.map(([name]) => name).join(', ')} ${word('healthy')}`] : []
+  return [...sick.map(([name, state]) => `${name} ${word(state)}`), ...together].join('; ')
 }
 
 /** Why a check is not healthy, a line each. */

@@ -148,7 +148,7 @@ describe('svc status', () => {
     expect(out).to.match(new RegExp(`^svc \\S+ at ${server.url} is healthy +process ${server.process.pid}, up \\d+ s\n`))
     expect(out).to.match(/^requests +\d+ in all, 0 under way, 1 refused \(4xx\), 1 failed \(5xx\)$/m)
     expect(out).to.match(/^latency +p50 [\d.]+ m?s, p95 [\d.]+ m?s$/m)
-    expect(out).to.match(/^checks +database healthy, providers healthy, cache healthy, workflows healthy$/m)
+    expect(out).to.match(/^checks +database, providers, cache, workflows, models healthy$/m)
     expect(out).to.match(/^store +store-sqlite$/m)
     expect(out.match(/^\d+ +ready +\d+ +\d+ s$/gm)).to.have.length(2)
     expect(out).to.match(/^POST \/api\/v1\/chat +2 +0 +1 +/m)

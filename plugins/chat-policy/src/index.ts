@@ -1,7 +1,8 @@
 import { definePlugin } from '@svc/core'
-import { Chat, MetricSources, Providers } from '@svc/core/contracts'
+import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
 import { createBreakers } from './breakers.ts'
 import { createCandidates } from './candidates.ts'
+import { createCheck } from './check.ts'
 import { createOutcomes } from './outcomes.ts'
 import { createPolicy } from './policy.ts'
 import { createPolicyCounts } from './policy-counts.ts'
@@ -33,6 +34,7 @@ export default definePlugin({
     scope.tap(Chat.hooks.modelFailed, policy.failed)
     scope.tap(Chat.hooks.modelDone, outcomes.done)
     scope.tap(Chat.hooks.end, turns.ended)
+    scope.add(Checks, 'models', createCheck(breakers))
     scope.add(MetricSources, 'chat-policy', { read: async () => counts.read(breakers.states()) })
   },
 })

@@ -31,6 +31,25 @@ describe('the breaker of a model', () => {
     expect(bench.call()).to.deep.include({ failure: { kind: 'overloaded', retryable: true, retryAfterMs: 1 } })
   })
 
+  it('is told in the health, by name and for how long, until its time is over', async () => {
+    const bench = await broken()
+    for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: B, turn })
+    bench.hand.now += 400
+    const left_alone = [A, B].map(ref => ({ ...ref, retry_in_ms: 600 }))
+    expect(await bench.health()).to.deep.equal({
+      status: 'degraded',
+      reason: 'left alone because they failed: a/m, b/m',
+      detail: { left_alone },
+    })
+    for (const model of ['1', '2', '3'])
+      for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: { provider: 'c', model }, turn })
+    expect((await bench.health()).reason).to.equal('left alone because they failed: a/m, b/m, c/1, 2 more')
+    bench.hand.now += OPEN_MS
+    expect(await bench.health()).to.deep.equal({ status: 'healthy' })
+    bench.call({ turn: 'probe' })
+    expect((await bench.health()).reason).to.equal('left alone because they failed: a/m')
+  })
+
   it('sends a turn on to the next model whose own breaker is closed', async () => {
     const bench = await broken()
     expect(bench.call({ fallback: [B, C] })).to.deep.equal(B)
