@@ -1,8 +1,12 @@
 type Side = 'left' | 'right'
 
+/** A cell that is longer moves what follows in its own row, and in no other. */
+const WIDEST = 60
+
 /** Rows as aligned columns; trailing blanks are cut. */
 export function table(rows: readonly (readonly string[])[], sides: readonly Side[] = []): string {
-  const widths = rows.reduce<number[]>((most, row) => row.map((cell, at) => Math.max(most[at] ?? 0, cell.length)), [])
+  const widthOf = ({ length }: string) => (length > WIDEST ? 0 : length)
+  const widths = rows.reduce<number[]>((most, row) => row.map((cell, at) => Math.max(most[at] ?? 0, widthOf(cell))), [])
   const pad = (cell: string, at: number) =>
     sides[at] === 'right' ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)
   return rows.map(row => row.map(pad).join('  ').trimEnd()).join('\n')

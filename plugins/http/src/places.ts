@@ -5,6 +5,8 @@ import type { Peers } from '@svc/core/contracts'
 const REMEMBERED = 1_000
 /** This part of all places a worker keeps for the next one: a request that follows another waits for nobody. Where there are fewer, each is asked for. */
 const KEPT_PART = 16
+/** More than that is kept for so long: of streams that end together the next ones follow at once, and the others are left in one go. */
+const LINGER_MS = 50
 /** Who gets no answer in this time counts alone; the supervisor's own limits are shorter. */
 const ENTER_MS = 5_000
 
@@ -33,9 +35,14 @@ interface Stock {
 export class Places {
   readonly #parts: PlacesParts
   readonly #stocks = new Map<string, Stock>()
+  /** How many are kept for good of what one caller has. */
+  readonly #part: number
+  /** Those of whom more is kept. */
+  readonly #lingering = new Set<string>()
 
   constructor(parts: PlacesParts) {
     this.#parts = parts
+    this.#part = Math.floor(parts.limit / KEPT_PART)
   }
 
   /** Takes one. An answer that must be waited for is a promise; it is never rejected. */
@@ -54,8 +61,8 @@ export class Places {
     const stock = this.#stockOf(key)
     stock.open--
     if (stock.lone > 0) stock.lone--
-    else if (stock.kept < Math.floor(this.#parts.limit / KEPT_PART)) stock.kept++
-    else void this.#leave(key)
+    else if (this.#part === 0) void this.#leave(key)
+    else if (++stock.kept > this.#part) this.#linger(key)
     this.#tidy(key, stock)
   }
 
@@ -104,16 +111,30 @@ export class Places {
     }
   }
 
+  #linger(key: string): void {
+    if (this.#lingering.size === 0) setTimeout(() => this.#leaveLingering(), LINGER_MS).unref()
+    this.#lingering.add(key)
+  }
+
+  #leaveLingering(): void {
+    for (const key of this.#lingering) {
+      const stock = this.#stocks.get(key)
+      if (stock) void this.#empty(key, stock, this.#part)
+    }
+    this.#lingering.clear()
+  }
+
   async #leave(key: string): Promise<void> {
     const { prefix, peers, lasting } = this.#parts
     // whoever cannot be told has ended, and with it all it counted
     await peers?.leave(prefix + key, lasting).catch(() => {})
   }
 
-  #empty(key: string, stock: Stock): Promise<unknown> {
-    const kept = Array.from({ length: stock.kept })
-    stock.kept = 0
-    return Promise.all(kept.map(() => this.#leave(key)))
+  /** Leaves what is kept, but for so many. */
+  #empty(key: string, stock: Stock, but = 0): Promise<unknown> {
+    const left = Array.from({ length: Math.max(0, stock.kept - but) })
+    stock.kept -= left.length
+    return Promise.all(left.map(() => this.#leave(key)))
   }
 
   #tidy(key: string, stock: Stock): void {
