@@ -49,7 +49,7 @@ export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: Co
   const { describeIsolated } = await import('@svc/core/isolation')
   const config = { isolation: isolation as ConfigTree }
   await using host = await startHost({ plugins: POLICY, from: [OURS], config })
-  return describeIsolated(ref, host.service(Isolation), {}, systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
+  return await describeIsolated(ref, host.service(Isolation), {}, systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe'))
 }
 
 const DESCRIBE_MS = 60_000

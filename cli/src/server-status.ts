@@ -40,7 +40,7 @@ export async function readStatus({ url, port }: Asked): Promise<ServerStatus> {
 export async function isLive({ url, port }: Asked): Promise<boolean> {
   if (url !== undefined) return answers({ url: checkedUrl(url), trusted: false })
   using server = await reachServer(svcHome(), { port, fits: hasApi })
-  return answers({ url: server.info.url, trusted: isHere(server.info.url) })
+  return await answers({ url: server.info.url, trusted: isHere(server.info.url) })
 }
 
 function checkedUrl(url: string): string {

@@ -162,7 +162,7 @@ describe('planHost', () => {
   const MANY = { ...SVC, instances: { section: 'shops', type: 'corner' } }
   const planOf = async (code: string, shops: object) => {
     await using dir = await folder(packageFiles('svc-plugin-shop', MANY, code))
-    return planHost({ config: { plugins: ['svc-plugin-shop'], shops } as ConfigTree, from: [dir.url] })
+    return await planHost({ config: { plugins: ['svc-plugin-shop'], shops } as ConfigTree, from: [dir.url] })
   }
   const SHOP = `export default { instances: 'shops', type: 'corner', setup() {} }`
 

@@ -40,7 +40,7 @@ const read = async (stream: AsyncIterable<unknown>) => {
 /** What a call of the cheating implementation fails with. */
 async function caught(far: Partial<Far>, call: (far: Far) => unknown = one => one.call({ list: [1] }, use)) {
   await using host = await open(far)
-  return failureOf((async () => call(host.service(Far)))())
+  return await failureOf((async () => call(host.service(Far)))())
 }
 
 describe('a strict host names who cheats:', () => {

@@ -11,11 +11,11 @@ const text = (delta: string) => ({ type: 'text-delta', id: '1', delta })
 
 async function played(script: Script): Promise<ModelEvent[]> {
   await using rig = await openScripted(script)
-  return ask(rig.provider, says('any'))
+  return await ask(rig.provider, says('any'))
 }
 const failed = async (script: Script) => {
   await using rig = await openScripted(script)
-  return failureOf(ask(rig.provider, says('any')))
+  return await failureOf(ask(rig.provider, says('any')))
 }
 const usageOf = async (version: string, usage: unknown, finishReason: unknown) =>
   (await played({ version, parts: [{ type: 'finish', finishReason, usage }] })).find(event => event.type === 'usage')

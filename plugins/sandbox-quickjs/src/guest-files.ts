@@ -61,7 +61,7 @@ async function listEntries(roots: Roots, path: string, signal: AbortSignal) {
   if (roots.isAll(path)) return roots.labels.map(name => ({ name, type: 'directory' }))
   const place = await roots.find(path)
   await using folder = await openFolder(roots, place)
-  return inWords(place.shown, signal, async () => {
+  return await inWords(place.shown, signal, async () => {
     const found: { name: string; type: string }[] = []
     for await (const entry of await opendir(folder.at('.'))) {
       signal.throwIfAborted()

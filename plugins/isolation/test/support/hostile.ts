@@ -40,7 +40,7 @@ let declares: Promise<unknown> | undefined
 
 async function declaredBy(): Promise<unknown> {
   await using host = await startHost({ plugins: POLICY })
-  return describeIsolated({ ...REF, held: { folder: FOLDER, permissions: {} } }, host.service(Isolation))
+  return await describeIsolated({ ...REF, held: { folder: FOLDER, permissions: {} } }, host.service(Isolation))
 }
 
 /** The hostile plugin in a host, held by the sandbox. */

@@ -1,7 +1,7 @@
 import { any, exact, exchange, from, get, matching, ok } from '../../exchange.ts'
 
 export default exchange({
-  rule: 'tells its health with version, uptime and the checks database, providers and cache (and one of workflows), and what the tool server beside it tells',
+  rule: 'tells its health with version, uptime and the checks database, providers and cache (and those of workflows and models), and what the tool server beside it tells',
   source: 'http-api.md "Health record"; decisions.md 1, health; decisions.md 2, GET /health: on a shared port the union',
   steps: [
     {
@@ -11,7 +11,7 @@ export default exchange({
           status: 'healthy',
           version: matching(/^\d+\.\d+\.\d+/),
           uptime_seconds: any('integer'),
-          checks: exact({ database: 'healthy', providers: 'healthy', cache: 'healthy', workflows: 'healthy' }),
+          checks: exact({ database: 'healthy', providers: 'healthy', cache: 'healthy', workflows: 'healthy', models: 'healthy' }),
           tools: from(20, 100),
           protocol_versions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'],
         })
