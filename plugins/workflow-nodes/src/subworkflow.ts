@@ -14,6 +14,7 @@ export const subworkflow: WorkflowNode = {
     ['input', 'parameters']
   ),
   names: { workflow: 'workflow' },
+  calledWith: { input: 'workflow' },
   repeatable: true,
   async *run({ settings, children }) {
     const { workflow, input = {}, parameters = {} } = settings

@@ -49,5 +49,6 @@ export const groundWith = (given: Names, library: () => Library): Omit<Ground, '
   ...given,
   has: (kind, name) => (kind === 'workflow' ? library().isThere(name) : given.has(kind, name)),
   names: kind => (kind === 'workflow' ? library().names() : given.names(kind)),
+  takes: (kind, name) => (kind === 'workflow' ? library().definitionOf(name)?.inputs : given.takes(kind, name)),
   definitionOf: name => library().definitionOf(name),
 })

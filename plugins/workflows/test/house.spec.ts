@@ -64,6 +64,21 @@ describe('what workflows name', () => {
     expect(await problems({ arguments: '${{ input }}' })).to.deep.equal([])
   })
 
+  it('is called with what it takes: constants that cannot be the input of a workflow are told beforehand', async () => {
+    const inputs = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'] }
+    const give = [item(WorkflowDefinitions, 'inner', { ...ASKS, name: 'inner', inputs })]
+    await using host = await openEngine({ give })
+    const problems = async (more: object) => {
+      const nodes = { a: { type: 'subworkflow', workflow: 'inner', ...more } }
+      return (await host.service(Workflows).validate({ text: JSON.stringify({ name: 'x', nodes }) }, use)).map(
+        ({ path, message }) => `${path} ${message}`
+      )
+    }
+    expect(await problems({})).to.deep.equal(['nodes.a.input.at is required'])
+    expect(await problems({ input: { at: 'soon' } })).to.deep.equal(['nodes.a.input.at must be integer, was text "soon"'])
+    for (const at of [1, '${{ input.at }}']) expect(await problems({ input: { at } })).to.deep.equal([])
+  })
+
   it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none is told in one way', () =>
     inFolder(async folder => {
       const root = join(folder, 'flows')
