@@ -11,6 +11,7 @@ import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import type { Imports } from './imports.ts'
 import { findSettings, setHome, sourcesOf } from './settings.ts'
+import { collectAfterStart } from './small-heap.ts'
 import { workersPlugin } from './workers-plugin.ts'
 
 /** What the supervisor tells each worker. */
@@ -136,6 +137,7 @@ async function serveUntilDrained(
   })
   await link.ready(await reportOf(host, config, task, imports))
   imports?.[Symbol.dispose]()
+  collectAfterStart()
 }
 
 async function reportOf(

@@ -70,7 +70,8 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
   }
 }
 
-const SHARED = 'shared'
+/** The conversation of all: another one every ten seeds, before it has as many messages as one may have. */
+const sharedIn = (seed: number) => `shared/${Math.floor(seed / 10)}`
 
 async function runClient(
   client: Client,
@@ -81,7 +82,7 @@ async function runClient(
   const own = [...ledger.known].filter(([name]) => name.startsWith(`${number}/`)).map(([name]) => name)
   for (let turn = 0; !ended(); turn++) {
     const message = `s${seed} c${number} t${turn}`
-    const name = nameFor(random(), own)
+    const name = nameFor(random(), own, seed)
     const known = name === undefined ? undefined : ledger.known.get(name)
     ledger.sent.add(message)
     const answer = await client.post('/api/v1/chat', { message, ...(known ? { conversation_id: known.id } : {}) }).catch(isGone)
@@ -95,8 +96,8 @@ async function runClient(
 }
 
 /** A third of the turns begin a conversation, a third go on with an own one, a third go to the one that all share. */
-function nameFor(die: number, own: readonly string[]): string | undefined {
-  if (die < 1 / 3) return SHARED
+function nameFor(die: number, own: readonly string[], seed: number): string | undefined {
+  if (die < 1 / 3) return sharedIn(seed)
   if (die < 2 / 3 && own.length > 0) return own[Math.floor(die * 1e6) % own.length]
   return undefined
 }
@@ -107,7 +108,7 @@ function begun(ledger: Ledger, name: string, answer: Answer, own: string[]): Kno
   const key = ledger.known.has(name) ? `${name}/${id}` : name
   const made: Known = { id, acknowledged: [] }
   ledger.known.set(key, made)
-  if (key !== SHARED) own.push(key)
+  if (!key.startsWith('shared/') || key !== name) own.push(key)
   return made
 }
 
