@@ -28,7 +28,7 @@ async function fromSystem(host: string): Promise<readonly string[]> {
   if (asking === QUESTIONS) await new Promise<void>(resolve => waiting.push(resolve))
   else asking++
   try {
-    const found = await lookup(host, { all: true, verbatim: true })
+    const found = await lookup(host, { all: true, order: 'verbatim' })
     return found.map(one => one.address)
   } finally {
     const next = waiting.shift()
