@@ -13,7 +13,7 @@ export function checkCalled({ ground, notes }: Check, type: WorkflowNode, node: 
   for (const [setting, by] of Object.entries(type.calledWith ?? {})) {
     const [kind, name] = [type.names?.[by], own(node, by)]
     if (kind === undefined || kind === 'tools' || typeof name !== 'string' || name.includes('${{')) continue
-    const takes = ground.takes?.(kind, name)
+    const takes = ground.takes?.(kind, name, setting)
     const value = Object.hasOwn(node, setting) ? node[setting] : defaultOf(type, setting)
     // what is no object is told by the shape of its node
     if (!isTree(takes) || !isTree(value)) continue

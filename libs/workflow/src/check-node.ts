@@ -121,13 +121,14 @@ function checkName({ ground, notes }: Check, kind: NameKind, name: string, keys:
   if (ground.has(kind, name)) return
   const known = ground.names?.(kind) ?? []
   const near = nearest(name, known)
-  notes.add(keys, `there is no ${kind} "${name}"`, near ? `did you mean "${near}"?` : LISTS[kind])
+  notes.add(keys, `there is no ${kind} "${name}"`, near ? `did you mean "${near}"?` : (LISTS[kind] ?? oneOf(known)))
 }
 
-const LISTS: Readonly<Record<NameKind, string>> = {
+const oneOf = (names: readonly string[]) => (names.length > 0 ? `one of: ${names.slice(0, 20).join(', ')}` : 'there is none')
+
+/** Commands that tell names; profiles and modes are few. */
+const LISTS: Readonly<Partial<Record<NameKind, string>>> = {
   tool: '`svc tools list` tells which there are',
-  profile: '`svc profiles list` tells which there are',
-  mode: '`svc modes list` tells which there are',
   team: '`svc teams list` tells which there are',
   workflow: '`svc workflows list` tells which there are',
 }

@@ -17,7 +17,7 @@ export interface Ground {
   /** Names that there are, for a hint. */
   readonly names?: (kind: NameKind) => readonly string[]
   /** What a thing is called with, where that is known: so that what cannot fit is found. */
-  readonly takes?: (kind: NameKind, name: string) => JsonSchema | undefined
+  readonly takes?: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
   /** Another workflow, where it can be had at once: so that one which contains itself is found. */
   readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
 }

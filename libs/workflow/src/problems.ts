@@ -29,6 +29,9 @@ export function readDefinition(text: string, file: string, ground: Ground): Defi
   return { definition: definitionIn(read, file), problems: notes.problems }
 }
 
+/** The definition in a text, whatever is wrong with it. */
+export const plainDefinition = (text: string, file: string): WorkflowDefinition => definitionIn(readYaml(text), file)
+
 const NAMES = new RegExp(WORKFLOW_NAME)
 
 /** It is found by the name of its file. */

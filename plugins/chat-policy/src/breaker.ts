@@ -5,6 +5,8 @@ export interface Breaker {
   readonly state: BreakerState
   /** Milliseconds for which it is to be left alone; 0: it may be asked. */
   waitMs(): number
+  /** Milliseconds until it may be tried, or since when it might have been (below 0), while it is not closed. */
+  dueMs(): number
   /** Whether this call may go on; the first after the wait is the probe, others are refused until it has ended. */
   ask(call: string): boolean
   failed(call: string): Promise<void>
@@ -61,6 +63,7 @@ export function createBreaker(options: CircuitOptions): Breaker {
       return circuit.state
     },
     waitMs,
+    dueMs: () => circuit.until - now(),
     ask(call) {
       if (circuit.state === 'closed' || probe?.call === call) return true
       if (waitMs() > 0) return false

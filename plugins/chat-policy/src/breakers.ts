@@ -13,6 +13,8 @@ export interface Breakers {
   succeeded(ref: ModelRef, call: string): Promise<void> | undefined
   abandoned(ref: ModelRef, call: string): Promise<void> | undefined
   states(): (readonly [ModelRef, BreakerState])[]
+  /** Those whose breaker is not closed, with the milliseconds until they may be tried; below 0: since when they might have been. */
+  broken(): (readonly [ModelRef, dueMs: number])[]
 }
 
 /** So many models are watched: callers may invent their names. */
@@ -46,6 +48,10 @@ export function createBreakers(options: CircuitOptions): Breakers {
     succeeded: (ref, call) => find(ref)?.succeeded(call),
     abandoned: (ref, call) => find(ref)?.abandoned(call),
     states: () => [...watched.values()].map(({ ref, breaker }) => [ref, breaker.state] as const),
+    broken: () =>
+      [...watched.values()]
+        .filter(({ breaker }) => breaker.state !== 'closed')
+        .map(({ ref, breaker }) => [ref, breaker.dueMs()] as const),
   }
 }
 

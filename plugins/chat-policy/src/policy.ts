@@ -19,6 +19,9 @@ export interface PolicyParts {
   readonly random: () => number
 }
 
+/** So long a turn waits for a model that is left alone, and no longer: it is told when to come again. */
+const REST_MS = 1_000
+
 /** Who is asked, and what follows when that fails. */
 export interface Policy {
   /** For a tap of `Chat.hooks.modelCall`. */
@@ -33,7 +36,7 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
     if (!failure.retryable || attempt >= config.attempts) return undefined
     const restMs = breakers.waitMs(selected)
     // one that was silent for all of its time, or is left alone, is not waited for while another can be asked
-    if (hasNext && (failure.kind === 'timeout' || restMs > 0)) return undefined
+    if (restMs > REST_MS || (hasNext && (failure.kind === 'timeout' || restMs > 0))) return undefined
     return waitAfter(config, attempt, Math.max(failure.retryAfterMs ?? 0, restMs), random())
   }
   return {

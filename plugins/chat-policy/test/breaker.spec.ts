@@ -31,23 +31,22 @@ describe('the breaker of a model', () => {
     expect(bench.call()).to.deep.include({ failure: { kind: 'overloaded', retryable: true, retryAfterMs: 1 } })
   })
 
-  it('is told in the health, by name and for how long, until its time is over', async () => {
+  it('is told in the health, by name and for how long, until it has answered, or nobody has asked for it for ten minutes', async () => {
     const bench = await broken()
     for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: B, turn })
-    bench.hand.now += 400
-    const left_alone = [A, B].map(ref => ({ ...ref, retry_in_ms: 600 }))
-    expect(await bench.health()).to.deep.equal({
-      status: 'degraded',
-      reason: 'left alone because they failed: a/m, b/m',
-      detail: { left_alone },
-    })
+    const words = async () => (await bench.health()).reason?.replace('left alone because they failed: ', '')
+    expect(await words()).to.equal('a/m (for 1 s), b/m (for 1 s)')
     for (const model of ['1', '2', '3'])
       for (const turn of ['x', 'y']) await bench.fail(DOWN, { at: { provider: 'c', model }, turn })
-    expect((await bench.health()).reason).to.equal('left alone because they failed: a/m, b/m, c/1, 2 more')
+    expect(await words()).to.equal('a/m (for 1 s), b/m (for 1 s), c/1 (for 1 s), 2 more')
     bench.hand.now += OPEN_MS
-    expect(await bench.health()).to.deep.equal({ status: 'healthy' })
     bench.call({ turn: 'probe' })
-    expect((await bench.health()).reason).to.equal('left alone because they failed: a/m')
+    await bench.answer({ turn: 'probe' })
+    expect(await words()).to.equal(
+      'b/m (the next call tries it), c/1 (the next call tries it), c/2 (the next call tries it), 1 more'
+    )
+    bench.hand.now += 600_000
+    expect(await bench.health()).to.deep.equal({ status: 'healthy' })
   })
 
   it('sends a turn on to the next model whose own breaker is closed', async () => {
@@ -152,6 +151,8 @@ describe('the breaker of a model', () => {
     const refused = { kind: 'overloaded', retryable: true, retryAfterMs: OPEN_MS } as const
     expect(await bench.fail(refused, { turn: 'late' })).to.deep.equal({ waitMs: OPEN_MS })
     expect(await bench.fail(refused, { turn: 'late', fallback: [B] })).to.deep.equal(B)
+    const slow = policyBench({ breaker_failures: 1, breaker_open_ms: OPEN_MS + 1 })
+    expect(await slow.fail(DOWN), 'a wait that is not short').to.equal(undefined)
   })
 
   it('is told in the metrics, by its state', async () => {

@@ -14,7 +14,7 @@ export const subworkflow: WorkflowNode = {
     ['input', 'parameters']
   ),
   names: { workflow: 'workflow' },
-  calledWith: { input: 'workflow' },
+  calledWith: { input: 'workflow', parameters: 'workflow' },
   repeatable: true,
   async *run({ settings, children }) {
     const { workflow, input = {}, parameters = {} } = settings

@@ -19,8 +19,8 @@ export interface Ground {
   readonly secrets: readonly string[]
   /** Names that there are, for hints. */
   readonly names: (kind: NameKind) => readonly string[]
-  /** What a thing is called with, where that is known. */
-  readonly takes: (kind: NameKind, name: string) => JsonSchema | undefined
+  /** What a thing is called with in this setting, where that is known. */
+  readonly takes: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
   /** A workflow, where it can be had at once. */
   readonly definitionOf: (workflow: string) => WorkflowDefinition | undefined
   /** Differs after any change of what `has` answers, of workflows aside. */

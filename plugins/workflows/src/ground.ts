@@ -1,5 +1,14 @@
-import type { SlotView, Use } from '@svc/core'
-import { Modes, type Selection, TeamDefinitions, type Tool, Tools, WorkflowDefinitions, WorkflowNodes } from '@svc/core/contracts'
+import { isTree, type JsonSchema, type SlotView, type Use } from '@svc/core'
+import {
+  Modes,
+  type Selection,
+  TeamDefinitions,
+  type Tool,
+  Tools,
+  type WorkflowDefinition,
+  WorkflowDefinitions,
+  WorkflowNodes,
+} from '@svc/core/contracts'
 import type { NameKind } from '@svc/workflow'
 import type { Ground } from './checker.ts'
 import type { Library } from './library.ts'
@@ -49,6 +58,16 @@ export const groundWith = (given: Names, library: () => Library): Omit<Ground, '
   ...given,
   has: (kind, name) => (kind === 'workflow' ? library().isThere(name) : given.has(kind, name)),
   names: kind => (kind === 'workflow' ? library().names() : given.names(kind)),
-  takes: (kind, name) => (kind === 'workflow' ? library().definitionOf(name)?.inputs : given.takes(kind, name)),
+  takes: (kind, name, setting) =>
+    kind === 'workflow' ? workflowTakes(library().definitionOf(name), setting) : given.takes(kind, name, setting),
   definitionOf: name => library().definitionOf(name),
 })
+
+function workflowTakes(definition: WorkflowDefinition | undefined, setting: string): JsonSchema | undefined {
+  if (setting !== 'parameters') return definition?.inputs
+  const parameters: unknown = definition?.parameters ?? {}
+  // of a file that was only read anything may be there
+  if (!definition || !isTree(parameters)) return undefined
+  const required = Object.keys(parameters).filter(name => !Object.hasOwn(Object(parameters[name]), 'default'))
+  return { type: 'object', properties: { ...parameters }, required, additionalProperties: false } as JsonSchema
+}

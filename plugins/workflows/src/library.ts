@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { basename, extname } from 'node:path'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 import { nodesWithin } from '@svc/workflow'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
 import type { Checker } from './checker.ts'
+import { FileDefinitions } from './file-definitions.ts'
+import { isNamed, isPath, nameOf } from './names.ts'
 import type { Found, Roots } from './roots.ts'
 
 /** A workflow that there is, with what is wrong with it. */
@@ -37,6 +38,9 @@ export class Library {
   #version = ''
   /** Names of files, and how often they have changed; nobody has looked for them yet. */
   #files: ReadonlyMap<string, unknown> | undefined
+  /** What definitions are held against that name others. */
+  readonly #others = new FileDefinitions()
+  #reading: Promise<unknown> = Promise.resolve()
   #turn = 0
 
   constructor(parts: LibraryParts) {
@@ -46,7 +50,7 @@ export class Library {
   /** Those that can be told by name; of two with one name the file wins, of two files the first. */
   async all(): Promise<readonly Known[]> {
     await this.look()
-    const files = await this.#parts.roots.files()
+    const files = await this.#read()
     const own = files.map(found => this.#ofFile(found))
     const names = new Set(own.map(({ name }) => name))
     const given = [...this.#parts.slot.entries()].filter(([name]) => !names.has(name)).map(entry => this.#ofSlot(entry))
@@ -56,6 +60,14 @@ export class Library {
   /** One by its name or its path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
   async find(workflow: string): Promise<Known> {
     await this.look()
+    const known = await this.#named(workflow)
+    if (known.problems.length === 0) return known
+    // what it names may be mended by now
+    await this.#read()
+    return this.#named(workflow)
+  }
+
+  async #named(workflow: string): Promise<Known> {
     if (isPath(workflow)) return this.#ofFile(await this.#parts.roots.file(workflow))
     const file = await this.#parts.roots.named(workflow)
     if (file) return this.#ofFile(file)
@@ -84,7 +96,9 @@ export class Library {
   /** One that was written for this run only. Throws WORKFLOW_INVALID. */
   async made(definition: WorkflowDefinition): Promise<Known> {
     await this.look()
-    const known = this.#ofDefinition(definition.name, CALLER, definition)
+    const look = () => this.#ofDefinition(definition.name, CALLER, definition)
+    if (look().problems.length > 0) await this.#read()
+    const known = look()
     if (known.problems.length > 0) throw workflowInvalid(known.name, known.problems)
     return known
   }
@@ -92,8 +106,18 @@ export class Library {
   /** Looks which files there are: what definitions name is held against them until the next look. */
   async look(): Promise<void> {
     const files = await this.#parts.roots.names()
-    if (files !== this.#files) this.#turn += 1
-    this.#files = files
+    if (files !== this.#files) {
+      this.#files = files
+      this.#turn += 1
+      this.#reading = this.#read()
+    }
+    await this.#reading
+  }
+
+  async #read(): Promise<readonly Found[]> {
+    const files = await this.#parts.roots.files()
+    if (this.#others.take(files)) this.#turn += 1
+    return files
   }
 
   /** Whether a name can be run; as long as nobody has looked for files, any may be one. */
@@ -104,10 +128,9 @@ export class Library {
   names(): string[] {
     return [...new Set([...(this.#files?.keys() ?? []), ...this.#parts.slot.names()])]
   }
-  /** A workflow, as it was when it was looked at last. */
+  /** A workflow, as it was when files were read last. */
   definitionOf(workflow: string): WorkflowDefinition | undefined {
-    const looked = [...this.#looked.values()].findLast(({ name, source }) => name === workflow && source !== CALLER)
-    return looked?.definition ?? this.#parts.slot.get(workflow)
+    return this.#others.get(workflow) ?? this.#parts.slot.get(workflow)
   }
 
   #ofFile(found: Found): Known {
@@ -174,14 +197,6 @@ export class Library {
     this.#same = new WeakMap()
   }
 }
-
-/** A file is found by its name, so that is what its workflow is called. */
-const nameOf = (source: string) => basename(source, extname(source))
-
-const isNamed = (value: unknown): value is WorkflowDefinition =>
-  typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'
-
-const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workflow)
 
 export const infoOf = ({ name, source, file, definition, problems }: Known): WorkflowInfo => ({
   name,

@@ -35,7 +35,7 @@ const [LARGEST, MOST] = [1_048_576, 2_000]
 
 /** `folders` that do not exist are empty. */
 export function openRoots(folders: readonly string[]): Roots {
-  const roots = folders.map(folder => resolve(folder))
+  const roots = [...new Set(folders.map(folder => resolve(folder)))]
   const listing = openListing(roots, path => ENDINGS.has(extname(path)))
   const read = createReader()
   return {

@@ -79,6 +79,43 @@ describe('what workflows name', () => {
     for (const at of [1, '${{ input.at }}']) expect(await problems({ input: { at } })).to.deep.equal([])
   })
 
+  it('is held against the files of others as they are, whichever was asked for: input, parameters, and a way back', () =>
+    inFolder(async folder => {
+      const inner = (inputs: object) => ({
+        ...ASKS,
+        name: 'inner',
+        inputs,
+        parameters: { must: { type: 'string' }, may: { type: 'integer', default: 1 } },
+      })
+      const call = (workflow: string, more: object = {}) => ({ a: { type: 'subworkflow', workflow, ...more } })
+      const write = (name: string, definition: object) => writeFile(join(folder, `${name}.json`), JSON.stringify(definition))
+      const AT = { type: 'object', properties: { at: { type: 'integer' } }, additionalProperties: false }
+      await write('inner', inner(AT))
+      await write('outer', {
+        name: 'outer',
+        nodes: call('inner', { input: { at: 'soon', foo: 1 }, parameters: { may: 'x', other: 1 } }),
+      })
+      await write('one', { name: 'one', nodes: call('two') })
+      await write('two', { name: 'two', nodes: call('one') })
+      await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
+      const workflows = host.service(Workflows)
+      const told = async (workflow: string) =>
+        ((await workflows.show(workflow, use)).info.problems ?? []).map(({ path, message }) => `${path} ${message}`)
+      expect(await told('outer')).to.have.members([
+        'nodes.a.input.at must be integer, was text "soon"',
+        'nodes.a.input.foo is no known key',
+        'nodes.a.parameters.may must be integer, was text "x"',
+        'nodes.a.parameters.other is no known key',
+        'nodes.a.parameters.must is required',
+      ])
+      expect(await told('one')).to.deep.equal(['nodes.a.workflow the workflow contains itself: one → two → one'])
+      expect(await told('two')).to.deep.equal(['nodes.a.workflow the workflow contains itself: two → one → two'])
+      await write('outer', { name: 'outer', nodes: call('inner', { input: { at: 'soon' }, parameters: { must: 'x' } }) })
+      expect(await told('outer')).to.have.lengthOf(1)
+      await write('inner', inner({ ...AT, properties: { at: { type: 'string' } } }))
+      expect(await told('outer')).to.deep.equal([])
+    }))
+
   it('is a file by its path, from a root or from here; what lies outside, behind a link, or is none is told in one way', () =>
     inFolder(async folder => {
       const root = join(folder, 'flows')
