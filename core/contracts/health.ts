@@ -3,7 +3,7 @@ import type { Json } from './store.ts'
 
 export type HealthWord = 'healthy' | 'degraded' | 'unhealthy'
 
-/** What one part says of itself; `detail` is for `/api/v1/status`, never a secret. */
+/** What one part says of itself, never a secret; `detail` is told in `/api/v1/status` of `providers` and `cache`. */
 export interface CheckReport {
   readonly status: HealthWord
   /** Why it is not healthy, for the log and for whoever runs the server: no secret, no path of this machine. */
