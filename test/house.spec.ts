@@ -192,7 +192,7 @@ describe('the house', () => {
   for (const [folder, most] of [
     ['core/src', 1590],
     ['core/loading', 720],
-    ['core/config', 960],
+    ['core/config', 990],
     ['core/processes', 1120],
     ['core/supervisor', 1000],
     ['core/isolation', 1350],

@@ -107,7 +107,7 @@ function mergePlugins(layers: readonly Layer[]): Pick<Config, 'plugins' | 'probl
   const placed = new Map<unknown, Pick<PluginEntry, 'use'>>()
   for (const layer of layers)
     for (const [at, ref] of listIn(layer, problems).entries()) {
-      const full = takeEntry(ref, placeIn(layer, ['plugins', String(at)]), problems)
+      const full = takeEntry(ref, () => placeIn(layer, ['plugins', String(at)]), problems)
       if (full === undefined) continue
       const entry = { ...(layer.file ? { from: layer.file } : {}), ...full }
       // two plugins of the program's own that have no name are still two
@@ -130,7 +130,7 @@ function listIn(layer: Layer, problems: SvcError[]): readonly PluginRef[] {
 }
 
 /** An entry with a strange key is still an entry: what its plugin owns must not seem unknown. */
-function takeEntry(ref: PluginRef, where: string, problems: SvcError[]): PluginEntry | undefined {
+function takeEntry(ref: PluginRef, where: () => string, problems: SvcError[]): PluginEntry | undefined {
   try {
     return entryOf(ref, where)
   } catch (error) {
@@ -143,14 +143,14 @@ const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'i
 const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']
 
 /** A reference in its full form. */
-export function entryOf(ref: PluginRef, where = 'plugins'): PluginEntry {
+export function entryOf(ref: PluginRef, where = () => 'plugins'): PluginEntry {
   if (typeof ref === 'string' || ref instanceof URL) return { use: ref }
   if (!isTree(ref) || !('use' in ref))
-    throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', where)
+    throw configUnreadable('an entry of plugins must be a package name, a path, or { use: … }', where())
   const strange = Object.keys(ref).find(key => !ENTRY_KEYS.includes(key))
-  if (strange !== undefined) throw configUnknownKey(`plugins.${strange}`, ENTRY_KEYS, where)
+  if (strange !== undefined) throw configUnknownKey(`plugins.${strange}`, ENTRY_KEYS, where())
   if (!ISOLATIONS.includes(ref.isolation))
-    throw configUnreadable('isolation of an entry of plugins must be "in-process" or "process"', where)
+    throw configUnreadable('isolation of an entry of plugins must be "in-process" or "process"', where())
   return ref
 }
 

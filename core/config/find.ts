@@ -7,6 +7,7 @@ import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from '.
 import { shownPath } from './home.ts'
 import { asSvcError, codeOf, messageOf, type SvcError } from '../src/svc-error.ts'
 import { configAmbiguous, configUnreadable } from './errors.ts'
+import { readLines } from './lines.ts'
 
 /** The files a folder may keep its configuration in: one of them. */
 export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
@@ -105,8 +106,7 @@ function loadersFor(show: Show) {
   }
 }
 
-async function textLayer(file: string, content: string, name: string): Promise<Layer> {
-  const { readLines } = await import('./lines.ts')
+function textLayer(file: string, content: string, name: string): Layer {
   const lines = readLines(content)
   const [error] = lines.errors
   if (error) throw configUnreadable(error.message, `${name}:${error.line}`)

@@ -1,4 +1,4 @@
-import { registerHooks } from 'node:module'
+import { registerHooks, type ResolveHookSync } from 'node:module'
 import { codeOf } from '../src/svc-error.ts'
 
 const HOST_PACKAGE = /^@svc\/(core|cli|space)(\/|$)/
@@ -13,21 +13,29 @@ export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!lacksHostPackage(error)) throw error
   }
-  const hooks = registerHooks({
-    resolve(specifier, context, next) {
-      if (!HOST_PACKAGE.test(specifier)) return next(specifier, context)
-      try {
-        return next(specifier, context)
-      } catch (error) {
-        if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
-        return next(specifier, { ...context, parentURL: import.meta.url })
-      }
-    },
-  })
+  hooks ??= registerHooks({ resolve: resolveHere })
+  loading++
   try {
     return await load()
   } finally {
-    hooks.deregister()
+    if (--loading === 0) {
+      hooks?.deregister()
+      hooks = undefined
+    }
+  }
+}
+
+// one hook for all who load at once: a hundred of them would ask each other
+let hooks: ReturnType<typeof registerHooks> | undefined
+let loading = 0
+
+const resolveHere: ResolveHookSync = (specifier, context, next) => {
+  if (!HOST_PACKAGE.test(specifier)) return next(specifier, context)
+  try {
+    return next(specifier, context)
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
+    return next(specifier, { ...context, parentURL: import.meta.url })
   }
 }
 

@@ -1,4 +1,5 @@
-import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml'
+import { createRequire } from 'node:module'
+import type * as Yaml from 'yaml'
 
 /** A file of YAML or JSON with the line of every value and key. */
 export interface Lines {
@@ -11,6 +12,34 @@ export interface Lines {
 
 /** Reads YAML (a JSON file is YAML) and keeps the lines. Duplicate keys are errors. */
 export function readLines(text: string): Lines {
+  const quick = readJson(text)
+  let read: Lines | undefined
+  return quick ? { ...quick, errors: [], line: keys => (read ??= readYaml(text)).line(keys) } : readYaml(text)
+}
+
+/** What is surely JSON without duplicate keys: a start with a good file does without the parser of YAML. */
+function readJson(text: string): { value: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return keysIn(value) === [...text.matchAll(STRING)].filter(([, colon]) => colon).length ? { value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** In JSON a string is a key where a colon follows. */
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g
+
+function keysIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const members: unknown[] = Object.values(value)
+  return members.reduce<number>((sum, member) => sum + keysIn(member), Array.isArray(value) ? 0 : members.length)
+}
+
+const yaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml
+
+function readYaml(text: string): Lines {
+  const { LineCounter, parseDocument, visit } = yaml()
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter })
   const errors = document.errors.map(e => ({ message: e.message.split(' at line')[0]!, line: e.linePos?.[0].line ?? 1 }))
@@ -37,7 +66,8 @@ export function readLines(text: string): Lines {
 /** The line of a key in a text of JSON or YAML. */
 export const lineOf = (text: string, keys: readonly string[]) => readLines(text).line(keys)
 
-function offsetOf(document: Document, keys: readonly string[]): number | undefined {
+function offsetOf(document: Yaml.Document, keys: readonly string[]): number | undefined {
+  const { isMap, isPair, isScalar } = yaml()
   const parent = document.getIn(keys.slice(0, -1), true)
   const last = keys.at(-1)!
   const pair = isMap(parent)
@@ -47,6 +77,6 @@ function offsetOf(document: Document, keys: readonly string[]): number | undefin
     document.getIn(
       keys.map(key => (/^\d+$/.test(key) ? Number(key) : key)),
       true
-    )) as Node | undefined
+    )) as Yaml.Node | undefined
   return node?.range?.[0]
 }

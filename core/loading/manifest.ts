@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 import { messageOf, type SvcError } from '../src/errors.ts'
 import { matchesPattern } from '../src/pattern.ts'
+import { lineOf } from '../config/lines.ts'
 import { type Fault, schema } from '../config/schema.ts'
 
 /** The plugin api that this host speaks. */
@@ -108,10 +109,10 @@ interface PackageJson {
 }
 
 /** Why a plugin of this api cannot run here; what is no number the schema tells. */
-async function strangeApi(name: string, api: number, where: () => Promise<string>): Promise<SvcError | undefined> {
+function strangeApi(name: string, api: number, where: () => string): SvcError | undefined {
   if (!Number.isInteger(api)) return undefined
-  if (api > API) return manifestNewer(name, api, API, await where())
-  return api < OLDEST_API ? manifestOlder(name, api, OLDEST_API, await where()) : undefined
+  if (api > API) return manifestNewer(name, api, API, where())
+  return api < OLDEST_API ? manifestOlder(name, api, OLDEST_API, where()) : undefined
 }
 
 /** Reads and checks a package.json. Throws MANIFEST_INVALID, MANIFEST_NEWER, MANIFEST_OLDER. */
@@ -127,12 +128,12 @@ export async function readManifest(file: string): Promise<PackageInfo> {
       basename(file),
       'add "svc": { "api": 1, "kind": "tool" }'
     )
-  const strange = await strangeApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
+  const strange = strangeApi(name, pkg.svc.api, () => placeOf(file, text, ['svc', 'api']))
   if (strange) throw strange
   const faults = manifestSchema.check(structuredClone(pkg.svc))
-  if (faults.length > 0) throw await brokenManifest(name, faults, text, file)
+  if (faults.length > 0) throw brokenManifest(name, faults, text, file)
   const claim = strangeClaim(pkg.svc)
-  if (claim) throw manifestInvalid(name, claim.what, await placeOf(file, text, claim.keys), claim.mend)
+  if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.mend)
   return {
     name,
     version: pkg.version ?? '0.0.0',
@@ -172,13 +173,10 @@ export async function placeIn(folder: string, keys: readonly string[]): Promise<
   return placeOf(file, await readFile(file, 'utf8').catch(() => ''), keys)
 }
 
-async function placeOf(file: string, text: string, keys: readonly string[]): Promise<string> {
-  const { lineOf } = await import('../config/lines.ts')
-  return `${basename(file)}:${lineOf(text, keys) ?? 1}`
-}
+const placeOf = (file: string, text: string, keys: readonly string[]) => `${basename(file)}:${lineOf(text, keys) ?? 1}`
 
-async function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
-  const where = await placeOf(file, text, ['svc', ...faults[0]!.keys])
+function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
+  const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
   const mend = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
   return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, mend)
