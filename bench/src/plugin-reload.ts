@@ -9,10 +9,9 @@ import { interleave, ratioOf } from './rounds.ts'
 import { type Server, start } from './server.ts'
 import { svcServe } from './svc.ts'
 
-/** So long a worker has served before the one after it is brought up at once. */
+/** So long a worker has served before the one after it is brought up at once, and until then it has done what it does behind its start. */
 const STABLE_MS = 5_200
 const PATIENCE_MS = 30_000
-/** What the old worker answers meanwhile takes the processor from the new one. */
 const PAUSE_MS = 10
 /** More answers in a row than there are workers while one takes over from the other. */
 const ROW = 4
@@ -50,6 +49,7 @@ export async function* pluginReload(svc: readonly string[], folder: string, roun
 }
 
 async function save(port: number, plugin: string, version: number): Promise<number> {
+  await wait(STABLE_MS)
   const began = performance.now()
   writeFileSync(join(plugin, 'index.js'), codeOf(`version_${version}`))
   await untilTold(port, `version_${version}`, began)
@@ -77,7 +77,7 @@ async function untilTold(port: number, version: string, began: number): Promise<
 async function toldBy(port: number): Promise<string> {
   try {
     const connection = await connect(port)
-    const { body } = await connection.ask(requestFor('GET', '/api/v1/tools'), true)
+    const { body } = await connection.ask(requestFor('GET', '/version'), true)
     connection.close()
     return body
   } catch {
@@ -90,17 +90,17 @@ const MANIFEST = {
   version: '1.0.0',
   type: 'module',
   exports: { '.': './index.js' },
-  svc: { api: 1, kind: 'tool', contributes: { tools: ['version'] } },
+  svc: { api: 1, kind: 'routes', contributes: { routes: ['version'] } },
 }
 
+/** The least that tells which code answers: what the old worker answers meanwhile takes the processor from the new one. */
 const codeOf = (version: string) => `import { definePlugin } from '@svc/core'
-import { Tools } from '@svc/core/contracts'
+import { Routes } from '@svc/core/contracts'
 
-const parameters = { type: 'object', properties: {}, additionalProperties: false }
-const call = async () => ({ content: [{ type: 'text', text: '' }] })
+const handle = async () => ({ body: { version: '${version}' } })
 export default definePlugin({
   setup(scope) {
-    scope.add(Tools, 'version', { description: '${version}', category: 'text', effects: [], parameters, call })
+    scope.add(Routes, 'version', { method: 'GET', path: '/version', summary: 'The version', scope: 'read', handle })
   },
 })
 `

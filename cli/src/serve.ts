@@ -183,7 +183,7 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
 })
 
 /** An editor that saves one file need not be waited for as long as a compiler. */
-const SOON_MS = 50
+const SOON_MS = 30
 
 /** Reloads when what the workers were made of changes. */
 async function watchSources({ linked }: ServeOptions, reloading: Reloading, report: WorkerReport): Promise<Disposable> {

@@ -4,7 +4,7 @@ import { type Config, get, type HostReport, type Layer, mergeConfig, type Runnin
 import { Http } from '@svc/core/contracts'
 import { findUnplain, freePort, type WorkerLink, workerLink } from '@svc/core/processes'
 import { type Begun, begunHere } from './begun.ts'
-import { releaseDead } from './dead-workers.ts'
+import { deadHolders, releaseHolders } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { withPortOwner } from './port-owner.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
@@ -60,10 +60,10 @@ export async function work(text: string): Promise<void> {
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
-    await releaseDead(host, task.serverId, task.home)
+    const released = releaseHolders(host, await deadHolders(task.serverId, task.home))
     await logUnset(host)
     await logAbandoned(host)
-    await serveUntilDrained(link, host, config, task, log, imports)
+    await serveUntilDrained(link, { host, released }, config, task, log, imports)
   } catch (error) {
     await link.failed(await withPortOwner(error, task.home))
     await log.end()
@@ -125,13 +125,14 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
 
 async function serveUntilDrained(
   link: WorkerLink,
-  host: RunningHost,
+  { host, released }: { host: RunningHost; released: Promise<void> },
   config: Config,
   task: WorkerTask,
   log: LogOutput,
   imports: Imports | undefined
 ): Promise<void> {
   link.onDrain(async wish => {
+    await released
     await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
