@@ -24,6 +24,11 @@ const WARM = 400_000
 const WARM_KEPT = 100_000
 const STREAMS = 1_000
 const AT_ONCE = 20
+/** Of streams that are left: after fewer V8 has not yet used all of the heap that it may. */
+const WARM_LEFT = 10_000
+/** Shorter than it takes V8 to see that nothing happens: it would collect before one look and not before another. */
+const PAUSE_MS = 1_000
+const BOUNDED = { ...IN_MEMORY, store: { max_records: 1_000 } }
 
 /** Resident memory of a worker: idle, after chats, and whether it grows. */
 export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> {
@@ -43,10 +48,10 @@ export async function* memory({ svc, rounds }: Options): AsyncGenerator<Figure> 
     value: middle(after),
     ratio: middle(after) / koaMiB,
   }
-  const bounded = { ...IN_MEMORY, store: { max_records: 1_000 } }
-  yield await growth(svc, { config: bounded, headers: () => ({}), what: '', warm: WARM })
-  yield await growth(svc, { ...gatesOn(), what: ', kept in SQLite with all gates on', warm: WARM_KEPT })
-  yield await leaving(svc)
+  yield await growth(svc, { ...chats(() => ({})), config: BOUNDED, what: 'chats', warm: WARM })
+  const { headers, ...gated } = gatesOn()
+  yield await growth(svc, { ...chats(headers), ...gated, what: 'chats, kept in SQLite with all gates on', warm: WARM_KEPT })
+  yield await growth(svc, leaving)
 }
 
 async function idle(program: (port: number) => Program, then?: (server: Server) => Promise<void>): Promise<number> {
@@ -71,35 +76,40 @@ async function chatted({ port, pids }: Server): Promise<number> {
   return residentOf(pids.at(-1)!)
 }
 
-/** A server whose growth is measured, and what its callers send. */
+/** A server whose growth is measured, and what its callers do. */
 interface Growing {
   readonly config: object
   readonly env?: Readonly<Record<string, string>>
-  readonly headers: (port: number) => Headers
   readonly what: string
-  /** Requests before the first look. */
+  /** One batch of them; answers how many. */
+  readonly batch: (port: number) => Promise<number>
+  /** So many before the first look. */
   readonly warm: number
+  readonly more: number
+  /** The slope is told for so many. */
+  readonly per: number
+  readonly settleMs: number
 }
 
-/** Memory after many requests over memory once warm; what is kept in memory is bounded, so nothing may grow. */
-async function growth(svc: readonly string[], { config, env, headers, what: kind, warm }: Growing): Promise<Figure> {
+/** Memory after many more over memory once warm; what is kept in memory is bounded, so nothing may grow. */
+async function growth(svc: readonly string[], growing: Growing): Promise<Figure> {
+  const { config, env, what, batch, warm, more, per, settleMs } = growing
   using folder = scratch()
   const port = await freePort()
   const program = svcServe(svc, port, folder.path, config)
   await using server = await start({ ...program, env: { ...program.env, ...env, NODE_OPTIONS: SMALL_HEAP } }, port)
-  let answered = 0
+  let done = 0
   const until = async (total: number): Promise<Point> => {
-    while (answered < total) answered += (await run(chatLoad(port, 64, 1_000, headers(port)))).answers
-    await wait(SETTLE_MS)
-    return [answered, residentOf(server.pids.at(-1)!)]
+    while (done < total) done += await batch(port)
+    await wait(settleMs)
+    return [done, residentOf(server.pids.at(-1)!)]
   }
   const points = [await until(warm)]
-  for (let look = 1; look <= LOOKS; look++) points.push(await until(warm + (MANY * look) / LOOKS))
+  for (let look = 1; look <= LOOKS; look++) points.push(await until(warm + (more * look) / LOOKS))
   const [anchorValue, value] = [points[0]![1], points.at(-1)![1]]
-  const what = `memory after ${MANY.toLocaleString('en')} more chats${kind}`
   return {
     bench: 'memory',
-    what,
+    what: `memory after ${more.toLocaleString('en')} more ${what}`,
     value,
     unit: 'MiB',
     anchor: `after ${warm.toLocaleString('en')}`,
@@ -107,43 +117,29 @@ async function growth(svc: readonly string[], { config, env, headers, what: kind
     ratio: value / anchorValue,
     better: 'less',
     must: 1.1,
-    note: slopeNote(points, 100_000, 'requests'),
+    note: slopeNote(points, per, what),
   }
 }
 
-/** Memory after streams whose readers leave in the middle, over memory after as many before them. */
-async function leaving(svc: readonly string[]): Promise<Figure> {
-  using folder = scratch()
-  const port = await freePort()
-  const program = svcServe(svc, port, folder.path, { ...IN_MEMORY, store: { max_records: 1_000 } })
-  await using server = await start({ ...program, env: { ...program.env, NODE_OPTIONS: SMALL_HEAP } }, port)
-  const request = requestFor('POST', '/api/v1/chat/stream', { message: `/pace 20\n${'word '.repeat(500)}` })
-  const batch = async (): Promise<number> => {
-    for (let left = 0; left < STREAMS; left += AT_ONCE)
-      await Promise.all(Array.from({ length: AT_ONCE }, () => leaveEarly(port, request)))
-    await wait(SETTLE_MS)
-    return residentOf(server.pids.at(-1)!)
-  }
-  const anchorValue = await batch()
-  const value = await batch()
-  const times = STREAMS.toLocaleString('en')
-  return {
-    bench: 'memory',
-    what: `memory after ${times} more aborted streams`,
-    value,
-    unit: 'MiB',
-    anchor: `after ${times}`,
-    anchorValue,
-    ratio: value / anchorValue,
-    better: 'less',
-    must: 1.1,
-    note: slopeNote(
-      [
-        [STREAMS, anchorValue],
-        [2 * STREAMS, value],
-      ],
-      STREAMS,
-      'aborted streams'
-    ),
-  }
+/** Chats of many connections; their callers show who they are by `headers`. */
+const chats = (headers: (port: number) => Headers) => ({
+  batch: async (port: number) => (await run(chatLoad(port, 64, 1_000, headers(port)))).answers,
+  more: MANY,
+  per: 100_000,
+  settleMs: SETTLE_MS,
+})
+
+/** Streams whose readers leave in the middle. */
+const leaving = {
+  config: BOUNDED,
+  what: 'aborted streams',
+  batch: async (port: number) => {
+    const request = requestFor('POST', '/api/v1/chat/stream', { message: `/pace 20\n${'word '.repeat(500)}` })
+    await Promise.all(Array.from({ length: AT_ONCE }, () => leaveEarly(port, request)))
+    return AT_ONCE
+  },
+  warm: WARM_LEFT,
+  more: STREAMS,
+  per: STREAMS,
+  settleMs: PAUSE_MS,
 }
