@@ -98,7 +98,7 @@ function lineOf({ health, info, status, summary }: ServerStatus, recent: Recent 
   const parts = [
     new Date().toISOString().slice(11, 19),
     health?.status ?? 'unknown',
-    ...(info ? [`${info.workers.length} workers`] : []),
+    ...(info ? [`${info.workers.length} worker${info.workers.length === 1 ? '' : 's'}`] : []),
     ...(recent ? [`${counted(recent.summary.all.requests / recent.seconds)}/s`] : []),
     ...(status ? [`${counted(status.requests_active)} under way`, `${counted(status.requests_total)} in all`] : []),
     ...(p50Ms === undefined ? [] : [`p50 ${milliseconds(p50Ms)}`, `p95 ${milliseconds(p95Ms ?? p50Ms)}`]),

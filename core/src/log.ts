@@ -47,6 +47,12 @@ function shownOf(key: string, value: unknown, depth: number): unknown {
 const withoutPassword = (text: string) =>
   text.includes('@') && text.includes('://') ? text.replace(/:\/\/[^\s/?#"'<>]*@/g, '://[secret]@') : text
 
+/** As pino's, but says nothing twice: whoever passes a failure on often has its words already. */
+function messageWithCauses({ message, cause }: Error, depth = DEEPEST): string {
+  const inner = cause instanceof Error && depth > 0 ? messageWithCauses(cause, depth - 1) : ''
+  return message.includes(inner) ? message : `${message}: ${inner}`
+}
+
 /** Makes the host's log. Each plugin gets a child that carries its name. */
 export function createLog(options: LogOptions): Logger {
   const level = options.destination ? (options.level ?? 'info') : 'silent'
@@ -55,7 +61,7 @@ export function createLog(options: LogOptions): Logger {
     base: null,
     formatters: { log: facts => withoutSecrets(facts) },
     serializers: {
-      err: (error: Error) => withoutSecrets(stdSerializers.err(error)),
+      err: (error: Error) => withoutSecrets({ ...stdSerializers.err(error), message: messageWithCauses(error) }),
       msg: (text: unknown) => (typeof text === 'string' ? withoutPassword(text) : text),
     },
     timestamp: () => `,"time":"${timestamp()}"`,

@@ -81,4 +81,18 @@ describe('the log', () => {
     expect(line).to.include({ url: 'postgres://[secret]@db.host:5432/x?mail=a@b', file: 'file:///a/@svc/core' })
     expect(JSON.stringify(line)).not.to.include('hush')
   })
+
+  it('tells what an error came from, and nothing twice', async () => {
+    const inner = new Error('the socket is closed')
+    const round = new Error('round')
+    round.cause = round
+    const [line, same, endless] = await linesOf(({ log }) => {
+      log.error({ err: new Error('no answer', { cause: inner }) })
+      log.error({ err: svcError('BROKEN', 'the socket is closed', { cause: inner }) })
+      log.error({ err: round })
+    })
+    expect(line).to.have.nested.property('err.message', 'no answer: the socket is closed')
+    expect(same).to.have.nested.property('err.message', 'the socket is closed')
+    expect(endless).to.have.nested.property('err.message', 'round')
+  })
 })

@@ -143,6 +143,11 @@ withSandbox('what an isolated plugin reaches for', () => {
     await counted('read', before + 4)
   })
 
+  it('is held by the permissions of Node as well, within the sandbox', async () => {
+    // that alone would not find it
+    expect(await failed(one.attack('read', '/var/lib/elsewhere'))).to.include('ERR_ACCESS_DENIED')
+  })
+
   it('writes nowhere else, and is told of by name and counted', async () => {
     const before = count('write')
     for (const path of [at('beside/mine'), at('library/mine'), '/etc/mine', '/usr/mine']) {
