@@ -184,4 +184,32 @@ describe('svc plugins link and disable, interrupted while a host is started with
     await interrupted('disable', TIDES)
     expect(JSON.parse(await readFile(lock, 'utf8'))).to.deep.equal(before)
   })
+
+  const IN_PROCESS = ['--yes', '--trust', '--isolation', 'in-process']
+
+  it('end at once with one Ctrl-C where a setup never lets go of its process, and end that process', async () => {
+    await using place = await makePlace()
+    await configureFew(place.folder)
+    const began = join(place.folder, 'began')
+    const setup = `process.getBuiltinModule('node:fs').writeFileSync('began', String(process.pid)); for (;;);`
+    const child = place.start(['plugins', 'link', await tidesFolder(place.folder, { version: '1.0.0', setup }), ...IN_PROCESS])
+    const said = text(child.stderr!)
+    const ended = once(child, 'exit')
+    while (!existsSync(began) || (await readFile(began, 'utf8')) === '') await setTimeout(20)
+    const pid = Number(await readFile(began, 'utf8'))
+    child.kill('SIGINT')
+    expect([await ended, await said]).to.deep.equal([[130, null], 'interrupted: nothing was changed\n'])
+    expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
+    while (existsSync(`/proc/${pid}`)) await setTimeout(20)
+  })
+
+  it('change nothing where a setup ends its process', async () => {
+    await using place = await makePlace()
+    await configureFew(place.folder)
+    const folder = await tidesFolder(place.folder, { version: '1.0.0', setup: 'process.exit(3)' })
+    const { code, err } = await place.svc(['plugins', 'link', folder, ...IN_PROCESS])
+    expect(code).to.equal(1)
+    expect(err).to.include('SETUP_FAILED').and.include('ended its process (exit code 3)')
+    expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
+  })
 })

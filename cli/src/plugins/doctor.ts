@@ -10,7 +10,7 @@ import { sandboxFinding } from '../doctor/sandbox.ts'
 import { visible } from '../text.ts'
 import { setHome } from '../settings.ts'
 import { verified } from './installed.ts'
-import { startProblems } from './try-start.ts'
+import { startProblems } from '../try-start.ts'
 import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */

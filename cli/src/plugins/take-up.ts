@@ -1,9 +1,8 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
 import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
-import { interruption } from '../interrupt.ts'
 import { problemsOf } from '../report-error.ts'
-import { startProblems } from './try-start.ts'
+import { startProblems } from '../try-start.ts'
 
 /** What came of it: why it cannot be served with what is installed now, and which servers serve with it. */
 export interface TakenUp {
@@ -58,9 +57,7 @@ async function takeUp(home: string, taking: TakingUp): Promise<TakenUp> {
     return await reloadAll(servers)
   }
   taking.tell('start')
-  // nobody can end a plugin's setup: an interruption ends the wait for it
-  const problems = await Promise.race([newProblems(taking), interruption(taking.signal)])
-  return { problems: problems ?? [], urls: [] }
+  return { problems: await newProblems(taking), urls: [] }
 }
 
 /** After the way back: what was in force before serves again where the new set had been taken up. */
@@ -90,10 +87,10 @@ async function reloaded(control: FoundServer['control']): Promise<SvcError[]> {
 }
 
 /** What was wrong before as well is nothing that the plugins are to be blamed for. */
-async function newProblems({ config, before }: TakingUp): Promise<SvcError[]> {
-  const now = await startProblems(config)
+async function newProblems({ config, before, signal }: TakingUp): Promise<SvcError[]> {
+  const now = await startProblems({ config }, signal)
   if (now.length === 0) return []
-  const then = new Set((await startProblems(config, before)).map(textOf))
+  const then = new Set((await startProblems({ config, installed: before }, signal)).map(textOf))
   return now.filter(problem => !then.has(textOf(problem)))
 }
 
