@@ -44,7 +44,8 @@ async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
 async function supervise(options: ServeOptions, home: string, announcing: () => Promise<Announcer>): Promise<number> {
   let announcer: Announcer | undefined
   let reloading: Reloading | undefined
-  const supervisor = superviseWorkers(options, home, event => announcer?.event(event))
+  const id = makeServerId()
+  const supervisor = superviseWorkers(options, { home, id }, event => announcer?.event(event))
   const signals = takeSignals({
     hadTerminal: [0, 1, 2].some(isatty),
     draining: () => announcer?.draining(),
@@ -58,7 +59,7 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
     const { createReloading } = await import('./reloading.ts')
     const report = await started
     reloading = createReloading(supervisor, announcer)
-    return await serveUntilEnded(options, home, { supervisor, reloading, announcer, signals, report })
+    return await serveUntilEnded(options, home, { id, supervisor, reloading, announcer, signals, report })
   } catch (error) {
     if (signals.asked()) return await signals.ended
     await supervisor.stop()
@@ -68,8 +69,15 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
   }
 }
 
+/** The svc home that a server belongs to, and its id: its own for ever, as its process id is not. */
+interface ServerPlace {
+  readonly home: string
+  readonly id: string
+}
+
 /** A server whose first worker serves. */
 interface Serving {
+  readonly id: string
   readonly supervisor: Supervisor<WorkerReport>
   readonly reloading: Reloading
   readonly announcer: Announcer
@@ -78,8 +86,8 @@ interface Serving {
 }
 
 async function serveUntilEnded(options: ServeOptions, home: string, serving: Serving): Promise<number> {
-  const { supervisor, reloading, announcer, signals, report } = serving
-  await using _control = await openControl(home, supervisor, () => reloading.report() ?? report, {
+  const { id, supervisor, reloading, announcer, signals, report } = serving
+  await using _control = await openControl({ home, id }, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
     reloading,
     surface: options.surface,
@@ -91,10 +99,10 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
 
 function superviseWorkers(
   options: ServeOptions,
-  home: string,
+  { home, id }: ServerPlace,
   tell: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
-  const task: WorkerTask = { serverId: makeServerId(), startedAt: Date.now(), home, options }
+  const task: WorkerTask = { serverId: id, startedAt: Date.now(), home, options }
   const dead = new Set<number>()
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
     exec: WORKER,
@@ -158,18 +166,22 @@ const settingsOf = (
 })
 
 function openControl(
-  home: string,
+  { home, id }: ServerPlace,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
   { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }
 ): Promise<ControlSocket> {
-  return listenControl(home, process.pid, {
-    info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
-    report: async () => now().host,
-    stop: async () => stop(),
-    reload: () => reloading.reload('svc reload'),
-    ...createPausing(reloading),
-  })
+  return listenControl(
+    home,
+    { pid: process.pid, id },
+    {
+      info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
+      report: async () => now().host,
+      stop: async () => stop(),
+      reload: () => reloading.reload('svc reload'),
+      ...createPausing(reloading),
+    }
+  )
 }
 
 const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({

@@ -60,10 +60,11 @@ export async function work(text: string): Promise<void> {
     process.on('uncaughtExceptionMonitor', error =>
       host.log.error({ err: error }, 'this worker ends: an error that nothing caught')
     )
-    const released = releaseHolders(host, await deadHolders(task.serverId, task.home))
+    const draining = new AbortController()
+    void releaseHolders(host, await deadHolders(task.serverId, task.home), draining.signal)
     await logUnset(host)
     await logAbandoned(host)
-    await serveUntilDrained(link, { host, released }, config, task, log, imports)
+    await serveUntilDrained(link, { host, draining }, config, task, log, imports)
   } catch (error) {
     await link.failed(await withPortOwner(error, task.home))
     await log.end()
@@ -125,14 +126,14 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
 
 async function serveUntilDrained(
   link: WorkerLink,
-  { host, released }: { host: RunningHost; released: Promise<void> },
+  { host, draining }: { host: RunningHost; draining: AbortController },
   config: Config,
   task: WorkerTask,
   log: LogOutput,
   imports: Imports | undefined
 ): Promise<void> {
   link.onDrain(async wish => {
-    await released
+    draining.abort()
     await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
-import { createConnection, createServer, type Socket } from 'node:net'
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { codeOf } from '../src/errors.ts'
@@ -68,16 +68,22 @@ const SHORT_SOCKET = 'control.sock'
 const SHORT_FOLDER = 'svc-'
 const PROBE_MS = 2000
 
+/** A server as its socket tells of it: `id` is its own for ever, its process id another server's as well, after it or in another container. */
+export interface ServerName {
+  readonly pid: number
+  readonly id: string
+}
+
 /**
  * Lets commands reach this server at `<home>/run/<pid>.sock` (folder 0700, socket 0600: only the same user may speak), and removes the sockets of dead servers.
- * A path too long for a socket goes to a private folder in the system's temporary directory, noted in `<home>/run/<pid>.path`.
+ * Where a living server of another container has that name it is `<id>.sock`. A path too long for a socket goes to a private folder in the system's temporary
+ * directory, noted in `<home>/run/<pid>.path`; whose it is stands in `<home>/run/<pid>.id`.
  */
-export async function listenControl(home: string, pid: number, control: Control): Promise<ControlSocket> {
+export async function listenControl(home: string, { pid, id }: ServerName, control: Control): Promise<ControlSocket> {
   const run = join(home, 'run')
   await mkdir(run, { recursive: true, mode: 0o700 })
   await chmod(run, 0o700)
   await removeDead(run)
-  const place = await placeFor(run, pid)
   const channels = new Set<Channel>()
   const server = createServer(socket => {
     const channel = openChannel(socketTransport(socket), { name: 'a command', self: 'svc' })
@@ -85,9 +91,11 @@ export async function listenControl(home: string, pid: number, control: Control)
     channels.add(channel)
     channel.signal.addEventListener('abort', () => channels.delete(channel), { once: true })
   })
-  server.listen(place.path)
-  await once(server, 'listening')
-  await chmod(place.path, 0o600)
+  const place = await listenAt(server, join(run, `${pid}`)).catch(error => {
+    if (!TAKEN.has(codeOf(error) ?? '')) throw error
+    return listenAt(server, join(run, id))
+  })
+  await writeFile(idFile(place), id, { mode: 0o600 })
   return {
     path: place.path,
     async [Symbol.asyncDispose]() {
@@ -104,11 +112,26 @@ interface Place {
   readonly note?: string
 }
 
-async function placeFor(run: string, pid: number): Promise<Place> {
-  const path = join(run, `${pid}.sock`)
+const TAKEN = new Set(['EADDRINUSE', 'EEXIST'])
+
+const idFile = ({ path, note = path }: Place) => note.replace(/\.(sock|path)$/, '.id')
+
+async function listenAt(server: Server, base: string): Promise<Place> {
+  const place = await placeFor(base)
+  server.listen(place.path)
+  await once(server, 'listening')
+  await chmod(place.path, 0o600)
+  return place
+}
+
+async function placeFor(base: string): Promise<Place> {
+  const path = `${base}.sock`
   if (Buffer.byteLength(path) <= LONGEST_PATH) return { path }
-  const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note: join(run, `${pid}.path`) }
-  await writeFile(place.note, place.path, { mode: 0o600 })
+  const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note: `${base}.path` }
+  await writeFile(place.note, place.path, { mode: 0o600, flag: 'wx' }).catch(async error => {
+    await rmdir(dirname(place.path))
+    throw error
+  })
   return place
 }
 
@@ -119,7 +142,9 @@ async function placesIn(run: string): Promise<Place[]> {
   return [...names.filter(name => name.endsWith('.sock')).map(name => ({ path: join(run, name) })), ...(await Promise.all(noted))]
 }
 
-async function remove({ path, note }: Place): Promise<void> {
+async function remove(place: Place): Promise<void> {
+  const { path, note } = place
+  await rm(idFile(place), { force: true })
   const ours = !note || (basename(path) === SHORT_SOCKET && basename(dirname(path)).startsWith(SHORT_FOLDER))
   if (ours) await rm(path, { force: true })
   if (!note) return
@@ -138,14 +163,14 @@ async function isDead({ path }: Place): Promise<boolean> {
   return false
 }
 
-/** The process ids of servers of this home that ended without a word, as far as their sockets still tell. */
-export async function deadServers(home: string): Promise<number[]> {
+/** The ids of servers of this home that ended without a word, as far as they have told them. */
+export async function deadServers(home: string): Promise<string[]> {
   const places = await placesIn(join(home, 'run'))
-  const dead = await Promise.all(places.map(async place => ((await isDead(place)) ? [pidOf(place)] : [])))
-  return dead.flat()
+  const dead = await Promise.all(places.map(async place => ((await isDead(place)) ? [await idOf(place)] : [])))
+  return dead.flat().filter(id => id !== '')
 }
 
-const pidOf = ({ path, note = path }: Place) => Number.parseInt(basename(note), 10)
+const idOf = (place: Place) => readFile(idFile(place), 'utf8').catch(() => '')
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 
