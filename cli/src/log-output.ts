@@ -21,7 +21,7 @@ export function openLog(stream: NodeJS.WriteStream & { readonly fd: number }, js
 
 const FLUSH_MS = 500
 const ENOUGH = 65_536
-/** What a reader that stops reading may make this process hold; more is dropped. */
+/** What a reader that stops reading, or a full disk, may make this process hold; more is dropped, and told once it goes on. */
 const MOST = 8 * 1024 * 1024
 const RETRY_MS = 20
 const END_TRIES = 50
@@ -34,15 +34,17 @@ function bufferedOutput(fd: number): LogOutput {
   let waiting = ''
   let writing: Buffer | undefined
   let isGone = false
+  let dropped = 0
   const next = () => {
     if (writing !== undefined || waiting === '') return
-    writing = Buffer.from(waiting)
+    writing = Buffer.from(dropped === 0 ? waiting : waiting + droppedLine(dropped))
     waiting = ''
+    dropped = 0
     step(writing)
   }
   const step = (bytes: Buffer) =>
     write(fd, bytes, (error, count) => {
-      if (error) return isBusy(error) ? void setTimeout(step, RETRY_MS, bytes) : gone()
+      if (error) return canWait(error) ? void setTimeout(step, isBusy(error) ? RETRY_MS : FLUSH_MS, bytes).unref() : gone()
       if (count < bytes.length) return step((writing = bytes.subarray(count)))
       writing = undefined
       if (waiting.length >= ENOUGH) next()
@@ -56,7 +58,8 @@ function bufferedOutput(fd: number): LogOutput {
   return {
     destination: {
       write(line) {
-        if (isGone || waiting.length > MOST) return
+        if (isGone) return
+        if (waiting.length > MOST) return void dropped++
         waiting += line
         if (waiting.length >= ENOUGH) next()
       },
@@ -76,6 +79,12 @@ function bufferedOutput(fd: number): LogOutput {
   }
 }
 
+const droppedLine = (lines: number) =>
+  `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here: nobody took them`, dropped: lines })}\n`
+
+/** A disk has room again one day; a reader that has left does not come back. */
+const FULL = new Set<string | undefined>(['ENOSPC', 'EDQUOT', 'EIO'])
+const canWait = (error: unknown) => isBusy(error) || FULL.has(codeOf(error))
 const isBusy = (error: unknown) => codeOf(error) === 'EAGAIN' || codeOf(error) === 'EBUSY'
 
 /** Gives up after a while: a log line is no reason to keep a process. */

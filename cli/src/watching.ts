@@ -32,7 +32,7 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
     if (busy) return
     busy = true
     // only now: of what a new worker has begun its report tells, which comes later than the change
-    const files = [...seen].filter(file => !isAsBegun(file, begun)).sort()
+    const files = [...seen].filter(file => !isAsBegun(file, begun) && !isEmpty(file)).sort()
     seen.clear()
     try {
       if (files.length > 0) await changed(files)
@@ -72,6 +72,12 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
       for (const key of watchers.keys()) shut(key)
     },
   }
+}
+
+/** Who writes a file may empty it first: what it says comes with the next change, and until then it must not be taken for a configuration without keys. */
+const isEmpty = (file: string) => {
+  const found = statSync(file, { throwIfNoEntry: false })
+  return found?.isFile() === true && found.size === 0
 }
 
 const keyOf = ({ folder, names }: Sight) => JSON.stringify([folder, names === undefined, [...(names ?? [])].sort()])

@@ -3,6 +3,7 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { begunFiles } from '@svc/core/processes'
+import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { until } from '../../test/support/breath.ts'
 import { begunHere } from '../src/begun.ts'
@@ -80,7 +81,7 @@ describe('what is watched', () => {
     await mkdir(join(folder, 'plugin', 'src'), { recursive: true })
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
-  const write = (...path: string[]) => writeFile(join(folder, ...path), '')
+  const write = (...path: string[]) => writeFile(join(folder, ...path), 'text')
 
   it('of a plugin is its code and its manifest, of the configuration the files themselves; not what a plugin writes', async () => {
     const { next, tell } = createRounds()
@@ -110,6 +111,21 @@ describe('what is watched', () => {
     const round = next()
     watching.look([join(folder, 'plugin'), join(folder, 'svc.config.yaml')], since)
     expect(await round).to.deep.equal([join(folder, 'plugin', 'src', 'a.ts'), join(folder, 'svc.config.yaml')])
+  })
+
+  it('is not seen while it is empty, as it is when somebody begins to write it', async () => {
+    const { next, tell } = createRounds()
+    const files = ['svc.config.yaml', 'svc.config.json'].map(name => join(folder, name)) as [string, string]
+    using watching = createWatching(tell, 1)
+    watching.look(files)
+    const round = next()
+    await writeFile(files[0], '')
+    await setTimeout(50)
+    await writeFile(files[1], '{}')
+    expect(await round).to.deep.equal([files[1]])
+    const second = next()
+    await writeFile(files[0], 'chat: {}')
+    expect(await second).to.deep.equal([files[0]])
   })
 
   it('is not what svc itself has begun after it was read, until somebody writes it', async () => {

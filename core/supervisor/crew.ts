@@ -1,6 +1,7 @@
 import type { SvcError } from '../src/errors.ts'
 import type { Patience } from './deaths.ts'
-import type { ForkOptions, WorkerInfo } from './member.ts'
+import type { HireOptions } from './hire.ts'
+import type { WorkerInfo } from './member.ts'
 
 /** What the supervisor takes from a generation's first report: it reads no configuration itself. */
 export interface SupervisorSettings {
@@ -18,9 +19,7 @@ export interface SupervisorSettings {
   readonly legacy?: unknown
 }
 
-export interface SupervisorOptions<R> extends ForkOptions {
-  /** Milliseconds a worker has until it reports. Default 120,000. */
-  readonly startLimitMs?: number
+export interface SupervisorOptions<R> extends HireOptions {
   /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. Default 1,000. */
   readonly proofMs?: number
   /** With workers that die. */

@@ -16,6 +16,16 @@ export const workerSlow = (ms: number) =>
     mend: 'its log tells what it was waiting for',
   })
 
+export const workerBlocked = (ms: number) =>
+  svcError(
+    'WORKER_BLOCKED',
+    `the worker gave no sign of life for ${ms} ms before it was ready: something keeps its event loop busy`,
+    {
+      details: { ms },
+      mend: 'most likely the module or the setup of a plugin that runs in-process: mend it, or let it run with isolation: process, where it alone is stopped',
+    }
+  )
+
 export const crashLoop = (deaths: number, how: string) =>
   svcError('CRASH_LOOP', `${deaths} workers in a row died soon after they were brought up, the last one with ${how}`, {
     details: { deaths, how },

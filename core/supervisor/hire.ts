@@ -1,12 +1,23 @@
 import { fromWire } from '../processes/errors.ts'
 import type { SvcError } from '../src/errors.ts'
-import { workerSlow } from './errors.ts'
+import { systemUse } from '../src/token.ts'
+import { workerBlocked, workerSlow } from './errors.ts'
 import type { Handoffs } from './handoffs.ts'
+import { watchBeats } from './heartbeat.ts'
 import { type ForkOptions, forkMember, killMember, type Member } from './member.ts'
 import type { Desk } from './peer-desk.ts'
 import { HEIR, Supervision } from './worker-link.ts'
 
 const START_MS = 120_000
+/** Longer than it takes to import all plugins from a cold and slow disk. */
+const BLOCKED_MS = 30_000
+
+export interface HireOptions extends ForkOptions {
+  /** Milliseconds a worker has until it reports. Default 120,000. */
+  readonly startLimitMs?: number
+  /** Milliseconds without a sign of life after which a worker that starts is killed. Default 30,000. */
+  readonly blockedLimitMs?: number
+}
 
 /** What a new worker comes into. */
 export interface Place<R> {
@@ -14,7 +25,6 @@ export interface Place<R> {
   readonly handoffs: Handoffs
   readonly generation: number
   readonly env: NodeJS.ProcessEnv | undefined
-  readonly startLimitMs: number | undefined
   /** What the first of its generation has left; absent for the first. */
   readonly legacy: unknown
   onReady(member: Member<R>, report: R): void
@@ -23,8 +33,9 @@ export interface Place<R> {
 }
 
 /** Forks a worker and attends to its line until it is gone. */
-export function hire<R>(options: ForkOptions, place: Place<R>): Member<R> {
-  const { desk, handoffs, generation, legacy, startLimitMs = START_MS } = place
+export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
+  const { desk, handoffs, generation, legacy } = place
+  const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = { ...place.env, ...(legacy === undefined ? {} : { [HEIR]: '1' }) }
   const member = forkMember<R>(options, env, generation, handoffs)
   member.channel.offer('supervision', Supervision, {
@@ -33,11 +44,19 @@ export function hire<R>(options: ForkOptions, place: Place<R>): Member<R> {
     legacy: async () => legacy,
   })
   const leave = desk.seat({ pid: member.worker.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
-  member.timer = setTimeout(() => {
-    place.onFailed(member, [workerSlow(startLimitMs)])
+  const cannot = (problem: SvcError) => {
+    place.onFailed(member, [problem])
     killMember(member)
-  }, startLimitMs)
+  }
+  member.timer = setTimeout(() => cannot(workerSlow(startLimitMs)), startLimitMs)
+  const endBeats = watchBeats(
+    blockedLimitMs,
+    () => (member.state === 'starting' ? [member] : []),
+    () => member.control.beat(systemUse(member.channel.signal)),
+    () => cannot(workerBlocked(blockedLimitMs))
+  )
   member.worker.once('exit', (code: number | null, signal: string | null) => {
+    endBeats()
     leave()
     place.onExit(member, signal ?? `code ${code}`)
   })

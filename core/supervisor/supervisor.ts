@@ -146,7 +146,6 @@ class Crew<R> implements Supervisor<R> {
       handoffs: this.#handoffs,
       generation,
       env,
-      startLimitMs: this.#options.startLimitMs,
       legacy: isHeir ? legacy : undefined,
       onReady: this.#onReady,
       onFailed: this.#onFailed,

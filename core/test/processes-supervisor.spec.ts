@@ -60,6 +60,14 @@ describe('a supervisor', () => {
     expect(error.problems[0]).to.include({ code: 'WORKER_TIMEOUT' })
   })
 
+  it('kills a worker that never lets go of its loop while it starts', async () => {
+    const { supervisor } = supervise({ WEB_FAILS: 'block' }, { blockedLimitMs: 500 })
+    await using _ = supervisor
+    const error = (await failureOf(supervisor.start())) as StartFailed
+    expect(error.problems[0]).to.include({ code: 'WORKER_BLOCKED' })
+    expect(error.problems[0]!.mend).to.include('isolation: process')
+  })
+
   it('runs as many workers as the first one says', async () => {
     const { supervisor, seen } = supervise({}, { settings: report => ({ count: 2, env: { WEB_PORT: String(report.port) } }) })
     await using _ = supervisor

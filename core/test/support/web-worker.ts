@@ -13,6 +13,7 @@ if (how === 'report') {
   )
   process.exit(1)
 }
+if (how === 'block') for (;;);
 if (how === 'exit') process.exit(3)
 if (how === 'hang') await new Promise(() => setInterval(() => {}, 1000))
 

@@ -50,6 +50,7 @@ export function createAuthentication({ enabled, timeoutMs, schemes, store }: Aut
     try {
       refuseDoubled(x)
       holder = await askInTime(who, x, timeoutMs)
+      if (holder && isTwo(x)) await refuseStranger(who, x, timeoutMs)
       if (!holder && who.own.length > 0 && showsOne(x)) throw authenticationFailed(STRANGE)
     } catch (error) {
       throw await refuse(x, error, who)
@@ -109,9 +110,22 @@ function refuseDoubled({ req }: Exchange) {
       throw authenticationFailed(`${name} is given more than once`)
 }
 
+/** A key and a token; what a proxy before us has asked for itself (Basic, Digest) is none of ours. */
+const isTwo = ({ req: { headers } }: Exchange) =>
+  headers['x-api-key'] !== undefined && /^bearer\b/i.test(headers.authorization ?? '')
+
+/** One that nobody knows is not made good by one beside it. */
+async function refuseStranger(who: Asked, x: Exchange, ms: number): Promise<void> {
+  for (const name of SINGLE) {
+    const { [name]: _other, ...headers } = x.req.headers
+    if (!(await askInTime(who, x, ms, headers)))
+      throw authenticationFailed('one of the two credentials is none that is known here')
+  }
+}
+
 /** Whoever asks waits for the schemes no longer than that, whether or not they listen to signal and deadline. */
-function askInTime({ own, common }: Asked, x: Exchange, ms: number): Promise<Holder | undefined> {
-  const request = { headers: x.req.headers as Record<string, string>, address: x.address }
+function askInTime({ own, common }: Asked, x: Exchange, ms: number, headers = x.req.headers): Promise<Holder | undefined> {
+  const request = { headers: headers as Record<string, string>, address: x.address }
   const deadline = Date.now() + ms
   let current: Named | undefined
   const noting = (one: Named) => (current = one)

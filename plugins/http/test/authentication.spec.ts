@@ -81,6 +81,17 @@ describe('authentication', () => {
     expect([body.error, none.body.error]).to.deep.equal(['the credential is none that is known here', 'a credential is needed'])
   })
 
+  it('makes no credential that nobody knows good by one beside it, but leaves a proxy its own', async () => {
+    await using keys = await house({}, { key: schemes.key! })
+    await using tokens = await house({}, { token: only('Bearer', schemes.token!) })
+    const ask = async (url: string, headers: Record<string, string>) => (await call(`${url}/who`, { headers })).status
+    expect(await ask(keys.url, { ...key('all'), ...token('t-other') })).to.equal(401)
+    expect(await ask(tokens.url, { ...key('all'), ...token('t-other') })).to.equal(401)
+    for (const authorization of ['Bearer', 'bearer  '])
+      expect(await ask(keys.url, { ...key('all'), authorization }), authorization).to.equal(401)
+    expect(await ask(keys.url, { ...key('all'), authorization: 'Basic YTpi' })).to.equal(200)
+  })
+
   it('takes two credentials of one principal for one', async () => {
     expect((await ask('/who', { ...key('reader'), ...token('t-reader') })).body).to.deep.include({ id: 'reader' })
   })
