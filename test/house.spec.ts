@@ -192,7 +192,7 @@ describe('the house', () => {
   for (const [folder, most] of [
     ['core/src', 1600],
     ['core/loading', 720],
-    ['core/config', 990],
+    ['core/config', 995],
     ['core/processes', 1140],
     ['core/supervisor', 1020],
     ['core/isolation', 1350],

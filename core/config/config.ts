@@ -135,9 +135,15 @@ function takeEntry(ref: PluginRef, where: () => string, problems: SvcError[]): P
     return entryOf(ref, where)
   } catch (error) {
     problems.push(asSvcError(error, 'CONFIG_INVALID'))
-    return isTree(ref) && 'use' in ref ? (ref as unknown as PluginEntry) : undefined
+    return isTree(ref) && 'use' in ref ? (knownOf(ref) as unknown as PluginEntry) : undefined
   }
 }
+
+/** What of it is as it must be: its fault is told once. */
+const knownOf = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
+  ...Object.fromEntries(ENTRY_KEYS.filter(key => Object.hasOwn(entry, key)).map(key => [key, entry[key]])),
+  ...(ISOLATIONS.includes(isolation) ? { isolation } : {}),
+})
 
 const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'isolation', 'permissions', 'declares']
 const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']

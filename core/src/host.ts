@@ -167,10 +167,10 @@ class House implements RunningHost {
   }
 
   #scopeFor(seat: PlannedSeat, order: number): OwnedScope {
-    const { name, instance, config, found, plugin } = seat
+    const { name, instance, place, config, found, plugin } = seat
     return createScope({
       name,
-      ...(instance === undefined ? {} : { instance }),
+      ...(instance === undefined ? {} : { instance, place }),
       config,
       manifest: found.manifest,
       declared: found.declared,

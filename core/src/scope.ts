@@ -21,6 +21,8 @@ export interface Crossing {
 export interface ScopeParts {
   readonly name: string
   readonly instance?: string
+  /** Of an instance: the place of its entry in the configuration. */
+  readonly place?: number
   readonly config: unknown
   readonly manifest: Manifest
   readonly declared: boolean
@@ -74,7 +76,7 @@ export function createScope(parts: ScopeParts): OwnedScope {
       open(`added ${slot.name}/${item}`)
       if (parts.declared && !declares(parts.manifest, slot.name, item)) throw undeclaredContribution(name, slot.name, item)
       const crossed = parts.crossing.item(slot, value, name, item)
-      const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name)
+      const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name, parts.place)
       const names = note(added, slot.name, item)
       return owned(() => {
         names.delete(item)

@@ -4,14 +4,15 @@ import type { AnySlot, SlotChange, SlotView } from './token.ts'
 interface Held {
   readonly item: unknown
   readonly plugin: string
+  readonly place: number
 }
 
 /** One slot of a host. */
 export interface Slot {
   readonly token: AnySlot
   readonly view: SlotView<unknown>
-  /** Adds; returns the removal. Throws NAME_TAKEN. */
-  add(name: string, item: unknown, plugin: string): () => void
+  /** Adds; returns the removal. What has a `place` in the configuration stands there whenever it comes, before what has none. Throws NAME_TAKEN. */
+  add(name: string, item: unknown, plugin: string, place?: number): () => void
   /** Tells pending changes now. */
   flush(): Promise<void>
 }
@@ -39,11 +40,13 @@ export function createSlot(token: AnySlot, tell: (change: SlotChange) => Promise
     token,
     view: viewOf(held, () => version),
     flush,
-    add(name, item, plugin) {
+    add(name, item, plugin, place = Number.MAX_SAFE_INTEGER) {
       const other = held.get(name)
       if (other) throw nameTaken(plugin, token.name, name, other.plugin)
-      const mine: Held = { item, plugin }
-      held.set(name, mine)
+      const mine: Held = { item, plugin, place }
+      const later = [...held].filter(([, one]) => one.place > place)
+      for (const [next] of later) held.delete(next)
+      for (const [next, one] of [[name, mine] as const, ...later]) held.set(next, one)
       changed(name, 'added')
       return () => {
         if (held.get(name) !== mine) return

@@ -1,6 +1,6 @@
-import { defineConfig, definePlugin, type Plugin, schema, startHost } from '@svc/core'
+import { defineConfig, definePlugin, type Plugin, schema, type Scope, startHost } from '@svc/core'
 import { expect } from 'chai'
-import { entry, problemOf } from './support/kernel.ts'
+import { entry, Greeter, greeter, problemOf, word, Words } from './support/kernel.ts'
 
 const any = (section: string, more: Partial<Plugin> = {}) =>
   entry(section, definePlugin({ section, config: schema({ type: 'object' }), setup() {}, ...(more as object) }))
@@ -107,6 +107,37 @@ describe('instances', () => {
       ['local', 'local'],
       ['openai', 'openai'],
     ])
+  })
+
+  it('stand in their slot in the order of the file, whenever they are set up, before what no entry asked for', async () => {
+    const scopes = new Map<string, Scope>()
+    const add = (scope: Scope) => {
+      scopes.set(scope.instance ?? scope.name, scope)
+      return scope.add(Words, scope.instance ?? scope.name, word(scope.name))
+    }
+    const removals: (() => void)[] = []
+    const needing = definePlugin({
+      instances: 'providers',
+      type: 'needing',
+      requires: { greeter: Greeter },
+      setup: scope => void removals.push(add(scope)),
+    })
+    const plain = definePlugin({ instances: 'providers', type: 'plain', setup: scope => void add(scope) })
+    const plugins = [
+      entry('own', definePlugin({ setup: scope => void add(scope) })),
+      entry('plain', plain),
+      entry('needing', needing),
+      greeter(),
+    ]
+    const providers = { first: { type: 'needing' }, second: { type: 'plain' }, third: { type: 'needing' } }
+    await using host = await startHost({ plugins, config: { providers } })
+    const names = () => host.slot(Words).names()
+    expect(names()).to.deep.equal(['first', 'second', 'third', 'own'])
+    removals[0]!()
+    expect(names()).to.deep.equal(['second', 'third', 'own'])
+    // as one in a process of its own that comes back
+    add(scopes.get('first')!)
+    expect(names()).to.deep.equal(['first', 'second', 'third', 'own'])
   })
 
   it('are none where no entry asks for one', async () => {
