@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Log } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
+import { keyMisplaced, keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
 
 /** Where the key stands: the name of a variable and the environment that has it. */
 export interface ApiKeyParts {
@@ -28,6 +28,7 @@ const FIT = /^[\x21-\x7e]+$/
 export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
+  const isKey = (text: string) => key !== '' && text !== '' && text.length <= LONGEST && timingSafeEqual(digestOf(text), digest)
   const doubt = isGuessable(key) ? keyGuessable(variable, SHORT) : undefined
   return {
     ...(doubt ? { doubt } : {}),
@@ -45,13 +46,17 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
     },
     async authenticate({ headers }, { signal }) {
       const given = headers['x-api-key']
+      if (given === undefined && isKey(bearerOf(headers.authorization))) throw keyMisplaced()
       if (given === undefined) return undefined
       signal.throwIfAborted()
-      if (key === '' || given.length > LONGEST || !timingSafeEqual(digestOf(given), digest)) throw keyRefused()
+      if (!isKey(given)) throw keyRefused()
       return HOLDER
     },
   }
 }
+
+/** As clients of other gateways send their key; empty for another credential. */
+const bearerOf = (authorization = '') => /^bearer +(?!svc_)(\S+)$/i.exec(authorization)?.[1] ?? ''
 
 const isGuessable = (key: string) => key.replaceAll(WELL_KNOWN, '').replaceAll(REPETITION, '$1').length < SHORT
 

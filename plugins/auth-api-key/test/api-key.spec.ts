@@ -32,6 +32,16 @@ describe('auth-api-key', () => {
     for (const one of authKit(open)) it(one.title, one.run)
   })
 
+  it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
+    const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
+    const ask = (authorization: string) => scheme.authenticate({ headers: { authorization }, address }, use)
+    const error = await ask(`Bearer ${KEY}`).catch((thrown: unknown) => thrown)
+    expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
+    expect(error).to.have.property('message').that.contains('X-API-Key').and.not.contains(KEY)
+    for (const other of ['Bearer svc_token', 'Bearer eyJh.bGci', 'Bearer', 'Basic YTpi'])
+      expect(await ask(other), other).to.equal(undefined)
+  })
+
   it('keeps the server from starting without a key, and says the mend', async () => {
     for (const env of [{}, { SVC_API_KEY: '' }, { SVC_API_KEY: ' \n' }]) {
       const scheme = createApiKey({ variable: 'SVC_API_KEY', env, log })
