@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -126,6 +127,31 @@ describe('installed plugins without a server', function () {
     }
     expect(await place.lock()).to.equal(before)
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
+  })
+
+  it('that make providers are held to their module too, where nothing is configured of them yet', async place => {
+    const { svc, folder } = place
+    const instances = { section: 'providers', type: 'parrot' }
+    const parrot = { version: '1.0.0', name: 'svc-plugin-parrot', svc: { kind: 'provider', contributes: {}, instances } }
+    const unbuilt = await tidesFolder(folder, { ...parrot, main: 'dist/index.js' })
+    const trusted = ['--isolation', 'in-process', '--trust']
+    for (const args of [
+      ['install', unbuilt],
+      ['install', unbuilt, ...trusted],
+      ['link', unbuilt],
+    ]) {
+      const { code, err } = await svc('plugins', ...args, '--yes')
+      expect([code, err], args.join(' ')).to.satisfy(
+        ([exit, text]: [number, string]) => exit === 1 && text.includes('npm run build')
+      )
+      expect(existsSync(join(place.home, 'svc-plugins.lock'))).to.equal(false)
+    }
+    const index = `import { definePlugin } from '@svc/core'
+export default definePlugin({ instances: 'providers', type: 'parrot', setup() {} })
+`
+    const built = await svc('plugins', 'install', await tidesFolder(folder, { ...parrot, files: { 'index.js': index } }), '--yes')
+    expect(built.code, built.err).to.equal(0)
+    expect(await place.lock()).to.match(/"declares":[^]*"parrot"/)
   })
 
   it('run their install scripts only where they are let, and ask nobody with --offline', async place => {

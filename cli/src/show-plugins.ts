@@ -5,7 +5,8 @@ import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '@svc/plugin-set'
 import { startInnerHost } from './inner-host.ts'
 import { lockedFacts } from './plugins/candidate-text.ts'
-import { isCurated, originOf, treeText } from './plugins/tree-text.ts'
+import { type Idle, idleOf } from './plugins/idle.ts'
+import { countOf, isCurated, originOf, treeText } from './plugins/tree-text.ts'
 import { findSettings, setHome } from './settings.ts'
 
 interface Asked {
@@ -46,6 +47,8 @@ export interface PluginTree extends Found {
   readonly installed?: readonly LockedPlugin[]
   /** Installed, and switched off. */
   readonly disabled?: readonly LockedPlugin[]
+  /** Installed, switched on, and nowhere here. */
+  readonly idle?: readonly Idle[]
   /** How many are loaded, where not all of them stand here. */
   readonly whole?: number
 }
@@ -63,8 +66,9 @@ export async function listPlugins(asked: ListAsked): Promise<number> {
   const found = await find(asked, asTheyAre)
   const installed = await installedPlugins()
   const disabled = installed.filter(one => !one.enabled)
-  const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled }, asked.names)
-  const isNone = asked.names.length > 0 && tree.plugins.length + tree.leftOut.length + (tree.disabled ?? []).length === 0
+  const idle = await idleOf(installed, [...found.plugins, ...found.leftOut], asked.config)
+  const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
+  const isNone = asked.names.length > 0 && countOf(tree) === 0
   if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
   // a program that reads it, and whoever names what he looks for, leaves nothing out that he has not said
   if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
@@ -84,8 +88,14 @@ const ordersOf = ({ plugins }: Found) => new Map(plugins.map((one, at) => [one, 
 function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
   if (names.length === 0) return tree
   const isMeant = ({ name }: { readonly name: string }) => names.some(one => fits(one, name))
-  const { plugins, leftOut, disabled = [] } = tree
-  return { ...tree, plugins: plugins.filter(isMeant), leftOut: leftOut.filter(isMeant), disabled: disabled.filter(isMeant) }
+  const { plugins, leftOut, disabled = [], idle = [] } = tree
+  return {
+    ...tree,
+    plugins: plugins.filter(isMeant),
+    leftOut: leftOut.filter(isMeant),
+    disabled: disabled.filter(isMeant),
+    idle: idle.filter(one => isMeant(one.locked)),
+  }
 }
 
 const fits = (asked: string, name: string) => (asked.includes('*') ? matchesPattern(asked, name) : name.includes(asked))
@@ -137,7 +147,7 @@ async function installedPlugins(): Promise<readonly LockedPlugin[]> {
   return (await readLock(setHome())).plugins
 }
 
-const wire = ({ from, version, plugins, leftOut, installed, disabled = [], orders, asOf }: PluginTree) => ({
+const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle = [], orders, asOf }: PluginTree) => ({
   from,
   version,
   ...(asOf === undefined ? {} : { processes_as_of: asOf }),
@@ -151,5 +161,10 @@ const wire = ({ from, version, plugins, leftOut, installed, disabled = [], order
     }
   }),
   left_out: leftOut,
-  ...(installed ? { disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })) } : {}),
+  ...(installed
+    ? {
+        disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })),
+        idle: idle.map(({ locked, health, mend }) => ({ ...lockedFacts(locked), health, mend })),
+      }
+    : {}),
 })

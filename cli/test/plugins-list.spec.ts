@@ -127,13 +127,38 @@ describe('svc plugins, from another folder by npm', function () {
 describe('an installed provider without an entry in "providers"', function () {
   this.timeout(60_000)
 
-  it('is told in the list of providers, with the line to write', async () => {
-    const svc = { kind: 'provider', contributes: {}, instances: { section: 'providers', type: 'parrot' } }
-    await using place = await linkedPlace({ version: '1.0.0', name: 'svc-plugin-parrot', svc })
-    const { out } = await place.svc(['providers', 'list'])
-    const line = 'parrot: not configured (svc-plugin-parrot is installed): write providers: { parrot: {} } into svc.config.*\n'
-    expect(out).to.contain(line)
+  const svc = { kind: 'provider', contributes: {}, instances: { section: 'providers', type: 'parrot' } }
+  const LINE = 'write providers: { parrot: {} } into svc.config.*'
+  let place: Place
+  before(async () => {
+    place = await linkedPlace({ version: '1.0.0', name: 'svc-plugin-parrot', svc })
   })
+  after(() => place[Symbol.asyncDispose]())
+
+  it('is told in the list of providers, with the line to write', async () => {
+    const { out } = await place.svc(['providers', 'list'])
+    expect(out).to.contain(`parrot: not configured (svc-plugin-parrot is installed): ${LINE}\n`)
+  })
+
+  for (const [how, isServed] of [
+    ['without a server', false],
+    ['with one that runs', true],
+  ] as const)
+    it(`stands in svc plugins list and info as not configured, with the line to write, ${how}`, async () => {
+      const server = isServed ? await place.serve() : undefined
+      const { out } = await place.svc(['plugins', 'list'])
+      expect(out)
+        .to.match(/^svc \S+: 1 plugin installed, configured or failed, of /)
+        .and.match(/ svc-plugin-parrot 1\.0\.0 not configured\n.*from {6}link .*\n/)
+        .and.contain(`mend      ${LINE}\n`)
+      const named = await place.svc(['plugins', 'list', 'parrot', '--json'])
+      const { idle } = JSON.parse(named.out) as { idle: object[] }
+      expect(named.code).to.equal(0)
+      expect(idle).to.have.length(1)
+      expect(idle[0]).to.include({ name: 'svc-plugin-parrot', health: 'not configured', mend: LINE })
+      expect((await place.svc(['plugins', 'info', 'svc-plugin-parrot'])).out).to.contain(`health    not configured: ${LINE}\n`)
+      expect((await server?.end())?.code ?? 0).to.equal(0)
+    })
 })
 
 describe('svc plugins link, interrupted while a server takes it up', function () {

@@ -7,7 +7,7 @@ import { here, setHome } from '../settings.ts'
 import { consent } from './ask.ts'
 import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
 import { checkNames } from './check-names.ts'
-import { describeAll } from './describe.ts'
+import { checkBuilt, describeAll } from './describe.ts'
 import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { visible } from '../text.ts'
@@ -111,10 +111,16 @@ async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { confi
   const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
   // what a link declares may be another thing at each start
   const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
-  const folders = unknown.map(one => ({ locked: one, folder: join(built.folder, 'node_modules', one.name) }))
+  const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
   const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
+  for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
   return locked.map(one => described.find(({ name }) => name === one.name) ?? one)
 }
+
+const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
+  origin.kind === 'link' ? origin.spec : join(folder, 'node_modules', name)
+
+const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
 
 function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
   const { isolation, trusted } = proposals.find(one => one.candidate.name === name)!

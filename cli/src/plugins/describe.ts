@@ -1,7 +1,16 @@
 import { existsSync } from 'node:fs'
-import { relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { configOf, definePlugin, planHost, StartFailed } from '@svc/core'
+import {
+  type ConfigTree,
+  configOf,
+  definePlugin,
+  type Isolate,
+  planHost,
+  readManifest,
+  StartFailed,
+  type SvcError,
+} from '@svc/core'
 import type { LockedPlugin } from '@svc/plugin-set'
 import { interruption } from '../interrupt.ts'
 import { describeInSandbox } from '../isolate-with.ts'
@@ -33,23 +42,57 @@ export async function describeAll(
   return described
 }
 
-/** By a plan of this plugin alone, whose module is not imported but run behind the wall. */
 async function describe(
   locked: LockedPlugin,
   folder: string,
   settings: Parameters<typeof describeInSandbox>[1]
 ): Promise<{ readonly declares?: unknown }> {
   let declares: unknown
-  const { problems } = await planHost({
-    config: configOf({ plugins: [entryOf(locked, folder)] }),
-    async isolate({ name, module, folder: own }) {
-      const file = fileURLToPath(module)
-      if (!existsSync(file)) throw notBuilt(name, relative(own, file))
-      const held = { folder: own, permissions: locked.permissions }
-      declares = await describeInSandbox({ name, module, held }, settings)
-      return definePlugin({ setup() {} })
-    },
+  const problems = await planAlone(locked, folder, async ({ name, module, folder: own }) => {
+    const unbuilt = unbuiltOf({ name, module, folder: own })
+    if (unbuilt) throw unbuilt
+    const held = { folder: own, permissions: locked.permissions }
+    declares = await describeInSandbox({ name, module, held }, settings)
   })
   if (problems.length > 0) throw new StartFailed(problems)
   return declares === undefined ? {} : { declares }
 }
+
+/** Throws PLUGIN_IMPORT_FAILED where the file is not there that would be imported. Whatever else is wrong, a start tells. */
+export async function checkBuilt(locked: LockedPlugin, folder: string): Promise<void> {
+  let unbuilt: SvcError | undefined
+  await planAlone({ ...locked, isolation: 'process' }, folder, async info => {
+    unbuilt = unbuiltOf(info)
+  })
+  if (unbuilt) throw unbuilt
+}
+
+type Taken = Parameters<Isolate>[0]
+
+function unbuiltOf({ name, module, folder }: Pick<Taken, 'name' | 'module' | 'folder'>): SvcError | undefined {
+  const file = fileURLToPath(module)
+  return existsSync(file) ? undefined : notBuilt(name, relative(folder, file))
+}
+
+/** A plan of this plugin alone, whose module is not imported but given to `take`. Where it has instances it gets an entry: without one a plan asks nothing of it. */
+async function planAlone(
+  locked: LockedPlugin,
+  folder: string,
+  take: (info: Taken) => Promise<void>
+): Promise<readonly SvcError[]> {
+  const { instances } = (await readManifest(join(folder, 'package.json'))).manifest
+  const entries = instances ? nested(instances.section.split('.'), { [instances.type]: { type: instances.type } }) : {}
+  const plan = await planHost({
+    config: configOf({ ...entries, plugins: [entryOf(locked, folder)] }),
+    async isolate(info) {
+      await take(info)
+      return instances
+        ? definePlugin({ instances: instances.section, type: instances.type, setup() {} })
+        : definePlugin({ setup() {} })
+    },
+  })
+  return plan.problems
+}
+
+const nested = (path: readonly string[], value: ConfigTree) =>
+  path.reduceRight<ConfigTree>((inner, key) => ({ [key]: inner }), value)

@@ -7,6 +7,7 @@ import { type Lock, type LockedPlugin, readLock, verifySet } from '@svc/plugin-s
 import { here, setHome } from '../settings.ts'
 import { counted, milliseconds, oneLine, visible } from '../text.ts'
 import { lockedFacts, originWords } from './candidate-text.ts'
+import { type Idle, idleOf, idleText } from './idle.ts'
 import { folderOf } from './installed.ts'
 import { goesWithout, runsText } from './isolation.ts'
 import { asTheyAre, OLD_FIGURES, refusedText, type Told } from './live.ts'
@@ -23,6 +24,8 @@ interface Info {
   /** As it stands in the servers that run. */
   readonly running: readonly PluginReport[]
   readonly isServed: boolean
+  /** Why none of them has it. */
+  readonly idle: Idle | undefined
   /** When its process stood so, where that is not now. */
   readonly asOf: string | undefined
   /** Variables that it may read and that are not set here. */
@@ -45,13 +48,15 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
   const locked = named(lock.plugins, name)
   const folder = folderOf(home, lock, locked)
   const reports = await reportsOf(name)
+  const running = reports.flatMap(one => one.plugins)
   const info: Info = {
     locked,
     folder,
     about: aboutIn(folder),
     fault: await faultOf(home, lock, locked),
-    running: reports.flatMap(one => one.plugins),
+    running,
     isServed: reports.length > 0,
+    idle: (await idleOf([locked], running)).at(0),
     asOf: reports.find(one => one.asOf !== undefined)?.asOf,
     unset: unsetIn(locked.permissions),
     // what is wrong with the configuration is not this command's matter
@@ -96,10 +101,10 @@ async function reportOf({ control, info }: FoundServer, name: string): Promise<T
   )
 }
 
-const healthOf = ({ locked, running, isServed }: Info): string => {
+const healthOf = ({ locked, running, isServed, idle }: Info): string => {
   if (!locked.enabled) return 'disabled'
-  if (!isServed) return 'no server runs'
-  return running.map(one => one.state).join(', ') || 'not in the server that runs: svc reload'
+  if (idle && (isServed || idle.health === 'not configured')) return idleText(idle)
+  return isServed ? running.map(one => one.state).join(', ') : 'no server runs'
 }
 
 const factsOf = (info: Info) => ({

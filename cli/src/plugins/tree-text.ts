@@ -3,19 +3,21 @@ import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '@svc/plugin-set'
 import type { PluginTree, Resting } from '../show-plugins.ts'
 import { milliseconds, visible } from '../text.ts'
+import type { Idle } from './idle.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
 
 /** The tree as a person reads it. What stands in it may be a stranger's. */
 export function treeText(tree: PluginTree): string {
-  const { version, from, plugins, leftOut, whole, disabled = [], asOf } = tree
+  const { version, from, plugins, leftOut, whole, disabled = [], idle = [], asOf } = tree
   const rest = whole === undefined ? 0 : whole - plugins.length - leftOut.length
-  const count = plugins.length + leftOut.length + disabled.length
+  const count = countOf(tree)
   const what =
     whole === undefined || rest === 0 ? 'plugins' : `${count === 1 ? 'plugin' : 'plugins'} installed, configured or failed,`
   const branches = [
     ...plugins.map(one => [nameLine(one, tree), [...factsOf(one), ...originFacts(one, tree)]] as const),
     ...leftOut.map(one => [`${marked(one)} not started here`, []] as const),
     ...disabled.map(one => [`${marked(one)} disabled`, [`from      ${visible(originText(one))}`]] as const),
+    ...idle.map(one => [`${marked(one.locked)} ${one.health}`, idleFacts(one)] as const),
     ...(rest > 0 ? [[`${rest} of svc itself  ${dim('svc plugins list --all shows them')}`, []] as const] : []),
   ]
   const old = asOf === undefined ? [] : [`processes of plugins as they were at ${asOf}: ${OLD_FIGURES}`]
@@ -25,6 +27,10 @@ export function treeText(tree: PluginTree): string {
     ...branches.map(([name, facts], at) => branch(name, facts, at === branches.length - 1)),
   ].join('\n')
 }
+
+/** How many plugins stand in it. */
+export const countOf = ({ plugins, leftOut, disabled = [], idle = [] }: PluginTree): number =>
+  plugins.length + leftOut.length + disabled.length + idle.length
 
 const CURATED = /^@svc\/plugin-/
 
@@ -51,6 +57,8 @@ function originFacts(plugin: PluginReport, { installed }: PluginTree): string[] 
     ...(refused === undefined ? [] : [`refused   ${visible(refused)}`]),
   ]
 }
+
+const idleFacts = ({ locked, mend }: Idle) => [`from      ${originText(locked)}`, `mend      ${mend}`].map(visible)
 
 const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
 const bold = (text: string) => styleText('bold', visible(text), { stream: process.stdout })

@@ -1,0 +1,36 @@
+import { idleProviders } from '../providers-idle.ts'
+import type { LockedPlugin } from '@svc/plugin-set'
+
+/** An installed plugin that is switched on, and of which nothing runs. */
+export interface Idle {
+  readonly locked: LockedPlugin
+  /** `not configured`: it waits for an entry of the configuration; `not loaded`: it has been switched off there, or came after the start. */
+  readonly health: 'not configured' | 'not loaded'
+  /** What makes it run. */
+  readonly mend: string
+}
+
+/** Those of `plugins` that none of `loaded` is. */
+export async function idleOf(
+  plugins: readonly LockedPlugin[],
+  loaded: readonly { readonly name: string }[],
+  config?: string
+): Promise<Idle[]> {
+  const names = new Set(loaded.map(one => one.name))
+  const idle = plugins.filter(one => one.enabled && !names.has(one.name))
+  if (idle.length === 0) return []
+  // what is wrong with the configuration is not the matter of those who ask
+  const waiting = await idleProviders(config).catch(() => [])
+  return idle.map(locked => {
+    const mend = waiting.find(one => one.plugin === locked.name)?.mend
+    return mend === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', mend }
+  })
+}
+
+const NOT_LOADED = {
+  health: 'not loaded',
+  mend: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
+} as const
+
+/** What a person reads of it: `not configured: write providers: { weather: {} } into svc.config.*`. */
+export const idleText = ({ health, mend }: Idle): string => `${health}: ${mend}`
