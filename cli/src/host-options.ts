@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
-import type { AnySlot, Config, HostOptions } from '@svc/core'
+import type { AnySlot, Config, HostOptions, PluginEntry } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
 import { OURS, placed } from './plugin-places.ts'
+import { LOCK_LAYER } from './settings.ts'
 import { OWN_WORDS } from './summaries.ts'
 
 const isSlot = (value: object): value is AnySlot => 'what' in value && value.what === 'slot'
@@ -22,7 +23,16 @@ export const hostOptions = (config: Config, home: string): HostOptions & { reado
   commands: OWN_WORDS,
   version: version(),
   isolate: isolateWith(config),
+  without: plugin =>
+    isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,
 })
+
+/** A build has what it was built with: nothing of it can be switched off. */
+function isInstalled({ layers }: Config, plugin: string): boolean {
+  if (process.env.SVC_PLUGINS) return false
+  const { plugins = [] } = layers.find(one => one.name === LOCK_LAYER)?.value ?? {}
+  return (plugins as PluginEntry[]).some(one => one.name === plugin)
+}
 
 /** The version of this package. */
 function version(): string {

@@ -32,12 +32,15 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
 export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
+/** The layer of what a person installed, after its file. */
+export const LOCK_LAYER = 'svc-plugins.lock'
+
 /** What a person installed; a start where nothing is pays for one look. */
 async function installedIn(place: Place, { linked }: ServeOptions) {
   const home = setHome(place)
   // who writes a plugin tries it alone: it may be installed itself, in the form it had
   if (linked !== undefined) return {}
-  if (place.installed === undefined && !existsSync(join(home, 'svc-plugins.lock'))) return {}
+  if (place.installed === undefined && !existsSync(join(home, LOCK_LAYER))) return {}
   const { readInstalled } = await import('./plugins/installed.ts')
   return { installed: await readInstalled(home, place.installed) }
 }

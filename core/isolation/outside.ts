@@ -28,6 +28,11 @@ function boundedTap({ stage, limitMs }: TapOptions, mayWait: boolean): TapOption
   return { ...(Number.isFinite(stage) ? { stage: Number(stage) } : {}), ...limit }
 }
 
+/** A stranger that fails blames nobody else. */
+const blaming = (plugin: string) => (error: unknown) => {
+  throw Object.assign(error as Error, { plugin })
+}
+
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks. */
@@ -51,7 +56,7 @@ export function outsideOf(plugin: Isolated, scope: Scope, parts: Parts): Outside
         const far = uses.lend(Tapped, channel.reach(path, Tapped))
         return scope.tap<Waterfall<unknown>>(
           hook,
-          (value, use) => far.tap!(value, use),
+          (value, use) => (far.tap!(value, use) as Promise<unknown>).catch(blaming(plugin.ref.name)),
           boundedTap(options, !plugin.ref.held || !isFree(hook.id))
         )
       })

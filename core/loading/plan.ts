@@ -36,6 +36,8 @@ export interface HostOptions extends KnownNames {
   readonly crossing?: Crossing
   /** Makes the plugin that runs a package in a process of its own, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
+  /** What a person does to start without a plugin, where that is not to take it out of `plugins`: `start without it: svc plugins disable weather`. */
+  readonly without?: (plugin: string) => string | undefined
 }
 
 /** What was found out before anything was set up. */

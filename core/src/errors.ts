@@ -65,13 +65,13 @@ export const checkFailed = (plugin: string, cause: unknown) =>
     mend: 'mend the plugin: a check answers what is wrong, and ends within host.setup_timeout_ms',
   })
 
-export const setupFailed = (plugin: string, cause: unknown) =>
+export const setupFailed = (plugin: string, cause: unknown, without = 'take it out of "plugins" to start without it') =>
   svcError('SETUP_FAILED', `its setup failed: ${messageOf(cause)}`, {
     plugin,
     cause,
     details: { cause: codeOf(cause) ?? null },
     ...whereOf(cause),
-    mend: (cause as SvcError)?.mend ?? 'mend the plugin, or take it out of "plugins" to start without it',
+    mend: (cause as SvcError)?.mend ?? `mend the plugin, or ${without}`,
   })
 
 export const setupTimeout = (plugin: string, ms: number, waited: string) =>
@@ -83,7 +83,8 @@ export const setupTimeout = (plugin: string, ms: number, waited: string) =>
 
 export const tapFailed = (plugin: string, hook: string, cause: unknown) =>
   svcError(codeOf(cause) ?? 'TAP_FAILED', messageOf(cause), {
-    plugin,
+    // a tap may do others' work: whoever knows whose it was has said so
+    plugin: (cause as SvcError)?.plugin ?? plugin,
     where: hook,
     cause,
     details: { ...(cause as SvcError)?.details, hook },

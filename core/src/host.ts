@@ -193,8 +193,12 @@ class House implements RunningHost {
       })
     } catch (error) {
       // what the kernel says of this very plugin needs no second word
-      throw isSvcShaped(error) && error.plugin === seat.name ? error : setupFailed(seat.name, error)
+      throw isSvcShaped(error) && error.plugin === seat.name ? error : this.#setupFailed(seat.name, error)
     }
+  }
+
+  #setupFailed(plugin: string, cause: unknown) {
+    return setupFailed(plugin, cause, this.#options.without?.(plugin))
   }
 
   /** A service may be missing although its plugin is there: when that one was optional and failed. */
@@ -207,7 +211,8 @@ class House implements RunningHost {
     if (!provides) return
     const methods = (result ?? {}) as Record<string, unknown>
     const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
-    if (missing.length > 0) throw setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
+    if (missing.length > 0)
+      throw this.#setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
     this.#services.set(provides.name, this.#crossing.service(provides, result, name))
   }
 

@@ -196,6 +196,13 @@ describe('a tap that fails', () => {
     expect((await failureOf(greet(host))).message).to.include('within 20 ms')
   })
 
+  it('names the plugin whose work it was doing, where that is known', async () => {
+    const fails = () => Promise.reject(svcError('DENIED', 'not you', { plugin: 'other' }))
+    const plugins = [greeter(), taps('bad', scope => void TAPS.bail(scope, fails))]
+    await using host = await startHost({ plugins })
+    expect(await failureOf(greet(host))).to.include({ code: 'DENIED', plugin: 'other', message: 'not you' })
+  })
+
   it('of ready fails the start, and of closing does not keep a host from closing', async () => {
     const closed: string[] = []
     const plugin = (fails: boolean) =>

@@ -151,6 +151,13 @@ describe('an isolated plugin', () => {
     await host.close()
   })
 
+  it('is named itself where a tap of it fails, whoever it blames', async () => {
+    const { host, hooks } = await hostOf(await isolated())
+    const failed = await hooks.ring!('blame', use).catch((error: unknown) => error)
+    expect(failed).to.include({ code: 'BELL_CRACKED', plugin: 'bells' })
+    await host.close()
+  })
+
   it('has its configuration checked before it is set up', async () => {
     expect((await failureOf(hostOf(await isolated(), { color: 'blue' }))).message).to.include('bells.color is no known key')
   })

@@ -21,6 +21,12 @@ describe('a setup that fails', () => {
     expect(error.mend).to.equal('mend the plugin, or take it out of "plugins" to start without it')
   })
 
+  it('says how to start without it, where the program knows another way than the list of plugins', async () => {
+    const broken = entry('a', definePlugin({ setup: () => Promise.reject(new Error('no luck')) }))
+    const without = (plugin: string) => `drop ${plugin}`
+    expect(await problemOf({ plugins: [broken], without })).to.have.property('mend', 'mend the plugin, or drop a')
+  })
+
   it('hands on the code and the mend of what went wrong', async () => {
     const cause = svcError('STORE_NEWER', 'the file is newer', { mend: 'update svc' })
     const error = await problemOf({

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
+import { LOCK_LAYER } from '../settings.ts'
 import { type Lock, type LockedPlugin, readLock, setFolder, verifySet } from '@svc/plugin-set'
 
 /** What is installed, as configuration, and what is wrong with it. */
@@ -9,8 +10,6 @@ export interface Installed {
   readonly layer: Layer
   readonly problems: readonly SvcError[]
 }
-
-const LOCK_LAYER = 'svc-plugins.lock'
 
 /** The installed plugins that are in force, verified; of `lock` where it is given. None where nothing was installed. */
 export async function readInstalled(home: string, lock?: Lock): Promise<Installed> {

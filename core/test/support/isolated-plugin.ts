@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { definePlugin, schema } from '@svc/core'
+import { definePlugin, schema, svcError } from '@svc/core'
 import { Clock, Gadgets } from './clock.ts'
 import { createClock } from './create-clock.ts'
 import { Bells } from './bells.ts'
@@ -35,7 +35,10 @@ export default definePlugin({
         }
       },
     })
-    scope.tap(Clock.hooks.ring, async (value, use) => (value === 'wake' ? `${value} up, ${use.requestId}` : undefined))
+    scope.tap(Clock.hooks.ring, async (value, use) => {
+      if (value === 'blame') throw svcError('BELL_CRACKED', 'it is cracked', { plugin: 'clocks' })
+      return value === 'wake' ? `${value} up, ${use.requestId}` : undefined
+    })
     scope.defer(() => trace('closed'))
     scope.log.info({ colour: scope.config.colour }, 'the bell is hung')
     return {

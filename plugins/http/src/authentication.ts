@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type Principal, type SlotView, type Use, within } from '@svc/core'
 import type { AuthScheme, Route, Store } from '@svc/core/contracts'
-import { authenticationFailed, noScheme, schemeFailed, schemeSilent, scopeMissing, tooMany } from './errors.ts'
+import { authenticationFailed, noScheme, schemeFailed, schemeSilent, schemeUnready, scopeMissing, tooMany } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
 import { createGuesses, GUESSES, MINUTE } from './guesses.ts'
 
@@ -195,7 +195,7 @@ function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boole
 }
 
 /** What a plugin says by a code explains itself; the rest says nothing of where it came from. */
-const isKnown = (code: string | undefined) => code !== undefined && code !== 'INTERNAL_ERROR'
+const isKnown = (code: string | undefined): code is string => code !== undefined && code !== 'INTERNAL_ERROR'
 
 async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
   const all = namedOf(schemes)
@@ -205,7 +205,8 @@ async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: 
     try {
       await scheme.prepare?.(use)
     } catch (error) {
-      throw isKnown(codeOf(error)) ? error : schemeFailed(name, plugin, error)
+      const code = codeOf(error)
+      throw isKnown(code) ? schemeUnready(code, plugin, error) : schemeFailed(name, plugin, error)
     }
   }
 }

@@ -1,4 +1,4 @@
-import { messageOf, svcError } from '@svc/core'
+import { messageOf, type SvcError, svcError } from '@svc/core'
 import type { ErrorCode, ErrorTold } from '@svc/core/contracts'
 import { API_CODES, type ApiCode, type Explained, explained, explain as explainTold, toldOf } from '@svc/wire'
 
@@ -120,14 +120,25 @@ export const noScheme = () =>
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
   svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
     cause,
-    mend: 'mend that plugin, take it out of "plugins", or set server.auth.enabled to false',
+    ...(plugin === undefined ? {} : { plugin }),
+    mend: `mend that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
   })
+
+/** What a scheme's plugin says of itself, as its own. */
+export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
+  const { details = {}, mend } = Object(cause) as Partial<SvcError>
+  const named = { ...(plugin === undefined ? {} : { plugin }), ...(mend === undefined ? {} : { mend }) }
+  return svcError(code, messageOf(cause), { cause, details, ...named })
+}
+
+const switchedOff = (plugin = '<name>') =>
+  `svc plugins disable ${plugin} where it was installed, else enabled: false in "plugins"`
 
 /** The client learns nothing of who was asked; the log does. */
 export const schemeSilent = (asked: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
   svcError('UNAVAILABLE', 'the credential could not be checked in time', {
     where: `the credentials of "${asked?.name}" (${asked?.plugin}), silent for ${ms} ms`,
-    mend: 'mend that plugin or what it asks, take it out of "plugins", or raise server.auth.timeout_ms',
+    mend: `mend that plugin or what it asks, switch it off (${switchedOff(asked?.plugin)}), or raise server.auth.timeout_ms`,
   })
 
 export const proxyInvalid = (entry: string) =>

@@ -200,11 +200,12 @@ describe('authentication at the start', () => {
   }
 
   it('fails it where a scheme cannot work', async () => {
-    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', mend: 'set it' })
+    const plugin = 'test:auth_schemes/key'
+    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', mend: 'set it', plugin })
     const broken = { ...schemes.key!, prepare: async () => Promise.reject(new Error('no such issuer')) }
-    const { code, message } = await problem({ key: broken })
-    expect(code).to.equal('SCHEME_FAILED')
-    expect(message).to.include('test:auth_schemes/key').and.include('no such issuer')
+    const { code, message, plugin: named } = await problem({ key: broken })
+    expect([code, named]).to.deep.equal(['SCHEME_FAILED', plugin])
+    expect(message).to.include(plugin).and.include('no such issuer')
   })
 
   it('asks no scheme while it is off', async () => {
