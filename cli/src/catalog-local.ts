@@ -7,17 +7,18 @@ import { providerUnknown } from './errors.ts'
 import { helloTo } from './hello.ts'
 import { type InnerHost, startInnerHost } from './inner-host.ts'
 import { readable } from './log-output.ts'
+import { REFUSALS } from './refusal-lines.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings } from './settings.ts'
 
 const LIST_MS = 5_000
 const LOG: LogOptions = { destination: { write: line => void process.stderr.write(readable(line, process.stderr)) } }
 
-/** Starts the configured host in this process; it listens nowhere. With `debug` its log goes to the standard error stream. Throws START_FAILED. */
+/** Starts the configured host in this process; it listens nowhere. The standard error stream has what isolated plugins were refused; with `debug` the whole log. Throws START_FAILED. */
 export async function startOwnHost(options: ServeOptions): Promise<InnerHost & { readonly config: Config }> {
   const home = ensureHome()
   const config = await findSettings(options)
-  return { ...(await startInnerHost(config, home, options.debug === true ? LOG : undefined)), config }
+  return { ...(await startInnerHost(config, home, options.debug === true ? LOG : REFUSALS)), config }
 }
 
 /** What a host of this process has. */

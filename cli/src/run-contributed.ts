@@ -7,6 +7,7 @@ import { commandBroken } from './errors.ts'
 import { ensureHome } from '@svc/core/processes'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
+import { REFUSALS } from './refusal-lines.ts'
 import { findSettings, setHome } from './settings.ts'
 
 /** Imports and runs a plugin's command; resolves with its exit code. `file`: the configuration that the command line names. */
@@ -18,7 +19,7 @@ export async function runContributed(found: Contributed, args: readonly string[]
   await using stack = new AsyncDisposableStack()
   const { signal } = stack.use(abortOnInterrupt())
   let started: Promise<RunningHost> | undefined
-  const start = async () => stack.use(await startInnerHost(await settings(), home)).host
+  const start = async () => stack.use(await startInnerHost(await settings(), home, REFUSALS)).host
   const code = await command({
     args,
     signal,
