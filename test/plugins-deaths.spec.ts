@@ -27,7 +27,7 @@ const group = why === undefined ? describe : describe.skip
 group(`an installed plugin that dies again and again${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
   this.timeout(120_000)
 
-  it('costs its own calls alone, comes back, and is quarantined in the end: so say svc plugins list, /health and /metrics', async () => {
+  it('costs its own calls alone, comes back, and is quarantined in the end: so say svc plugins list and doctor, /health and /metrics', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-deaths-'))
     const home = join(folder, 'home')
     const svc = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder })
@@ -56,6 +56,11 @@ group(`an installed plugin that dies again and again${why === undefined ? '' : `
       expect(await tell(true)).to.contain('"success":false')
       await until(standing, word => word === 'quarantined 1')
       expect((await svc('list', TIDES)).out).to.contain('quarantined')
+      const { code, out } = await svc('doctor')
+      expect(code).to.equal(1)
+      expect(out.replaceAll(/\s+/g, ' '))
+        .to.contain(`fail server ${TIDES} is quarantined: its process has died too often svc reload brings it up again`)
+        .and.contain('ok start')
       const health = await client.get('/health')
       expect([health.status, health.text]).to.satisfy(
         ([status, text]: [number, string]) =>
@@ -71,6 +76,7 @@ group(`an installed plugin that dies again and again${why === undefined ? '' : `
       client.close()
       // its restarts are those of the server: what is counted never falls
       expect(await standing()).to.equal('running 1')
+      expect((await svc('doctor')).out).to.match(/ok +server +all plugins run/)
     } finally {
       await rm(folder, { recursive: true, force: true, maxRetries: 10 })
     }

@@ -11,13 +11,14 @@ import { visible } from '../text.ts'
 import { setHome } from '../settings.ts'
 import { verified } from './installed.ts'
 import { startProblems } from '../try-start.ts'
+import { serverFindings } from './server-findings.ts'
 import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
   const home = setHome()
   const found = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
-  const findings = isGood(found) ? [...found, ...(await startFindings())] : found
+  const findings = [...found, ...(isGood(found) ? await startFindings() : []), ...(await serverFindings())]
   const good = isGood(findings)
   process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
   return good ? 0 : 1

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
-import { type PluginReport, shownPath, systemUse } from '@svc/core'
-import { findServers, type FoundServer } from '@svc/core/processes'
+import { type PluginReport, shownPath } from '@svc/core'
 import { type Lock, type LockedPlugin, readLock, verifySet } from '@svc/plugin-set'
-import { here, setHome } from '../settings.ts'
+import { setHome } from '../settings.ts'
 import { counted, milliseconds, oneLine, visible } from '../text.ts'
 import { lockedFacts, originWords } from './candidate-text.ts'
+import { reportsOf } from './everywhere.ts'
 import { type Idle, idleOf, idleText } from './idle.ts'
 import { folderOf } from './installed.ts'
 import { goesWithout, runsText } from './isolation.ts'
-import { asTheyAre, OLD_FIGURES, refusedText, type Told } from './live.ts'
+import { OLD_FIGURES, refusedText } from './live.ts'
 import { permissionWords } from './permission-words.ts'
 import { named } from './update.ts'
 import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
@@ -47,7 +47,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
   const lock = await readLock(home)
   const locked = named(lock.plugins, name)
   const folder = folderOf(home, lock, locked)
-  const reports = await reportsOf(name)
+  const reports = await reportsOf(one => one.name === name)
   const running = reports.flatMap(one => one.plugins)
   const info: Info = {
     locked,
@@ -82,23 +82,6 @@ async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promis
   const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
   const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
   return problem && `${problem.message} (${problem.code})`
-}
-
-const ASK_MS = 10_000
-
-/** As each server has it now. */
-async function reportsOf(name: string): Promise<Told[]> {
-  using stack = new DisposableStack()
-  const servers = (await findServers(here().home)).map(server => stack.use(server))
-  return await Promise.all(servers.map(server => reportOf(server, name)))
-}
-
-async function reportOf({ control, info }: FoundServer, name: string): Promise<Told> {
-  const { plugins } = await control.report(systemUse(AbortSignal.timeout(ASK_MS)))
-  return asTheyAre(
-    plugins.filter(one => one.name === name),
-    info
-  )
 }
 
 const healthOf = ({ locked, running, isServed, idle }: Info): string => {
