@@ -2,8 +2,8 @@ import process from 'node:process'
 import { matchesPattern } from '../src/pattern.ts'
 import type { Refuse } from './guard.ts'
 
-/** What Node and common libraries look for everywhere, and do without. */
-const USUAL =
+/** What Node and common libraries look for everywhere, and do without: nobody declares it. */
+export const USUAL =
   /^(NODE|NPM|npm|LC|XDG|UNDICI|WS|READABLE_STREAM|JEST|MOCHA|VITEST|WATCH)(_|$)|^(DEBUG|TERM|COLORTERM|CI|HOME|PATH|PWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|EDITOR|BABEL_ENV|SYSTEMROOT|APPDATA|LOCALAPPDATA|SVC_EGRESS)$|COLOR|_PROXY$|_proxy$|^no_proxy$/
 
 /** Tells of each variable that is read, not declared, and so not there. */

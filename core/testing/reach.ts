@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { PackageInfo } from '@svc/core'
+import { USUAL } from '../isolation/guard-variables.ts'
 import { matchesHost, matchesPattern } from '../src/pattern.ts'
 
 /** Hears what the code of a package asks the world for while others run beside it. */
@@ -19,7 +20,7 @@ export function watchReach({ folder, manifest: { permissions = {} } }: PackageIn
   const isOwn = stackOf(folder)
   const real = process.env
   const note = (name: string) => {
-    if (!declares(permissions.env, name) && isOwn())
+    if (!USUAL.test(name) && !declares(permissions.env, name) && isOwn() && !isNode())
       seen.add(`it reads the variable ${name}: add it to "permissions": { "env": ["${name}"] }`)
   }
   process.env = new Proxy(real, {
@@ -74,13 +75,17 @@ function hearRequests(isMeant: (host: string) => boolean, isOwn: () => boolean, 
 /** Tells whether the code of a folder, and no package in it, is on the stack. */
 function stackOf(folder: string): () => boolean {
   const own = pathToFileURL(folder + sep).href
-  return () => {
-    const before = Error.stackTraceLimit
-    Error.stackTraceLimit = 100
-    const { stack = '' } = new Error('where')
-    Error.stackTraceLimit = before
-    return stack
-      .split('\n')
-      .some(line => line.includes(own) && !line.includes(`${own}node_modules`) && !line.includes(`${own}test/`))
-  }
+  return () => callers().some(line => line.includes(own) && !line.includes(`${own}node_modules`) && !line.includes(`${own}test/`))
+}
+
+/** Tells whether Node itself is who asks, on behalf of whoever called it: to start a program it reads every variable. */
+const isNode = () => /\(?node:/.test(callers().find(line => !line.includes(import.meta.url)) ?? '')
+
+/** The lines of the stack, the nearest first. */
+function callers(): string[] {
+  const before = Error.stackTraceLimit
+  Error.stackTraceLimit = 100
+  const { stack = '' } = new Error('where')
+  Error.stackTraceLimit = before
+  return stack.split('\n').slice(1)
 }
