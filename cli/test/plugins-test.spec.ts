@@ -1,10 +1,11 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { messageOf } from '@svc/core'
 import { pluginKit } from '@svc/core/testing'
 import { expect } from 'chai'
 import { testPlugin } from '../src/writing/test-plugin.ts'
-import { makePlace } from './support/svc.ts'
+import { makePlace, type Place } from './support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
 const INSTANCES = { section: 'providers', type: 'far' }
@@ -58,17 +59,22 @@ export default {
 }
 `
 
+/** A tool plugin with this module, and others beside it. */
+async function writeTool(place: Place, code: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
+  await symlink(MODULES, join(place.folder, 'node_modules'))
+  const svc = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
+  const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+  await place.write('far/package.json', JSON.stringify(file))
+  for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await place.write(`far/${name}`, text)
+  return join(place.folder, 'far')
+}
+
 describe('the kit behind svc plugins test', function () {
   this.timeout(60_000)
   /** What the case of this title says of it. */
   const told = async (where: 'setup' | 'call', title: string) => {
     await using place = await makePlace()
-    await symlink(MODULES, join(place.folder, 'node_modules'))
-    const svc = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
-    const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
-    await place.write('far/package.json', JSON.stringify(file))
-    await place.write('far/index.js', hanging(where))
-    const cases = await pluginKit(join(place.folder, 'far'))
+    const cases = await pluginKit(await writeTool(place, hanging(where)))
     return await cases
       .find(one => one.title.startsWith(title))!
       .run()
@@ -82,6 +88,20 @@ describe('the kit behind svc plugins test', function () {
     expect(await told('setup', 'starts with its configuration, alone and within time')).to.contain('did not end within 5000 ms')
     expect(await told('call', 'tools far: ends made-up calls')).to.contain('the end of {} did not happen within 5000 ms')
   })
+
+  for (const [what, import_, files, words] of [
+    ['breaks the grammar', './src/tool.js', { 'src/tool.js': '\n\nexport const a = ;' }, /\(src\/tool\.js:3\)/],
+    ['imports a package that is not there', 'ms-that-is-not-there', {}, /install what it imports/],
+  ] as const)
+    it(`tells of a module that ${what} what svc serve tells of it`, async () => {
+      await using place = await makePlace()
+      const cases = await pluginKit(await writeTool(place, `import '${import_}'\nexport default { setup() {} }`, files))
+      const errors = await Promise.all(cases.map(one => one.run().then(() => '', messageOf)))
+      expect(errors).to.have.length(1)
+      expect(errors[0])
+        .to.match(/^PLUGIN_IMPORT_FAILED {2}svc-plugin-far/)
+        .and.match(words)
+    })
 })
 
 describe('svc plugins test, of a provider', function () {

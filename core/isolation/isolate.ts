@@ -1,4 +1,5 @@
 import { contractMismatch } from '../src/errors.ts'
+import { placed } from '../loading/syntax.ts'
 import { differenceOf } from '../src/order.ts'
 import type { Plugin, Scope } from '../src/plugin.ts'
 import { heldConfig } from './held-config.ts'
@@ -95,6 +96,8 @@ export async function describeIsolated(
   try {
     const said = await running.channel.reach('shell', Shell).describe({ ...use, deadline: Date.now() + startLimitMs })
     return descriptionOf(ref.name, said)
+  } catch (error) {
+    throw await placed(error, ref.module, ref.held?.folder)
   } finally {
     await running.end()
   }

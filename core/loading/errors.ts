@@ -36,6 +36,7 @@ export const importFailed = (plugin: string, cause: unknown, where?: string) =>
   svcError('PLUGIN_IMPORT_FAILED', `could not be imported: ${messageOf(cause)}`, {
     plugin,
     cause,
+    details: { cause: codeOf(cause) ?? (cause as Error)?.name ?? null },
     ...(where === undefined ? {} : { where }),
     mend: importMend(cause),
   })

@@ -108,7 +108,7 @@ function fromFile(entry: PluginEntry, file: string): Found {
 }
 
 /** A module as `import` finds it: by a name from a place, or at once. */
-interface Origin {
+export interface Origin {
   readonly name: string
   readonly place: string
   readonly module?: string
@@ -133,17 +133,22 @@ async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, iso
   return isolate({ ...info, module: module ?? (await urlFrom(name, place)) }, entry)
 }
 
-async function importPlugin(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<Plugin> {
-  let module: { default?: Plugin }
+/** Imports the module of a plugin. Throws PLUGIN_IMPORT_FAILED. */
+export async function importPlugin(plugin: string, folder: string, origin: Origin): Promise<Plugin> {
+  const { default: found } = (await importModule(plugin, folder, origin)) as { default?: Plugin }
+  if (typeof found?.setup !== 'function') throw noPlugin(plugin)
+  // an object that did not pass through definePlugin means the same
+  return Object.assign({ requires: {}, optional: {} }, found)
+}
+
+/** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place where it breaks the grammar. */
+export async function importModule(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<unknown> {
   try {
-    module = (await withHostPackages(() => (url ? import(url) : importFrom(name, place)))) as { default?: Plugin }
+    return await withHostPackages(() => (url ? import(url) : importFrom(name, place)))
   } catch (error) {
     const entry = async () => url ?? (await urlFrom(name, place))
     throw importFailed(plugin, error, await brokenPlace(error, entry, folder))
   }
-  if (typeof module.default?.setup !== 'function') throw noPlugin(plugin)
-  // an object that did not pass through definePlugin means the same
-  return Object.assign({ requires: {}, optional: {} }, module.default)
 }
 
 /**

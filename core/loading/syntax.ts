@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { basename, isAbsolute, relative, sep } from 'node:path'
+import { findPackageJSON } from 'node:module'
+import { basename, dirname, isAbsolute, relative, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type ErrorParts, type SvcError, svcError } from '../src/svc-error.ts'
 
-/** `index.js:3`, below the plugin's folder: where a module breaks the grammar, as far as the error's stack begins with it, which it does but for plain ES modules. */
+/** `index.js:3`, below the plugin's folder, or that of the module's package: where a module breaks the grammar, as far as the error's stack begins with it, which it does but for plain ES modules. */
 export function placeInStack(error: unknown, folder?: string): string | undefined {
   if (!(error instanceof SyntaxError)) return undefined
   const [, file, line] = /^(?:\S*: )?(file:\/\/\S+|\/.+|[A-Za-z]:\\.+):(\d+)$/.exec(error.stack?.split('\n', 1)[0] ?? '') ?? []
@@ -20,8 +22,16 @@ export const brokenPlace = async (error: unknown, entry: () => Promise<string>, 
         .catch(() => undefined)))
     : undefined
 
+/** The error of an import in a process that may start no other: the place is looked for here, `module` being the URL of what was imported. */
+export async function placed(error: unknown, module: string, folder: string | undefined): Promise<unknown> {
+  const { code, message, where, ...parts } = Object(error) as SvcError
+  if (code !== 'PLUGIN_IMPORT_FAILED' || where !== undefined || parts.details.cause !== 'SyntaxError') return error
+  const place = await placeInSource(module, folder).catch(() => undefined)
+  return place === undefined ? error : svcError(code, message, { ...parts, where: place } as ErrorParts)
+}
+
 /** The same of a plain ES module, of which Node tells the place only where it ends a program: whatever `entry` imports of its own is held to the grammar, none of it runs. */
-async function placeInSource(entry: string, folder: string): Promise<string | undefined> {
+async function placeInSource(entry: string, folder: string | undefined): Promise<string | undefined> {
   const files = [realpathSync(fileURLToPath(entry))]
   for (const file of files) {
     const line = await brokenLine(file)
@@ -51,7 +61,9 @@ const brokenLine = (file: string) =>
   })
 
 /** What lies elsewhere is told by its name: no path of this machine. */
-function below(file: string, folder: string | undefined): string {
-  const path = folder === undefined ? '..' : relative(existsSync(folder) ? realpathSync(folder) : folder, file)
+function below(file: string, folder = packageOf(file)): string {
+  const path = relative(existsSync(folder) ? realpathSync(folder) : folder, file)
   return path.startsWith('..') || isAbsolute(path) ? basename(file) : path.split(sep).join('/')
 }
+
+const packageOf = (file: string) => dirname(findPackageJSON(pathToFileURL(file)) ?? file)

@@ -1,4 +1,6 @@
+import { isolate } from '@svc/core/isolation'
 import { expect } from 'chai'
+import { failureOf } from './support/failure.ts'
 import { folder, problemOf } from './support/kernel.ts'
 
 const BROKEN = { name: 'svc-plugin-broken', version: '1.0.0', type: 'module', main: 'index.js', svc: { api: 1, kind: 'tool' } }
@@ -31,5 +33,15 @@ describe('a module that breaks the grammar', () => {
     })
     const error = await problemOf({ plugins: ['./broken'], from: [dir.url] })
     expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', where: 'src/deep.js:4' })
+  })
+
+  it('is told by the same place where it is to run in a process of its own, which can look for none', async () => {
+    const texts = { 'src/deep.js': '\n\nexport const y = = 3', 'src/old.cjs': '\n\nconst a = = 3' }
+    for (const [file, text] of Object.entries(texts)) {
+      const entry = `import './${file}'\nexport default { setup() {} }`
+      await using dir = await folder({ 'broken/package.json': BROKEN, 'broken/index.js': entry, [`broken/${file}`]: text })
+      const error = await failureOf(isolate({ name: BROKEN.name, module: new URL('broken/index.js', dir.url).href }))
+      expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: BROKEN.name, where: `${file}:3` })
+    }
   })
 })

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { importFrom, type PackageInfo, type Plugin, type PluginRef, readManifest, svcError } from '@svc/core'
-import { withHostPackages } from '../config/host-packages.ts'
+import { type PackageInfo, type Plugin, type PluginRef, readManifest, svcError } from '@svc/core'
+import { importModule, importPlugin, type Origin } from '../loading/load.ts'
 
 /** A plugin's folder as the kit takes it: its source where its `exports` name one for development, else what is built. */
 export interface PluginPackage {
@@ -28,16 +28,11 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
     throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { mend: 'name the folder of a plugin' })
   const info = await readManifest(file)
   const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
-  const importModule = (module: string) => importOf(info, folder, sources, module)
-  if (info.manifest.runtime !== undefined) return { info, ref: pathToFileURL(folder), plugin: undefined, importModule }
-  const { default: plugin } = await importModule('.')
-  if (typeof (plugin as Plugin | undefined)?.setup !== 'function')
-    throw svcError('PLUGIN_IMPORT_FAILED', 'its module loads, but exports no plugin as default', {
-      plugin: info.name,
-      mend: 'export default definePlugin({ … })',
-    })
-  const whole: Plugin = Object.assign({ requires: {}, optional: {} }, plugin as Plugin)
-  return { info, ref: { name: info.name, manifest: info.manifest, use: whole }, plugin: whole, importModule }
+  const origin = (module: string) => originOf(info, sources, module)
+  const load = async (module: string) => (await importModule(info.name, folder, origin(module))) as { readonly default?: unknown }
+  if (info.manifest.runtime !== undefined) return { info, ref: pathToFileURL(folder), plugin: undefined, importModule: load }
+  const plugin = await importPlugin(info.name, folder, origin('.'))
+  return { info, ref: { name: info.name, manifest: info.manifest, use: plugin }, plugin, importModule: load }
 }
 
 /** Key of `exports` → the file that its condition `development` names and that is there. */
@@ -49,18 +44,14 @@ function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string
   return new Map(files.filter(([, file]) => existsSync(file)))
 }
 
-async function importOf(info: PackageInfo, folder: string, sources: ReadonlyMap<string, string>, module: string) {
-  const load = (file: string) => import(pathToFileURL(file).href) as Promise<unknown>
-  const found = await withHostPackages(async () => {
-    const source = sources.get(module)
-    if (source !== undefined) return load(source)
-    if (module !== '.') return load(fileOf(info, folder, module))
-    return info.main ? load(join(folder, info.main)) : importFrom(info.name, pathToFileURL(join(folder, 'package.json')).href)
-  })
-  return found as { readonly default?: unknown }
+/** Where a module of the package lies; `import` finds the plugin itself by its name where nothing else is said. */
+function originOf({ name, folder, main }: PackageInfo, sources: ReadonlyMap<string, string>, module: string): Origin {
+  const file = sources.get(module) ?? (module === '.' ? main && join(folder, main) : fileOf(name, folder, module))
+  const place = pathToFileURL(join(folder, 'package.json')).href
+  return { name, place, ...(file ? { module: pathToFileURL(file).href } : {}) }
 }
 
-const fileOf = (info: PackageInfo, folder: string, module: string) =>
+const fileOf = (name: string, folder: string, module: string) =>
   existsSync(join(folder, module))
     ? join(folder, module)
-    : createRequire(join(folder, 'package.json')).resolve(join(info.name, module))
+    : createRequire(join(folder, 'package.json')).resolve(join(name, module))
