@@ -1,3 +1,4 @@
+import type { RefusalKind } from '../contracts/isolation.ts'
 import { svcError } from '../src/svc-error.ts'
 
 export const notIsolable = (plugin: string, slot: string) =>
@@ -34,3 +35,9 @@ export const declaresInvalid = (plugin: string, what: string) =>
     details: { what },
     mend: 'mend the plugin: its module exports what definePlugin makes',
   })
+
+/** What a plugin is told in place of Node's words, which name a flag of the process: what it does not declare, and the line to add. */
+export const undeclared = (kind: RefusalKind, what: string): string =>
+  kind === 'process'
+    ? `a plugin in a process of its own may not use this: ${what}; run it in-process if you trust it`
+    : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`

@@ -3,8 +3,11 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { isAbsolute, resolve, sep } from 'node:path'
 import type { RefusalKind } from '../contracts/isolation.ts'
+import { codeOf } from '../src/svc-error.ts'
+import { undeclared } from './errors.ts'
 import type { Refuse } from './guard.ts'
 
+const DENIED = 'ERR_ACCESS_DENIED'
 type Call = (...args: unknown[]) => unknown
 interface Failure {
   readonly code?: string
@@ -22,10 +25,18 @@ const PERMISSIONS: Readonly<Record<string, RefusalKind>> = { FileSystemRead: 're
 export function guardCalls(refuse: Refuse, visible: readonly string[]): void {
   const see = (name: string, error: unknown) => {
     const found = refusalIn(name, Object(error) as Failure, [...COMMON, ...visible])
-    if (found) refuse(...found)
+    if (!found) return
+    refuse(...found)
+    if (codeOf(error) === DENIED) reword(error as Error, undeclared(...found))
   }
   for (const module of [fs, fs.promises, childProcess] as object[]) wrapAll(module as Record<string, unknown>, see)
   syncBuiltinESMExports()
+}
+
+/** Its code stays; the stack begins with the message, and is what a log shows. */
+export function reword(error: Error, message: string): void {
+  error.stack = error.stack?.replace(error.message, () => message) ?? message
+  error.message = message
 }
 
 function wrapAll(module: Record<string, unknown>, see: (name: string, error: unknown) => void): void {
@@ -66,7 +77,7 @@ function seenFirst(back: Call, see: (error: unknown) => void): Call {
 
 function refusalIn(name: string, error: Failure, visible: readonly string[]): [RefusalKind, string] | undefined {
   const { code, permission, resource, path } = error
-  if (code === 'ERR_ACCESS_DENIED') return [PERMISSIONS[permission ?? ''] ?? 'process', fullPath(permission, resource)]
+  if (code === DENIED) return [PERMISSIONS[permission ?? ''] ?? 'process', fullPath(permission, resource)]
   if (typeof path !== 'string') return undefined
   if (code === 'EROFS') return ['write', resolve(path)]
   if (code === 'EACCES' || code === 'EPERM') return [WRITES.test(name) ? 'write' : 'read', resolve(path)]

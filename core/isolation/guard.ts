@@ -33,7 +33,11 @@ export async function openGuard(tell: Refuse): Promise<void> {
     told.add(key)
     tell(kind, what)
   }
-  if (proxy) await import('./guard-network.ts').then(({ openProxyDoor }) => openProxyDoor(proxy))
+  if (proxy) {
+    const { guardFetch, openProxyDoor } = await import('./guard-network.ts')
+    await openProxyDoor(proxy)
+    guardFetch()
+  }
   guardCalls(refuse, visible)
   if (proxy) guardSockets(refuse)
   guardVariables(refuse, env)

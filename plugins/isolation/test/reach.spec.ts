@@ -148,6 +148,24 @@ withSandbox('what an isolated plugin reaches for', () => {
     expect(await failed(one.attack('read', '/var/lib/elsewhere'))).to.include('ERR_ACCESS_DENIED')
   })
 
+  it('is told itself what it does not declare, and the line to add, in place of a flag of Node', async () => {
+    const line = (kind: string, what: string) =>
+      `${what} is not declared: add "svc": { "permissions": { "${kind}": ["${what}"] } } to its package.json`
+    const read = `ERR_ACCESS_DENIED ${line('read', '/var/lib/elsewhere')}`
+    for (const how of ['read', 'readLater']) expect(await failed(one.attack(how, '/var/lib/elsewhere'))).to.include(read)
+    const written = await failed(one.attack('write', '/var/lib/mine'))
+    expect(written)
+      .to.include(`ERR_ACCESS_DENIED ${line('write', '/var/lib/mine')}`)
+      .and.to.not.include('--allow')
+    expect(await failed(one.attack('start', '/bin/false'))).to.match(/ERR_ACCESS_DENIED .*\/bin\/false; run it in-process/)
+    for (const scheme of ['http', 'https']) {
+      const asked = await failed(one.attack('fetch', `${scheme}://undeclared.test/x`))
+      expect(asked).to.include(`fetch failed: ${line('network', 'undeclared.test')}`)
+    }
+    hosts++
+    expect(await failed(one.attack('fetch', 'nonsense'))).to.include('Failed to parse URL')
+  })
+
   it('writes nowhere else, and is told of by name and counted', async () => {
     const before = count('write')
     for (const path of [at('beside/mine'), at('library/mine'), '/etc/mine', '/usr/mine']) {
