@@ -104,6 +104,56 @@ describe('the kit behind svc plugins test', function () {
     })
 })
 
+describe('svc plugins test, of a plugin with one fault', function () {
+  this.timeout(60_000)
+  const testOf = async (code: string) => {
+    await using place = await makePlace()
+    const folder = await writeTool(place, code)
+    const began = performance.now()
+    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {})
+    return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
+  }
+
+  it('tells that once, with its mend, and how much was not run because of it', async () => {
+    const { failed } = await testOf(hanging('call').replace("'far', {", "'near', {"))
+    expect(failed.map(one => one.title)).to.deep.equal(['starts with its configuration, alone and within time'])
+    expect(failed[0]!.error)
+      .to.match(/^CONTRIBUTION_UNDECLARED {2}svc-plugin-far\n {2}adds "near" to tools/)
+      .and.include('"contributes": { "tools": ["near"] }')
+      .and.include('5 cases that start it, and those of what it adds, were not run because of that')
+  })
+
+  it('tells what is added and is no such thing at all', async () => {
+    const { failed } = await testOf(hanging('call').replace(/\{ description.*\}\)/, '{})'))
+    expect(failed.map(one => one.title)).to.deep.equal(['adds what can be called as its contract says'])
+  })
+
+  it('waits once for a setup that never ends', async () => {
+    const { failed, tookMs } = await testOf(hanging('setup'))
+    expect(failed).to.have.length(1)
+    expect(failed[0]!.error).to.include('SETUP_TIMEOUT')
+    expect(tookMs).to.be.below(10_000)
+  })
+})
+
+describe('svc plugins test, of a plugin whose timer throws', function () {
+  this.timeout(60_000)
+
+  it('tells it as a case that failed, once and by its line, and comes to its end', async () => {
+    await using place = await makePlace()
+    const later = "setTimeout(() => {\n throw new Error('too late')\n}, 5)"
+    const quick = hanging('call').replace('call: never', 'call: async () => ({ content: [] })')
+    await writeTool(place, quick.replace('async setup(scope) {', `async setup(scope) {${later}`))
+    // a process of its own: what is thrown there would end others with it
+    const { code, out, err } = await place.svc(['plugins', 'test', 'far', '--json'], { input: '' })
+    expect([code, err]).to.deep.equal([1, ''])
+    const { cases } = JSON.parse(out) as { cases: { title: string; state: string; error?: string }[] }
+    const stray = cases.find(one => one.title.startsWith('throws and rejects nothing'))
+    expect(stray).to.include({ state: 'failed' })
+    expect(stray!.error).to.match(/^too late\n {2}at Timeout\._onTimeout \(index\.js:9:\d+\)$/)
+  })
+})
+
 describe('svc plugins test, of a provider', function () {
   this.timeout(60_000)
 

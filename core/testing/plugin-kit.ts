@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { asSvcError, formatError } from '@svc/core'
 import type { KitCase } from './kit.ts'
-import { manifestCases } from './plugin-manifest.ts'
-import { openPlugin } from './plugin-host.ts'
+import { outcome } from './kit-case.ts'
+import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
+import { openPlugin, type PluginHost } from './plugin-host.ts'
 import { openPackage, type PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { thingCases } from './plugin-things.ts'
@@ -19,19 +20,28 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   } catch (error) {
     return [failing('has a manifest that svc takes, and a module that is a plugin', error)]
   }
-  const cases = manifestCases(found, options)
+  const cases = packageCases(found, options)
+  const lives = lifeCases(found, options)
+  const { value: started, error } = await outcome(openPlugin(found, options))
+  // each of the others would wait as long for the same words
+  if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
+  return [...lives, ...cases, ...(await thingsOf(found, options, started))]
+}
+
+const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`
+
+async function thingsOf(found: PluginPackage, options: PluginKitOptions, { host, close }: PluginHost): Promise<KitCase[]> {
   try {
-    const { host, close } = await openPlugin(found, options)
-    const things = thingCases(found, options, host)
+    return thingCases(found, options, host)
+  } catch (error) {
+    return [failing('adds what can be called as its contract says', error)]
+  } finally {
+    // a case of its own tells what its end fails with
     await close().catch(() => undefined)
-    return [...cases, ...things]
-  } catch {
-    // the cases of the manifest start it too, and say what is wrong
-    return cases
   }
 }
 
-const failing = (title: string, error: unknown): KitCase => ({
+const failing = (title: string, error: unknown, more = ''): KitCase => ({
   title,
-  run: async () => assert.fail(formatError(asSvcError(error, 'FAILED'))),
+  run: async () => assert.fail(`${formatError(asSvcError(error, 'FAILED'))}${more}`),
 })

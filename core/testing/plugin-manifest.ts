@@ -25,12 +25,20 @@ const hosted =
     },
   })
 
-/** What holds for the package, the manifest and the life of every plugin. */
-export function manifestCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
+export const STARTS = 'starts with its configuration, alone and within time'
+
+/** What holds for the package and the manifest of every plugin, whether it starts or not. */
+export function packageCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
+  const { plugin } = found
+  return [...commandCases(found), ...(plugin?.config ? configCases(found, plugin.config.json, options) : [])]
+}
+
+/** What holds for the life of every plugin: each case starts it. */
+export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const make = hosted(found, options)
-  const { info, plugin } = found
+  const { info } = found
   return [
-    make('starts with its configuration, alone and within time', async ({ host }) => {
+    make(STARTS, async ({ host }) => {
       assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
     }),
     make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
@@ -38,8 +46,6 @@ export function manifestCases(found: PluginPackage, options: PluginKitOptions): 
       assert.deepEqual(undeclared(), [], undeclared().join('\n'))
     ),
     ...usesCases(found, make),
-    ...commandCases(found),
-    ...(plugin?.config ? configCases(found, plugin.config.json, options) : []),
     {
       title: 'can be started again after its end, and leaves nothing behind',
       async run() {

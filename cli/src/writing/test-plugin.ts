@@ -44,12 +44,29 @@ export async function testPlugin({ folder, seed, home }: Asked, tell: (result: C
     theirs?.map(ref => (typeof ref === 'string' ? { use: ref, from: import.meta.url } : ref)) ??
     (await curatedFor(found?.plugin, manifest.runtime, home))
   const results: CaseResult[] = []
-  for (const one of await pluginKit(at, { ...samples, beside, seed })) {
-    const result = await resultOf(one)
+  const add = (result: CaseResult) => {
     results.push(result)
     tell(result)
   }
+  using strays = hearStrays(at)
+  for (const one of await pluginKit(at, { ...samples, beside, seed })) add(await resultOf(one))
+  const error = strays.found().join('\n')
+  if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
   return { plugin: name, version, seed, cases: results }
+}
+
+const STRAYS = 'throws and rejects nothing where nobody can catch it, which would end a server'
+
+/** Hears what a timer or an event of the plugin throws, which would end this process before it has told anything: each once, with the line of the plugin. */
+function hearStrays(folder: string): Disposable & { found(): readonly string[] } {
+  const seen = new Set<string>()
+  const own = `${pathToFileURL(folder).href}/`
+  const hear = (error: unknown) => {
+    const line = error instanceof Error ? error.stack?.split('\n').find(one => one.includes(own)) : undefined
+    seen.add([messageOf(error), ...(line === undefined ? [] : [line.replace(own, '').trim()])].join('\n  '))
+  }
+  process.on('uncaughtException', hear)
+  return { found: () => [...seen], [Symbol.dispose]: () => void process.off('uncaughtException', hear) }
 }
 
 async function samplesOf(folder: string): Promise<PluginSamples> {
