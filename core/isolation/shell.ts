@@ -1,4 +1,4 @@
-import { messageOf } from '../src/errors.ts'
+import { messageOf, whereOf } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { type AnyService, type AnySlot, type SlotView, systemUse, type Use } from '../src/token.ts'
@@ -35,8 +35,7 @@ export function createShell(channel: Channel, name: string, load: () => Promise<
       const plugin = await load()
       const { provides } = plugin
       scope = new IsolatedScope({ channel, outside, name, log, setup, provides })
-      const service = await plugin.setup(scope, await givenOf(setup))
-      await scope.settle()
+      const service = await setUp(plugin, scope, await givenOf(setup))
       if (!provides) return []
       channel.offer<unknown>('service', provides, service)
       return methodsOf<unknown>(provides, service)
@@ -47,6 +46,17 @@ export function createShell(channel: Channel, name: string, load: () => Promise<
     },
     close: async () => scope?.close(),
     beat: async () => {},
+  }
+}
+
+/** What it throws is told here with its place: a stack does not cross. */
+async function setUp(plugin: Plugin, scope: IsolatedScope, given: Record<string, unknown>): Promise<unknown> {
+  try {
+    const service: unknown = await plugin.setup(scope, given)
+    await scope.settle()
+    return service
+  } catch (error) {
+    throw error instanceof Error ? Object.assign(error, whereOf(error)) : error
   }
 }
 

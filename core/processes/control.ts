@@ -69,7 +69,7 @@ const SHORT_FOLDER = 'svc-'
 const PROBE_MS = 2000
 
 /** A server as its socket tells of it: `id` is its own for ever, its process id another server's as well, after it or in another container. */
-export interface ServerName {
+interface ServerName {
   readonly pid: number
   readonly id: string
 }

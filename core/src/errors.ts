@@ -47,13 +47,16 @@ export const serviceCycle = (path: readonly string[]) =>
     mend: 'make one of these services optional, or let one side tap a hook or read a slot instead',
   })
 
+/** All of this package, built or not. */
+const OURS = new URL('../', import.meta.url).href
+
 /** Where it went wrong, in its own words or as the first line of its stack that is no package's and no part of Node. */
-function whereOf(cause: unknown): { where?: string } {
+export function whereOf(cause: unknown): { where?: string } {
   const { where, stack = '' } = (cause ?? {}) as { where?: string; stack?: string }
   if (where) return { where }
   const line = stack
     .split('\n')
-    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules|[\\/]core[\\/](src|config|dist)[\\/]/.test(one))
+    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules/.test(one) && !one.includes(OURS))
   const place = line && /([^/\\]+:\d+):\d+\)?$/.exec(line)?.[1]
   return place ? { where: place } : {}
 }

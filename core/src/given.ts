@@ -56,8 +56,10 @@ function noted(waits: Set<string>, what: string, answer: unknown): unknown {
 }
 
 /** What a setup that takes too long waits for, in words. */
-export function waitedFor({ waits }: GivenParts, owned: OwnedScope): string {
+export function waitedFor(plugin: Plugin, { waits }: GivenParts, owned: OwnedScope): string {
   if (waits.size > 0) return `the answer of ${[...waits].join(', ')}`
+  // the steps and what is open here are those of the host
+  if (plugin.standing) return 'something of its own, in a process of its own'
   const open = new Set(process.getActiveResourcesInfo().filter(kind => !kind.startsWith('TTY')))
   return `something of its own (last step: ${owned.lastStep()}; open: ${[...open].join(', ') || 'nothing'})`
 }

@@ -189,7 +189,7 @@ class House implements RunningHost {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
       return await within(limit, () => this.#crossing.setup(seat.name, () => seat.plugin.setup(owned.scope, given.values)), {
-        late: () => setupTimeout(seat.name, limit, waitedFor(given, owned)),
+        late: () => setupTimeout(seat.name, limit, waitedFor(seat.plugin, given, owned)),
       })
     } catch (error) {
       // what the kernel says of this very plugin needs no second word

@@ -1,8 +1,9 @@
 import { definePlugin, defineService, type PluginEntry, svcError, type Use } from '@svc/core'
+import { isolate } from '@svc/core/isolation'
 import { service, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 import { failureOf } from './support/failure.ts'
-import { entry, problemOf, use, word, Words } from './support/kernel.ts'
+import { entry, folder, problemOf, use, word, Words } from './support/kernel.ts'
 
 interface Store {
   open(use: Use): Promise<void>
@@ -68,6 +69,32 @@ describe('a setup that fails', () => {
       )
     await problemOf({ plugins: [builder('a'), builder('b'), builder('c', true), builder('d')] })
     expect(undone).to.deep.equal(['c 3', 'c 2', 'c 1', 'b 3', 'b 2', 'b 1', 'a 3', 'a 2', 'a 1'])
+  })
+})
+
+describe('a setup in a process of its own', () => {
+  /** What the start says of a plugin whose module has this setup, below a blank line. */
+  const problemWith = async (setup: string) => {
+    await using dir = await folder({
+      'lost/package.json': { type: 'module' },
+      'lost/src/index.js': `\nexport default {\n${setup} }`,
+    })
+    const plugin = await isolate({ name: 'lost', module: new URL('lost/src/index.js', dir.url).href })
+    return await problemOf({ plugins: [entry('lost', plugin)], config: { host: { setup_timeout_ms: 2000 } } })
+  }
+
+  it('is told by the line of the plugin where it throws, as one in this process, or by none', async () => {
+    const error = await problemWith("setup() { throw new Error('no database today') }")
+    expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'lost', where: 'index.js:3' })
+    expect(error.message).to.equal('its setup failed: no database today')
+    const placeless = await problemWith("setup() { return Promise.reject('no database today') }")
+    expect(placeless).to.include({ code: 'SETUP_FAILED', message: 'its setup failed: no database today', where: undefined })
+  })
+
+  it('tells nothing of this process where it waits for something of its own', async () => {
+    const { code, details } = await problemWith('setup: () => new Promise(() => {})')
+    expect(code).to.equal('SETUP_TIMEOUT')
+    expect(details).to.deep.equal({ ms: 2000, waited: 'something of its own, in a process of its own' })
   })
 })
 
