@@ -104,6 +104,28 @@ describe('the kit behind svc plugins test', function () {
     })
 })
 
+describe('svc plugins test, of variables', function () {
+  this.timeout(60_000)
+  const CALL = `call: async (_, { signal }) => {
+    signal.throwIfAborted()
+    await import('./more.js')
+    const { execFileSync } = await import('node:child_process')
+    execFileSync(process.execPath, ['--version'])
+    return { content: [] }
+  }`
+
+  it('does not take what Node itself reads for one of the plugin: to import a module, to start a program', async () => {
+    await using place = await makePlace()
+    const folder = await writeTool(place, hanging('call').replace('call: never', CALL), { 'more.js': 'export const more = 1' })
+    process.env.SVC_TEST_OF_OTHERS = 'no business of the plugin'
+    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {}).finally(() => {
+      delete process.env.SVC_TEST_OF_OTHERS
+    })
+    expect(cases.filter(one => one.state === 'failed')).to.deep.equal([])
+    expect(cases.filter(one => one.title.includes('ends made-up calls')).map(one => one.state)).to.deep.equal(['passed'])
+  })
+})
+
 describe('svc plugins test, of a plugin with one fault', function () {
   this.timeout(60_000)
   const testOf = async (code: string) => {

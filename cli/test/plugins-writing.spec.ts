@@ -84,25 +84,6 @@ describe('svc plugins test', function () {
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
   })
 
-  it('does not take what Node itself reads for a variable of the plugin: to import a module, to start a program', async () => {
-    await using place = await makePlace()
-    process.env.SVC_TEST_OF_OTHERS = 'no business of the plugin'
-    const calls = `call: async ({ list = [] }, { signal }) => {
-      signal.throwIfAborted()
-      await import('./more.js')
-      const { execFileSync } = await import('node:child_process')
-      execFileSync(process.execPath, ['--version'])
-      return ({`
-    const code = LIAR.replace('const home = process.env.SECRET_HOME', '')
-      .replace('call: async ({ list }) => ({', calls)
-      .replace('String(list.length) }] }),', 'String(list.length) }] }) },')
-    const folder = await liar(place, code, { svc: { ...MANIFEST, contributes: { tools: ['liar'] } } })
-    await place.write('liar/more.js', 'export const more = 1\n')
-    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {})
-    delete process.env.SVC_TEST_OF_OTHERS
-    expect([...failedIn(cases)]).to.deep.equal([])
-  })
-
   it('ends with 1 when a case fails, and says all of it in JSON', async () => {
     await using place = await makePlace()
     await liar(place)
