@@ -56,7 +56,7 @@ async function setUp(plugin: Plugin, scope: IsolatedScope, given: Record<string,
     await scope.settle()
     return service
   } catch (error) {
-    throw error instanceof Error ? Object.assign(error, whereOf(error)) : error
+    throw error instanceof Error ? Object.assign(error, whereOf(scope.name, error)) : error
   }
 }
 

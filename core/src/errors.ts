@@ -1,5 +1,5 @@
 import { didYouMean } from '../config/nearest.ts'
-import { codeOf, messageOf, svcError, type SvcError } from './svc-error.ts'
+import { codeOf, isSvcShaped, messageOf, svcError, type SvcError } from './svc-error.ts'
 
 export * from './svc-error.ts'
 
@@ -50,13 +50,16 @@ export const serviceCycle = (path: readonly string[]) =>
 /** All of this package, built or not. */
 const OURS = new URL('../', import.meta.url).href
 
-/** Where it went wrong, in its own words or as the first line of its stack that is no package's and no part of Node. */
-export function whereOf(cause: unknown): { where?: string } {
+/** Where it went wrong, in its own words or as the first line of its stack that is no other package's and no part of Node. */
+export function whereOf(plugin: string, cause: unknown): { where?: string } {
   const { where, stack = '' } = (cause ?? {}) as { where?: string; stack?: string }
   if (where) return { where }
+  // the stack of such an error begins where it is worded, mostly in svc
+  if (isSvcShaped(cause)) return {}
+  const own = `/node_modules/${plugin}/`
   const line = stack
     .split('\n')
-    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules/.test(one) && !one.includes(OURS))
+    .find(one => /^\s+at .*(file:|\/)/.test(one) && !/node:|node_modules/.test(one.replace(own, '/')) && !one.includes(OURS))
   const place = line && /([^/\\]+:\d+):\d+\)?$/.exec(line)?.[1]
   return place ? { where: place } : {}
 }
@@ -73,7 +76,7 @@ export const setupFailed = (plugin: string, cause: unknown, without = 'take it o
     plugin,
     cause,
     details: { cause: codeOf(cause) ?? null },
-    ...whereOf(cause),
+    ...whereOf(plugin, cause),
     mend: (cause as SvcError)?.mend ?? `mend the plugin, or ${without}`,
   })
 

@@ -76,10 +76,10 @@ describe('a setup in a process of its own', () => {
   /** What the start says of a plugin whose module has this setup, below a blank line. */
   const problemWith = async (setup: string) => {
     await using dir = await folder({
-      'lost/package.json': { type: 'module' },
-      'lost/src/index.js': `\nexport default {\n${setup} }`,
+      'node_modules/lost/package.json': { type: 'module' },
+      'node_modules/lost/src/index.js': `\nexport default {\n${setup} }`,
     })
-    const plugin = await isolate({ name: 'lost', module: new URL('lost/src/index.js', dir.url).href })
+    const plugin = await isolate({ name: 'lost', module: new URL('node_modules/lost/src/index.js', dir.url).href })
     return await problemOf({ plugins: [entry('lost', plugin)], config: { host: { setup_timeout_ms: 2000 } } })
   }
 
@@ -87,6 +87,9 @@ describe('a setup in a process of its own', () => {
     const error = await problemWith("setup() { throw new Error('no database today') }")
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'lost', where: 'index.js:3' })
     expect(error.message).to.equal('its setup failed: no database today')
+    const named = "Object.assign(new Error('no key'), { name: 'SvcError', code: 'NO_KEY' })"
+    const worded = await problemWith(`setup() { throw ${named} }`)
+    expect(worded).to.include({ code: 'SETUP_FAILED', message: 'its setup failed: no key', where: undefined })
     const placeless = await problemWith("setup() { return Promise.reject('no database today') }")
     expect(placeless).to.include({ code: 'SETUP_FAILED', message: 'its setup failed: no database today', where: undefined })
   })
