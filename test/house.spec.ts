@@ -190,12 +190,12 @@ describe('the house', () => {
   })
 
   for (const [folder, most] of [
-    ['core/src', 1600],
+    ['core/src', 1610],
     ['core/loading', 720],
     ['core/config', 995],
     ['core/processes', 1140],
     ['core/supervisor', 1020],
-    ['core/isolation', 1350],
+    ['core/isolation', 1400],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {
       const lines = filesBelow(folder, TS).map(linesOfCode)
