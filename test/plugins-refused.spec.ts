@@ -10,7 +10,7 @@ const ASKS = `import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 
 const parameters = { type: 'object', properties: {}, additionalProperties: false }
-const reach = () => fetch('http://moon.example/').then(() => 'reached', error => error.message)
+const reach = () => fetch('http://moon.example/').then(() => 'reached', () => 'failed')
 const call = async () => ({
   content: [{ type: 'text', text: [process.env.MOON_KEY, process.env.MOON_KEY, await reach(), await reach()].join() }],
 })
@@ -35,7 +35,7 @@ group(`an isolated plugin that a command runs${why === undefined ? '' : ` – LE
       expect(installed.code, installed.err).to.equal(0)
       const { code, out, err } = await svc('tools', 'call', 'tides', '--json')
       expect(code, err).to.equal(0)
-      expect(JSON.parse(out)).to.have.nested.property('content[0].text', ',,fetch failed,fetch failed')
+      expect(JSON.parse(out)).to.have.nested.property('content[0].text', ',,failed,failed')
       const mend = (kind: string, what: string) =>
         `  where it should: "svc": { "permissions": { "${kind}": ["${what}"] } } in its package.json\n`
       expect(err).to.equal(

@@ -73,7 +73,7 @@ describe('svc status of a server that runs', () => {
     const child = place.start(['status', '--watch', '--interval', '0.1'])
     const lines = createInterface({ input: child.stdout! })
     const [first] = (await once(lines, 'line')) as [string]
-    expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 workers/)
+    expect(first).to.match(/^\d\d:\d\d:\d\d {2}healthy {2}1 worker /)
     await chat(server.url, 'hello')
     const rates: string[] = []
     lines.on('line', line => rates.push(line))
