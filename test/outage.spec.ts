@@ -77,3 +77,20 @@ describe('an outage of a provider, seen from outside', () => {
     })
   })
 })
+
+describe('the trace of a request', () => {
+  it('reaches the provider that is asked', async () => {
+    await inNewHome(async home => {
+      await using main = await openUpstream(saying('main'))
+      const providers = { main: { type: 'openai', base_url: `${main.url}/v1`, models: ['m'] } }
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ providers }))
+      await using service = await startService({ home })
+      const traced = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', tracestate: 'vendor=1' }
+      const headers = { 'content-type': 'application/json', ...traced }
+      const body = JSON.stringify({ message: 'hi', provider: 'main', model: 'm' })
+      const reply = await fetch(`${service.url}/api/v1/chat`, { method: 'POST', headers, body })
+      expect(reply.status, await reply.text()).to.equal(200)
+      expect(main.received[0]!.headers).to.include(traced)
+    })
+  })
+})

@@ -110,7 +110,17 @@ describe('svc tokens', () => {
     expect(await status(service, await create('--scope', 'chat'))).to.equal(403)
     expect(await status(service, await issuer.token({ scope: 'read' }))).to.equal(200)
     expect(await status(service, await issuer.token({ scope: 'chat' }))).to.equal(403)
-    expect(await status(service, await issuer.token({ scope: 'read', aud: 'another' }))).to.equal(401)
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const now = Math.floor(Date.now() / 1000)
+    const claims = { iss: issuer.url, aud: AUDIENCE, sub: 'anna', scope: 'read', exp: now + 60 }
+    const refused = [
+      await issuer.token({ scope: 'read', aud: 'another' }),
+      await issuer.token({ scope: 'read', iss: 'https://another.example' }),
+      await issuer.token({ scope: 'read', exp: now - 3600 }),
+      await issuer.token({ scope: 'read' }, { kid: 'unknown' }),
+      `${part({ alg: 'none', typ: 'JWT' })}.${part(claims)}.`,
+    ]
+    expect(await Promise.all(refused.map(one => status(service, one)))).to.deep.equal(refused.map(() => 401))
   })
 
   it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async ({ svc }) => {
