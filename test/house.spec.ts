@@ -137,13 +137,13 @@ describe('the house', () => {
         expect(imports(nouns, ({ from, names }) => from === '@svc/core' && names.some(name => HOST.test(name)))).to.deep.equal([])
       })
 
-      it('has a manifest, a README, tests, and an index of at most 40 lines', () => {
+      it('has a manifest, a README, tests, and an index of at most 60 lines', () => {
         expect(packageOf(folder).svc).to.deep.include({ api: 1 })
         const files = ['README.md', isData(folder) ? 'vertical.yaml' : 'src/index.ts']
         expect(files.filter(file => !existsSync(join(ROOT, folder, file)))).to.deep.equal([])
         if (isData(folder)) return
         expect(filesBelow(folder, /\/test\/.*\.spec\.ts$/)).to.not.deep.equal([])
-        expect(textOf(`${folder}/src/index.ts`).trimEnd().split('\n').length).to.be.at.most(40)
+        expect(textOf(`${folder}/src/index.ts`).trimEnd().split('\n').length).to.be.at.most(60)
       })
     })
 
@@ -192,7 +192,7 @@ describe('the house', () => {
   for (const [folder, most] of [
     ['core/src', 1610],
     ['core/loading', 720],
-    ['core/config', 995],
+    ['core/config', 1100],
     ['core/processes', 1140],
     ['core/supervisor', 1020],
     ['core/isolation', 1400],

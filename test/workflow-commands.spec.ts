@@ -61,6 +61,7 @@ describe('svc workflows', () => {
   it('lists, shows, draws and checks workflows', async home => {
     const svc = svcIn(home)
     await writeFile(join(home, 'workflows/typed.ts'), TYPED)
+    await writeFile(join(home, 'svc.config.yaml'), 'workflows: { code: [workflows/typed.ts] }\n')
     await writeFile(join(home, 'workflows/faulty.yaml'), FAULTY)
     const [list, shown, good, lost, bad, drawn, faulty, named, shownFaulty] = await Promise.all([
       svc('list'),

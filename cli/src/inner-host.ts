@@ -1,5 +1,6 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
 import { hostOptions } from './host-options.ts'
+import { protectedPathsOf } from './protected-paths-plugin.ts'
 
 type Loaded = Plan['loaded'][number]
 
@@ -28,7 +29,12 @@ export async function startInnerHost(
   const plugins = plan.loaded.filter(one => !out.has(one.name)).map(refOf)
   // the plan has held manifests to the slots and commands of all plugins; here only some are
   const { slots: _slots, commands: _commands, ...same } = options
-  const host = await startHost({ ...same, plugins, reserved: openSections(config), ...(log ? { log } : {}) })
+  const host = await startHost({
+    ...same,
+    plugins: [...plugins, protectedPathsOf(config, home)],
+    reserved: openSections(config),
+    ...(log ? { log } : {}),
+  })
   return { host, plan, leftOut: out, [Symbol.asyncDispose]: () => host.close() }
 }
 

@@ -136,7 +136,11 @@ async function ofHost(config: string | undefined): Promise<Found> {
   return {
     from: `the configuration, started in this process without what listens${config === undefined ? ' (no server runs)' : ''}`,
     version,
-    plugins: plugins.map(plugin => ({ ...plugin, version: versions.get(plugin.name) ?? plugin.version })),
+    // what the command line adds itself is in no configuration
+    plugins: plugins.flatMap(plugin => {
+      const version = versions.get(plugin.name)
+      return version === undefined ? [] : [{ ...plugin, version }]
+    }),
     leftOut: leftOut.map(one => ({ name: one.name, version: one.found.version, kind: one.found.manifest.kind })),
   }
 }

@@ -18,12 +18,17 @@ export function placesOf(config: Config, home: string, cwd: string = process.cwd
   ]
 }
 
+/** The folder or file that the code of a plugin is in, whether it is there or not; `undefined` for one that is part of the program, and for an unknown package. */
+export function pathOfPlugin(entry: PluginEntry): string | undefined {
+  const { use } = entry
+  if (typeof use === 'object' && !(use instanceof URL)) return undefined
+  if (use instanceof URL || use.startsWith('file:')) return fileURLToPath(use)
+  return localPath(use, entry) ?? packageFolder(use, entry)
+}
+
 /** The folder or file of a plugin that somebody works on; what was installed changes only by `npm`. */
 function pluginPlace(entry: PluginEntry): string[] {
-  const { use } = entry
-  if (typeof use === 'object' && !(use instanceof URL)) return []
-  const path =
-    use instanceof URL || use.startsWith('file:') ? fileURLToPath(use) : (localPath(use, entry) ?? packageFolder(use, entry))
+  const path = pathOfPlugin(entry)
   if (path === undefined || !existsSync(path)) return []
   const real = realpathSync(path)
   return real.includes(`${sep}node_modules${sep}`) ? [] : [real]

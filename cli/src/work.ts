@@ -10,6 +10,7 @@ import { withPortOwner } from './port-owner.ts'
 import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import type { Imports } from './imports.ts'
+import { protectedPathsOf } from './protected-paths-plugin.ts'
 import { findSettings, setHome, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { workersPlugin } from './workers-plugin.ts'
@@ -117,7 +118,7 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
   const options = hostOptions(config, home)
   return startHost({
     ...options,
-    plugins: [...options.config.plugins, workers],
+    plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
     serverId,
     startedAt,
     log: { destination: log.destination },
@@ -167,7 +168,12 @@ async function reportOf(
 
 /** A plugin written into `svc.config.ts` is code: nobody can hand it on. */
 function plainLayers(config: Config): Layer[] | undefined {
-  const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
+  const layers = config.layers.map(({ name, file, imports, value }) => ({
+    name,
+    ...(file === undefined ? {} : { file }),
+    ...(imports === undefined ? {} : { imports }),
+    value,
+  }))
   return findUnplain(layers, 'layers') === undefined ? layers : undefined
 }
 

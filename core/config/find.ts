@@ -8,6 +8,7 @@ import { shownPath } from './home.ts'
 import { asSvcError, codeOf, messageOf, type SvcError } from '../src/svc-error.ts'
 import { configAmbiguous, configUnreadable } from './errors.ts'
 import { readLines } from './lines.ts'
+import { noteImport } from './noted-imports.ts'
 
 /** The files a folder may keep its configuration in: one of them. */
 export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js', 'svc.config.json', 'svc.config.yaml']
@@ -117,8 +118,8 @@ async function moduleLayer(file: string, name: string): Promise<Layer> {
   try {
     // the module cache would answer with the first version for ever
     const url = `${pathToFileURL(file).href}?v=${versionOf(file)}`
-    const module = (await withHostPackages(() => import(url))) as { default?: unknown }
-    return layerOf(file, name, module.default)
+    const { module, paths } = await noteImport<{ default?: unknown }>(url, () => withHostPackages(() => import(url)))
+    return { ...layerOf(file, name, module.default), imports: paths }
   } catch (error) {
     if (codeOf(error)?.startsWith('CONFIG_')) throw error
     throw configUnreadable(messageOf(error), whereInStack(error, file, name))

@@ -28,6 +28,11 @@ export interface ProcessRequest {
   readonly limits: ProcessLimits
   /** Whether it is a Node program, which gets Node's permission model as a second fence; absent: where the command is `node`. */
   readonly node?: boolean
+  /**
+   * Whether it runs for as long as the server does. A protected path that does not exist is kept from being made by an empty folder in its place, which
+   * is seen on the machine: for a short command it goes with it. A lasting process is refused a writable folder that needs one, except for `.git`.
+   */
+  readonly lasting?: boolean
 }
 
 /** By what a limit is held: a control group (version 2 or 1), a scope of systemd, or the limits of each single process. */

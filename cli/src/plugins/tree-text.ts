@@ -41,8 +41,11 @@ export function originOf(name: string, installed: readonly LockedPlugin[]): stri
   return isCurated(name) ? 'svc' : 'configuration'
 }
 
-/** One that comes with svc, the one by which workers speak to each other among them. */
-export const isCurated = (name: string): boolean => CURATED.test(name) || name === 'workers'
+/** Parts of the command line itself. */
+const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
+
+/** One that comes with svc, or is a part of the command line. */
+export const isCurated = (name: string): boolean => CURATED.test(name) || OWN.has(name)
 
 const originText = ({ origin }: LockedPlugin) => `${origin.kind} ${origin.spec}`
 

@@ -47,7 +47,10 @@ function known(server: string, error: unknown): SvcError | undefined {
   if (LOGIN_FAILED.test((error as Error).name))
     return callFailed(server, 'authentication_failed', cut(messageOf(error)), { delivered: 'no', cause: error })
   if (OF_SANDBOX.test(codeOf(error) ?? ''))
-    return callFailed(server, 'connection_refused', NOT_SHOWN, { delivered: 'no', cause: error })
+    return callFailed(server, 'connection_refused', `${NOT_SHOWN}; "svc mcp test ${server}" shows which`, {
+      delivered: 'no',
+      cause: error,
+    })
   if (codeOf(error) === 'CHILD_NOT_STARTED')
     return callFailed(server, 'connection_refused', `${NOT_STARTED}: ${reasonOf(error)}`, { delivered: 'no', cause: error })
   const row = BY_CODE.find(([pattern]) => pattern.test(codeOf(error) ?? ''))

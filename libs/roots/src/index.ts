@@ -15,7 +15,15 @@ export {
 } from './errors.ts'
 export { compileGlob } from './glob.ts'
 export { type Folder, type Opened, openFileIn, openFolder, openFolderIn, openPlace, openToChange, readWhole } from './opened.ts'
+export {
+  placesOfAll,
+  PROTECTED_NAMES,
+  type ProtectedPlace,
+  protectedPlaces,
+  type ProtectedView,
+  refuseName,
+} from './protected.ts'
 export { type Alone, createLocks } from './locks.ts'
-export { openRoots, type Place, realOf, type Root, type Roots, type Target } from './roots.ts'
+export { openRoots, type Place, realOf, type Root, type Roots, type RootsOptions, type Target } from './roots.ts'
 export { newTally, type Visit, walk, type WalkLimits, type WalkTally } from './walk.ts'
-export { claim, type Content, openForTarget, putFile, refuseRun } from './write.ts'
+export { claim, type Content, openForTarget, putFile } from './write.ts'

@@ -1,5 +1,6 @@
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fromSystem, isDirectory, isNoDirectory, isOurs, isSpecial, notSafeHere, outside } from './errors.ts'
 import type { Place, Roots } from './roots.ts'
 
@@ -36,12 +37,25 @@ export async function openFolder(roots: Roots, place: Place): Promise<Folder> {
   return asFolder(roots, await openPlace(roots, place, 'directory'), place)
 }
 
-/** Opens a directory to change what lies in it: only where no swap of a folder can lead elsewhere. Throws PATH_UNSAFE. */
-export async function openToChange(roots: Roots, place: Place): Promise<Folder> {
+/**
+ * Opens a directory to change what lies in it at `inner`: only where no swap of a folder can lead elsewhere, and where nothing protected would change.
+ * Throws PATH_UNSAFE, PATH_PROTECTED.
+ */
+export async function openToChange(roots: Roots, place: Place, inner: string): Promise<Folder> {
   const folder = await openFolder(roots, place)
-  if (folder.solid) return folder
-  await folder.handle.close()
-  throw notSafeHere(place.shown)
+  try {
+    if (!folder.solid) throw notSafeHere(place.shown)
+    await refuseChangeIn(folder, inner, place.shown)
+    return folder
+  } catch (error) {
+    await folder.handle.close()
+    throw error
+  }
+}
+
+/** The same question about a directory that is open: it is asked where the directory really is now. */
+export async function refuseChangeIn(folder: Folder, inner: string, shown: string): Promise<void> {
+  await folder.roots.refuseChange(join(await readlink(folder.at('.')), inner), shown)
 }
 
 /** Opens a file that lies in an open directory; `shown` is how it is told. */

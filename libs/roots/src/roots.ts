@@ -2,6 +2,7 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import { codeOf, svcHome } from '@svc/core'
 import { fromSystem, invalidPath, isNoDirectory, isProtected, missing, outside, rootUnusable } from './errors.ts'
+import { ownerOf, type ProtectedView, refuseChange } from './protected.ts'
 
 /** A folder that tools may use. */
 export interface Root {
@@ -51,13 +52,27 @@ export interface Roots {
   readonly closed: string
   /** Whether a path means all the roots, of which there are several. */
   isAll(path: string): boolean
+  /** Refuses to create, replace, rename or remove what lies at a path without links. Throws PATH_PROTECTED. */
+  refuseChange(real: string, shown: string): Promise<void>
+  /** Whom the protected path belongs to that a path without links lies in. */
+  ownerOf(real: string): Promise<string | undefined>
+}
+
+export interface RootsOptions {
+  readonly home?: string
+  /** What else must stay as it is; without it only names that are protected everywhere do. */
+  readonly protectedPaths?: ProtectedView
 }
 
 /** The most missing folders on the way to a target. */
 const NEW_FOLDERS = 32
 
 /** Opens folders of the configuration as roots. Throws CONFIG_INVALID for one that is no folder; `where` names the key. */
-export async function openRoots(paths: readonly string[], where: string, home: string = svcHome()): Promise<Roots> {
+export async function openRoots(
+  paths: readonly string[],
+  where: string,
+  { home = svcHome(), protectedPaths }: RootsOptions = {}
+): Promise<Roots> {
   const all: Root[] = []
   for (const path of new Set(paths.map(one => resolve(one)))) all.push(await openRoot(path, all, where))
   const closed = await realpath(home).catch(() => resolve(home))
@@ -73,6 +88,8 @@ export async function openRoots(paths: readonly string[], where: string, home: s
     words: labels.length > 0 ? `Paths begin with one of ${labels.join(', ')}.` : 'Paths are relative to the folder of the tools.',
     holds,
     isAll: path => labels.length > 0 && /^(\.\/*)+$/.test(path),
+    refuseChange: (real, shown) => refuseChange(protectedPaths, real, shown),
+    ownerOf: real => ownerOf(protectedPaths, real),
     async find(path) {
       const { root, target } = locate(all, path)
       const real = await realpath(target).catch(async (error: unknown) =>

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { link, lstat, mkdir, open, rename, unlink } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
-import { isProtected } from './errors.ts'
-import { type Folder, openFolderIn, openToChange } from './opened.ts'
+import { type Folder, openFolderIn, openToChange, refuseChangeIn } from './opened.ts'
 import type { Roots, Target } from './roots.ts'
 
 /** What a file shall be. */
@@ -65,9 +64,9 @@ export async function claim(from: string, to: string): Promise<void> {
   await unlink(from)
 }
 
-/** Opens the folder of a target to change what lies in it; makes the folders on the way that are missing. */
-export async function openForTarget(roots: Roots, { folder, steps, shown }: Target, signal: AbortSignal): Promise<Folder> {
-  let at = await openToChange(roots, folder)
+/** Opens the folder of a target to change what lies in it; makes the folders on the way that are missing. Throws PATH_PROTECTED before it makes any. */
+export async function openForTarget(roots: Roots, { folder, steps, name, shown }: Target, signal: AbortSignal): Promise<Folder> {
+  let at = await openToChange(roots, { ...folder, shown }, [...steps, name].join('/'))
   for (const step of steps) {
     const above = at
     try {
@@ -80,13 +79,7 @@ export async function openForTarget(roots: Roots, { folder, steps, shown }: Targ
       await above.handle.close()
     }
   }
+  // a folder on the way may have been put there by another program meanwhile
+  if (steps.length > 0) await refuseChangeIn(at, name, shown)
   return at
-}
-
-/** Refuses what runs by its name: a hook or a setting of git, svc's own configuration. */
-export function refuseRun(path: string, shown: string): void {
-  if (/(^|\/)svc\.config\.(m?ts|js|json|yaml)$/i.test(path))
-    throw isProtected(shown, 'is the configuration of svc: it may be read, not changed')
-  if (/(^|\/)(\.git(config)?|\.config\/git)(\/|$)/i.test(path))
-    throw isProtected(shown, 'belongs to git itself: it may be read, not changed')
 }

@@ -44,7 +44,7 @@ describe('the svc home within a root', () => {
   it('is closed: nothing in it is found, walked through, made or moved', async () => {
     await using one = await inHome()
     await symlink('home/svc.db', one.at('root', 'link'))
-    const roots = await openRoots([one.at('root')], 'roots', one.at('root', 'home'))
+    const roots = await openRoots([one.at('root')], 'roots', { home: one.at('root', 'home') })
     for (const path of ['home', 'home/svc.db', 'link', './home/work/a.txt'])
       expect(await codeOf(roots.find(path)), path).to.equal('PATH_OUTSIDE')
     for (const path of ['home', 'home/new', 'home/a/b']) expect(await codeOf(roots.target(path)), path).to.equal('PATH_OUTSIDE')
@@ -57,10 +57,10 @@ describe('the svc home within a root', () => {
 
   it('is open where a root lies in it, and no further', async () => {
     await using one = await inHome()
-    const roots = await openRoots([one.at('root', 'home', 'work')], 'roots', one.at('root', 'home'))
+    const roots = await openRoots([one.at('root', 'home', 'work')], 'roots', { home: one.at('root', 'home') })
     expect((await roots.find('a.txt')).shown).to.equal('a.txt')
     expect(await codeOf(roots.find('../svc.db'))).to.equal('PATH_OUTSIDE')
-    const same = await openRoots([one.at('root', 'home')], 'roots', one.at('root', 'home'))
+    const same = await openRoots([one.at('root', 'home')], 'roots', { home: one.at('root', 'home') })
     expect(await codeOf(same.find('svc.db'))).to.equal('PATH_OUTSIDE')
   })
 })

@@ -145,7 +145,7 @@ async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use):
       file,
       args: line,
       env: set,
-    } = await sandbox.wrap({ command: process.execPath, args, env, limits, node: true }, use)
+    } = await sandbox.wrap({ command: process.execPath, args, env, limits, node: true, lasting: true }, use)
     return {
       prepared: { id, file, args: line, env: set, hold: 'sandbox', ...watch },
       async release(use) {

@@ -1,7 +1,18 @@
 import { definePlugin, Events, Host, systemUse } from '@svc/core'
-import { Checks, Http, McpClients, MetricSources, PeerAnswers, Peers, ProcessSandbox, Store } from '@svc/core/contracts'
+import {
+  Checks,
+  Http,
+  McpClients,
+  MetricSources,
+  PeerAnswers,
+  Peers,
+  ProcessSandbox,
+  ProtectedPaths,
+  Store,
+} from '@svc/core/contracts'
 import { homeFile } from './home-file.ts'
 import { NOBODY } from './nobody.ts'
+import { programFiles } from './program-files.ts'
 import { readServers } from './servers.ts'
 import { MCP_CLIENTS } from './settings.ts'
 
@@ -27,6 +38,7 @@ export default definePlugin({
     const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcp({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
     scope.defer(() => mcp.close())
+    scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the tool servers of svc' })
     scope.add(PeerAnswers, TOPIC, mcp.answer)
     scope.add(Checks, 'mcp', mcp.health)
     scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })

@@ -52,7 +52,7 @@ export function sandboxed(
   return async (launch: Launch, { signal }: { readonly signal: AbortSignal }): Promise<Launch> => {
     const { file: command, cwd } = launch
     const limits = limitsOf(sandbox_config, args)
-    const request = { command, args: launch.args, env, limits, ...(cwd === undefined ? {} : { cwd }) }
+    const request = { command, args: launch.args, env, limits, lasting: true, ...(cwd === undefined ? {} : { cwd }) }
     const wrapped = await sandbox.wrap(request, { ...lasting, signal })
     return {
       file: wrapped.file,

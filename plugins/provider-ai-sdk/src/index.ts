@@ -1,7 +1,7 @@
 import { definePlugin, importFrom, schema } from '@svc/core'
-import { Providers } from '@svc/core/contracts'
+import { ProtectedPaths, Providers } from '@svc/core/contracts'
 import { type AiSdkConfig, CONFIG } from './config.ts'
-import { packagePlaces } from './places.ts'
+import { packageFolders, packagePlaces } from './places.ts'
 
 export default definePlugin({
   instances: 'providers',
@@ -17,5 +17,7 @@ export default definePlugin({
     const opened = await openProvider({ name, config, log, signal, packages: { places: packagePlaces(), importFrom } })
     scope.defer(opened.close)
     scope.add(Providers, name, opened.provider)
+    if (config.package !== undefined)
+      scope.add(ProtectedPaths, name, { paths: packageFolders(config.package), owner: 'the packages that svc imports' })
   },
 })

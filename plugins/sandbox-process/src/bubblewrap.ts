@@ -2,6 +2,7 @@ import { lstat, readlink, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Shown } from './paths.ts'
 import { isSystem, SYSTEM_FOLDERS } from './program.ts'
+import type { Protection } from './protection.ts'
 
 /** Of `/etc` only what programs need to find their libraries, names and time; passwords, keys and settings of services stay away. Each is a mount, and a mount costs a start as much as a hundredth of it. */
 const ETC = 'ld.so.cache alternatives os-release passwd group nsswitch.conf localtime timezone mime.types'
@@ -23,6 +24,7 @@ export interface Bubblewrap {
 /** What one process sees and may. */
 export interface View extends Shown {
   readonly network: boolean
+  readonly protection: Protection
   readonly links: readonly (readonly [at: string, to: string])[]
   /** Folders in those of the system over which an empty one is put. */
   readonly hidden: readonly string[]
@@ -45,6 +47,7 @@ const EMPTY_BYTES = 4096
 /** The whole line but for the program. */
 export function lineOf(bwrap: Bubblewrap, view: View): string[] {
   const sized = (bytes: number, folder: string) => [...(bwrap.isModern ? ['--size', String(bytes)] : []), '--tmpfs', folder]
+  const empty = (folder: string) => [...sized(EMPTY_BYTES, folder), '--remount-ro', folder]
   return [
     bwrap.file,
     ...words('--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname sandbox'),
@@ -54,11 +57,11 @@ export function lineOf(bwrap: Bubblewrap, view: View): string[] {
     ...words('--die-with-parent --new-session --cap-drop ALL'),
     ...bwrap.system,
     ...(view.network ? bwrap.network : []),
-    ...view.hidden.flatMap(folder => [...sized(EMPTY_BYTES, folder), '--remount-ro', folder]),
+    ...view.hidden.flatMap(empty),
     ...words('--proc /proc --dev /dev'),
     ...sized(Math.min(SHARED_MEMORY, view.tmpBytes), '/dev/shm'),
     ...sized(view.tmpBytes, '/tmp'),
-    ...mounts(view),
+    ...mounts(view, empty),
     ...view.links.flatMap(([at, to]) => ['--symlink', to, at]),
     // A host that runs as root owns the settings of the kernel in /proc/sys: bubblewrap (0.8) covers them only from those who could not write them anyway.
     ...words('--remount-ro /proc --remount-ro /dev --remount-ro / --chdir'),
@@ -70,10 +73,17 @@ export function lineOf(bwrap: Bubblewrap, view: View): string[] {
 }
 
 /** Outer folders first: what lies in them is put over them. */
-const mounts = ({ read, write }: Shown): string[] =>
-  [...read.map(path => ['--ro-bind', path, path] as const), ...write.map(path => ['--bind', path, path] as const)]
-    .toSorted(([, one], [, other]) => one.length - other.length)
-    .flat()
+function mounts({ read, write, protection }: View, empty: (folder: string) => string[]): string[] {
+  const bind = (word: string) => (path: string) => [path, [word, path, path]] as const
+  return [
+    ...read.map(bind('--ro-bind')),
+    ...[...write, ...protection.anchors].map(bind('--bind')),
+    ...protection.read.map(bind('--ro-bind')),
+    ...protection.absent.map(path => [path, empty(path)] as const),
+  ]
+    .toSorted(([one], [other]) => one.length - other.length)
+    .flatMap(([, words]) => words)
+}
 
 /** How this machine's system is shown, and what of it is for the network. */
 export async function systemWords(): Promise<Pick<Bubblewrap, 'system' | 'network'>> {

@@ -20,6 +20,26 @@ export const showsHome = (path: string): SvcError =>
 export const leadsOut = (path: string): SvcError =>
   pathRefused(path, 'a link on its way leads out of the folders that may be shown', 'name the folder itself')
 
+/** A folder that may not be written because it is, or lies in, a protected path. */
+export const ofProtected = (path: string, owner: string): SvcError =>
+  pathRefused(path, `it belongs to ${owner}, which programs in a sandbox must not change`, 'allow another folder for writing')
+
+/** A program that runs for long would need an empty folder on this machine in the place of what is missing. */
+export const ofMissing = (path: string, owner: string): SvcError =>
+  pathRefused(
+    path,
+    `svc would take what a program puts there for a part of ${owner}, and for a program that runs for long this cannot be prevented`,
+    'allow a folder below it for writing'
+  )
+
+/** With another link in its place the protected path would mean something else, and a link cannot be mounted over. */
+export const linkOfProtected = (path: string, owner: string): SvcError =>
+  pathRefused(
+    path,
+    `it is a link in a writable folder and leads to what belongs to ${owner}`,
+    'put the folder itself there, or allow a folder for writing that does not hold the link'
+  )
+
 export const noCommand = (command: string): SvcError =>
   svcError('SANDBOX_COMMAND', `there is no program "${command}" to be run`, {
     details: { command },

@@ -1,10 +1,11 @@
 import { definePlugin, svcHome } from '@svc/core'
-import { ProcessSandbox } from '@svc/core/contracts'
+import { ProcessSandbox, ProtectedPaths } from '@svc/core/contracts'
 import { createProcessSandbox } from './first-use.ts'
 
 export default definePlugin({
+  requires: { protectedPaths: ProtectedPaths },
   provides: ProcessSandbox,
-  async setup(scope) {
-    return scope.use(createProcessSandbox({ home: svcHome() }))
+  async setup(scope, { protectedPaths }) {
+    return scope.use(createProcessSandbox({ home: svcHome(), protectedPaths }))
   },
 })

@@ -20,6 +20,7 @@ export interface Machine {
 const EMPTY: View = {
   read: [],
   write: [],
+  protection: { read: [], anchors: [], absent: [] },
   links: [],
   hidden: [],
   network: false,

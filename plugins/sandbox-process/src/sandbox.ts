@@ -1,23 +1,40 @@
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
+import type { ProtectedView } from '@svc/roots'
 import { lineOf } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
 import { type Hold, type Limits, NOTHING } from './holding.ts'
 import { holdLimits, needed } from './limits.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
+import { openMountPoints } from './mount-points.ts'
 import { realPlace } from './paths.ts'
-import { showFor } from './view.ts'
+import { type Protection, protect } from './protection.ts'
+import { showFor, type ShownProcess } from './view.ts'
 
 export interface SandboxOptions {
   /** The svc home: nobody in a sandbox ever sees it. */
   readonly home: string
+  /** What must stay as it is in folders that a sandbox may write. */
+  readonly protectedPaths?: ProtectedView
 }
 
 /** Looks at nothing before it is first asked. */
-export function createSandbox({ home }: SandboxOptions): ProcessSandbox & AsyncDisposable {
+export function createSandbox({ home, protectedPaths }: SandboxOptions): ProcessSandbox & AsyncDisposable {
   const holds = new Map<string, Hold>()
   const machine = onceItWorks(lookAtMachine)
+  const mountPoints = openMountPoints(join(home, 'run', 'mounts'))
+  const swept = mountPoints.sweep()
+
+  /** Where it cannot be held nothing is started, and what was made for it goes. */
+  async function protectedIn({ view }: ShownProcess, lasting: boolean, hold: Hold): Promise<Protection> {
+    try {
+      return await protect(view.write, { view: protectedPaths, lasting, isMountPoint: path => mountPoints.has(path) })
+    } catch (error) {
+      await hold.release()
+      throw error
+    }
+  }
 
   async function release(id: string) {
     const hold = holds.get(id)
@@ -34,12 +51,15 @@ export function createSandbox({ home }: SandboxOptions): ProcessSandbox & AsyncD
       if (!bwrap) throw unavailable(ability.reason ?? 'bubblewrap does not work here')
       const limits = needed(request.limits, found)
       use.signal.throwIfAborted()
+      await swept
       const [shown, held] = await bothAtOnce(request, limits, found, resolve(home))
       const id = randomUUID()
-      holds.set(id, held.hold)
+      const protection = await protectedIn(shown, request.lasting === true, held.hold)
+      const free = await mountPoints.hold(protection.absent)
+      holds.set(id, { ...held.hold, release: () => held.hold.release().finally(free) })
       const line = [
         ...held.hold.before,
-        ...lineOf(bwrap, { ...shown.view, unset: Object.keys(held.hold.env).filter(name => !(name in shown.env)) }),
+        ...lineOf(bwrap, { ...shown.view, protection, unset: Object.keys(held.hold.env).filter(name => !(name in shown.env)) }),
         ...held.hold.within,
         ...shown.program,
       ]

@@ -9,7 +9,7 @@ import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from '
 
 /** One process as the sandbox starts it. */
 export interface ShownProcess {
-  readonly view: Omit<View, 'unset'>
+  readonly view: Omit<View, 'unset' | 'protection'>
   /** The program with its arguments. */
   readonly program: readonly string[]
   readonly env: Readonly<Record<string, string>>

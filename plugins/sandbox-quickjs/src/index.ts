@@ -1,5 +1,5 @@
 import { definePlugin } from '@svc/core'
-import { ScriptSandbox } from '@svc/core/contracts'
+import { ProtectedPaths, ScriptSandbox } from '@svc/core/contracts'
 import { createGuardedFetch } from '@svc/guarded-fetch'
 import { createGuestFetch } from './guest-fetch.ts'
 import { createPool } from './pool.ts'
@@ -11,13 +11,14 @@ export default definePlugin({
   section: 'sandbox.quickjs',
   config: quickjsConfig,
   check: async config => problemsOf(config),
+  requires: { protectedPaths: ProtectedPaths },
   provides: ScriptSandbox,
-  setup(scope) {
+  setup(scope, { protectedPaths }) {
     const { workers, timeout, memory_limit: memory, allow } = scope.config
     const bounds = { timeoutMs: timeout * 1000, memoryBytes: bytesOf(memory) }
     const web = scope.use(createGuardedFetch({ allow }))
     const pool = scope.use(createPool(workers, bounds.memoryBytes))
-    return createSandbox({ pool, bounds, servantFor: createServants(createGuestFetch(web)) })
+    return createSandbox({ pool, bounds, servantFor: createServants(createGuestFetch(web), protectedPaths) })
   },
 })
 

@@ -1,4 +1,5 @@
 import type { ScriptLimits } from '@svc/core/contracts'
+import type { ProtectedView } from '@svc/roots'
 import { refused } from './errors.ts'
 import type { GuestFetch } from './guest-fetch.ts'
 import type { GuestFiles } from './guest-files.ts'
@@ -11,14 +12,14 @@ type Grants = Pick<ScriptLimits, 'network' | 'paths'>
 const MOST_KEPT = 64
 
 /** Makes what answers guests, with what was granted to them and no more. */
-export function createServants(fetch: GuestFetch): (grants: Grants) => Servant {
+export function createServants(fetch: GuestFetch, protectedPaths: ProtectedView): (grants: Grants) => Servant {
   const folders = new Map<string, Promise<GuestFiles>>()
   const filesOf = (paths: readonly string[]): Promise<GuestFiles> => {
     const key = JSON.stringify(paths)
     const kept = folders.get(key)
     if (kept) return kept
     if (folders.size === MOST_KEPT) folders.clear()
-    const opened = openFiles(paths).catch(() => {
+    const opened = openFiles(paths, protectedPaths).catch(() => {
       folders.delete(key)
       // Where it should lie is the operator's, who is told at the start.
       throw refused('a folder of files is not there')
@@ -40,8 +41,8 @@ export function createServants(fetch: GuestFetch): (grants: Grants) => Servant {
 }
 
 /** Most hosts never show a guest a file: what that takes is loaded with the first one. */
-const openFiles = async (paths: readonly string[]): Promise<GuestFiles> =>
-  (await import('./guest-files.ts')).openGuestFiles(paths)
+const openFiles = async (paths: readonly string[], protectedPaths: ProtectedView): Promise<GuestFiles> =>
+  (await import('./guest-files.ts')).openGuestFiles(paths, protectedPaths)
 
 function textOf(value: unknown, what: string): string {
   if (typeof value !== 'string') throw refused(`files: ${what} must be a text`)

@@ -1,5 +1,6 @@
+import { resolve } from 'node:path'
 import { definePlugin, Host, schema, systemUse } from '@svc/core'
-import { ModelAliases, Modes, Peers, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, warnOfNames } from './begin.ts'
 import { checkProfiles, profilesPlace, readProfiles } from './profiles.ts'
 import { createSelection } from './selection.ts'
@@ -25,6 +26,10 @@ export default definePlugin({
   async setup(scope, { host, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
     const profiles = await readProfiles(profilesPlace(scope.config))
+    scope.add(ProtectedPaths, 'profiles', {
+      paths: [resolve(profilesPlace(scope.config).file)],
+      owner: 'the profiles of this server',
+    })
     const lasting = systemUse(scope.signal, 'selection')
     const { serverId: key } = await host.report(lasting)
     const session = await openSession({ ...shared, key, log: scope.log }, lasting)

@@ -1,7 +1,8 @@
 import { definePlugin, shownPath } from '@svc/core'
-import { Checks, Store } from '@svc/core/contracts'
+import { Checks, ProtectedPaths, Store } from '@svc/core/contracts'
 import { countsReason, createCheck } from './check.ts'
 import { config } from './config.ts'
+import { countsFile } from './counts-file.ts'
 import { examine } from './examine.ts'
 import { fileOf } from './place.ts'
 import { createSqliteStore } from './store.ts'
@@ -22,6 +23,8 @@ export default definePlugin({
       if (reason) scope.log.warn({ file: shownPath(`${path}.counts`) }, reason)
     }
     const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false, countsAnew }))
+    const files = [path, `${path}-wal`, `${path}-shm`, countsFile(path)]
+    scope.add(ProtectedPaths, 'store', { paths: files, owner: 'the store of this server' })
     scope.add(Checks, 'database', { ...createCheck(store), examine: use => examine(path, use) })
     return store
   },

@@ -1,6 +1,6 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { definePlugin, Host, svcHome } from '@svc/core'
-import { Modes, TeamDefinitions, Teams, Tools, WorkflowNodes, Workflows } from '@svc/core/contracts'
+import { Modes, ProtectedPaths, TeamDefinitions, Teams, Tools, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow'
 import { TEAM_NODE } from './body.ts'
 import { createDelegate } from './delegate.ts'
@@ -17,7 +17,7 @@ export default definePlugin({
   requires: { workflows: Workflows, slot: TeamDefinitions, tools: Tools, modes: Modes },
   provides: Teams,
   setup(scope, { workflows, slot, tools, modes }) {
-    const { roots, delegate_wait: wait } = scope.config
+    const { roots, delegate_wait: wait, writable_by_tools: writable } = scope.config
     const library = new Library({
       slot,
       files: new TeamFiles([...roots, join(svcHome(), 'teams')]),
@@ -25,6 +25,8 @@ export default definePlugin({
       add: (name, definition) => scope.add(TeamDefinitions, name, definition),
     })
     const { service, delegate } = createTeams(library, workflows)
+    if (!writable)
+      scope.add(ProtectedPaths, 'teams', { paths: roots.map(root => resolve(root)), owner: 'the teams of this server' })
     const parts = { delegate, workflows, waitMs: durationMs(wait)! }
     const offer = createOffer(slot, known => scope.add(Tools, 'delegate', createDelegate(parts, known)))
     scope.add(WorkflowNodes, TEAM_NODE, teamNode)

@@ -3,6 +3,7 @@ import { DURATION_PATTERN } from '@svc/workflow'
 
 export interface TeamsConfig {
   roots: string[]
+  writable_by_tools: boolean
   delegate_wait: string
 }
 
@@ -15,6 +16,11 @@ export const TEAMS_CONFIG = schema<TeamsConfig>({
       items: { type: 'string', minLength: 1 },
       default: ['teams'],
       description: 'Folders of team files; relative ones lie in the working directory. `<svc home>/teams` is always one',
+    },
+    writable_by_tools: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether tools and sandboxed programs may write into the folders of `teams.roots`',
     },
     delegate_wait: {
       type: 'string',

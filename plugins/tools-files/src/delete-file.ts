@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
-import { realOf, type Folder, inWords, missing, openFolderIn, openToChange, refuseRun, type Roots } from '@svc/roots'
+import { realOf, type Folder, inWords, missing, openFolderIn, openToChange, refuseName, type Roots } from '@svc/roots'
 import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { notEmpty, tooMany } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
@@ -32,9 +32,8 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
       const target = await roots.target(path)
       if (target.steps.length > 0) throw missing(target.shown)
       refuseRoots(roots, realOf(target), target.shown)
-      refuseRun(realOf(target), target.shown)
       return inWords(target.shown, signal, async () => {
-        await using folder = await openToChange(roots, target.folder)
+        await using folder = await openToChange(roots, { ...target.folder, shown: target.shown }, target.name)
         const { type, deleted } = await remove({ folder, name: target.name, shown: target.shown }, recursive ? most : 1, signal)
         await folder.handle.sync()
         const words = `Deleted ${target.shown}${deleted > 1 ? `: ${counted(deleted, 'thing')}` : ''}.`
@@ -75,7 +74,7 @@ async function count(entry: Entry, most: number, signal: AbortSignal): Promise<n
   for await (const one of await opendir(folder.at('.'))) {
     signal.throwIfAborted()
     const shown = `${entry.shown}/${one.name}`
-    refuseRun(one.name, shown)
+    refuseName(shown, shown)
     // before it goes deeper: each folder on the way is held open
     if (found >= most) return most + 1
     found += one.isDirectory() ? await count({ folder, name: one.name, shown }, most - found, signal) : 1

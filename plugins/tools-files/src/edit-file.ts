@@ -13,7 +13,6 @@ import {
   type Place,
   putFile,
   readWhole,
-  refuseRun,
   type Roots,
 } from '@svc/roots'
 import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
@@ -56,7 +55,6 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
       if (old_text === '' || old_text === new_text) throw sameText(path)
       if (!old_text.isWellFormed() || !new_text.isWellFormed()) throw halfCharacter(path)
       const place = await roots.find(path)
-      refuseRun(place.real, place.shown)
       return alone(place.real, () =>
         inWords(place.shown, signal, async () => {
           const edit = { path: place.shown, oldText: old_text, newText: new_text, all }
@@ -70,7 +68,7 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: Alone): To
 }
 
 async function replace(roots: Roots, place: Place, edit: Edit, most: number, signal: AbortSignal) {
-  await using folder = await openToChange(roots, { real: dirname(place.real), shown: place.shown })
+  await using folder = await openToChange(roots, { real: dirname(place.real), shown: place.shown }, basename(place.real))
   const name = basename(place.real)
   await using opened = await openFileIn(folder, name, place.shown)
   const before = await opened.handle.stat({ bigint: true })

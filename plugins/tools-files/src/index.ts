@@ -1,5 +1,5 @@
 import { definePlugin } from '@svc/core'
-import { Tools, Workplace } from '@svc/core/contracts'
+import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/roots'
 import { createDeleteFile } from './delete-file.ts'
 import { createEditFile } from './edit-file.ts'
@@ -13,10 +13,11 @@ import { createWriteFile } from './write-file.ts'
 export default definePlugin({
   section: 'tools.files',
   config: filesConfig,
+  requires: { protectedPaths: ProtectedPaths },
   provides: Workplace,
-  async setup(scope) {
+  async setup(scope, { protectedPaths }) {
     const { max_bytes, max_entries, max_write_bytes, max_search_entries } = scope.config
-    const roots = await openRoots(scope.config.roots, 'tools.files.roots')
+    const roots = await openRoots(scope.config.roots, 'tools.files.roots', { protectedPaths })
     const alone = createLocks()
     scope.add(Tools, 'read_file', createReadFile(roots, max_bytes))
     scope.add(Tools, 'write_file', createWriteFile(roots, max_write_bytes, alone))

@@ -11,7 +11,6 @@ import {
   missing,
   openForTarget,
   openToChange,
-  refuseRun,
   type Roots,
   type Target,
 } from '@svc/roots'
@@ -53,7 +52,7 @@ export function createMoveFile(roots: Roots): Tool {
       const [source, target] = [await roots.target(from), await roots.target(to)]
       check(roots, source, target)
       return inWords(source.shown, signal, async () => {
-        await using here = await openToChange(roots, source.folder)
+        await using here = await openToChange(roots, { ...source.folder, shown: source.shown }, source.name)
         const type = await typeAt(here, source)
         await using there = await openForTarget(roots, target, signal)
         signal.throwIfAborted()
@@ -69,8 +68,6 @@ function check(roots: Roots, source: Target, target: Target): void {
   if (source.steps.length > 0) throw missing(source.shown)
   const [from, to] = [realOf(source), realOf(target)]
   refuseRoots(roots, from, source.shown)
-  refuseRun(from, source.shown)
-  refuseRun(to, target.shown)
   if (to.startsWith(`${from}/`)) throw intoItself(source.shown)
 }
 

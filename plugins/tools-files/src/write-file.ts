@@ -12,7 +12,6 @@ import {
   openForTarget,
   outside,
   putFile,
-  refuseRun,
   type Roots,
   type Target,
 } from '@svc/roots'
@@ -70,9 +69,7 @@ const alreadyThere = (shown: string) => exists(shown, 'set overwrite to true to 
 async function whereTo(roots: Roots, path: string): Promise<Target & { readonly real: string }> {
   if (/[/\\]$/.test(path)) throw invalidPath(path, 'it ends like a folder')
   const target = await targetOf(roots, path)
-  const real = realOf(target)
-  refuseRun(real, target.shown)
-  return { ...target, real }
+  return { ...target, real: realOf(target) }
 }
 
 async function targetOf(roots: Roots, path: string): Promise<Target> {

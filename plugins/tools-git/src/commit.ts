@@ -1,6 +1,6 @@
 import type { SvcError } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
-import type { Alone } from '@svc/roots'
+import { type Alone, isProtected } from '@svc/roots'
 import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { gitFailed, hasFilters, noMessage, nothingToCommit } from './errors.ts'
 import type { Ground } from './open.ts'
@@ -41,6 +41,8 @@ export function createGitCommit(ground: Ground, alone: Alone): Tool {
     async call(wanted, use) {
       if (wanted.message.trim() === '') throw noMessage()
       await using repository = await openRepository(ground, wanted.repository ?? '.', use, config.trust_repositories)
+      const owner = await roots.ownerOf(repository.key)
+      if (owner !== undefined) throw isProtected(repository.shown, `belongs to ${owner}: tools may read it, not change it`)
       if (repository.filters.length > 0 && !config.trust_repositories) throw hasFilters()
       // Two commits at once would find each other's lock.
       return await alone(repository.key, async () => {

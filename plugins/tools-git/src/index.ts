@@ -1,6 +1,6 @@
 import { createSeats } from '@svc/bounded-work'
 import { definePlugin, systemUse } from '@svc/core'
-import { Tools, Workplace } from '@svc/core/contracts'
+import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/roots'
 import { createGitCommit } from './commit.ts'
 import { createGitDiff } from './diff.ts'
@@ -12,11 +12,12 @@ import { createGitStatus } from './status.ts'
 export default definePlugin({
   section: 'tools.git',
   config: gitConfig,
+  requires: { protectedPaths: ProtectedPaths },
   optional: { workplace: Workplace },
-  async setup(scope, { workplace }) {
+  async setup(scope, { protectedPaths, workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
     const seats = scope.use(createSeats({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
-    const ground = { roots: await openRoots(folders, 'tools.git.roots'), config: scope.config, seats }
+    const ground = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, seats }
     scope.add(Tools, 'git_status', createGitStatus(ground))
     scope.add(Tools, 'git_diff', createGitDiff(ground))
     scope.add(Tools, 'git_log', createGitLog(ground))

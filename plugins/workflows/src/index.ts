@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemUse } from '@svc/core'
-import { Checks, Http, MetricSources, Peers, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
+import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
 import { groundOf, profilesOf, SLOTS } from './ground.ts'
+import { protectedPathsOf } from './protected-paths.ts'
+import { openRoots } from './roots.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
@@ -17,10 +19,13 @@ export default definePlugin({
   async setup(scope, { tools, modes, teams, http, selection, ...given }) {
     const lasting = systemUse(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
-    const about = { config: scope.config, homeRoot: join(svcHome(), 'workflows'), log: scope.log, lasting }
+    const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
+    const roots = openRoots(folders, scope.config.code)
+    const about = { config: scope.config, roots, log: scope.log, lasting }
     const ground = groundOf({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, ground })
     scope.add(Checks, 'workflows', service.check)
+    scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
     scope.tap(Peers.hooks.told, ({ topic, message }) => service.told(topic, message))

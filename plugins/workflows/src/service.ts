@@ -25,7 +25,7 @@ import { Maintenance } from './maintenance.ts'
 import { openRuns } from './open-runs.ts'
 import { Readers } from './readers.ts'
 import { Reading } from './reading.ts'
-import { openRoots } from './roots.ts'
+import type { Roots } from './roots.ts'
 import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, SPACE } from './space.ts'
 import { Starting } from './starting.ts'
@@ -41,8 +41,7 @@ export interface ServiceParts {
   readonly definitions: SlotView<WorkflowDefinition>
   readonly ground: ReturnType<typeof groundOf>
   readonly config: WorkflowsConfig
-  /** `<svc home>/workflows`. */
-  readonly homeRoot: string
+  readonly roots: Roots
   readonly events: Events
   readonly log: Log
   readonly lasting: Use
@@ -67,7 +66,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
   const readers = new Readers()
   const loader = new Loader({ store, types, secrets: config.secrets })
   const checker = createChecker({ types, ...groundWith(parts.ground, () => library), secrets: Object.keys(config.secrets) })
-  const library: Library = new Library({ slot: parts.definitions, roots: openRoots([...config.roots, parts.homeRoot]), checker })
+  const library: Library = new Library({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createCounts({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: Worker = new Worker({
     store,

@@ -6,6 +6,8 @@ export type SecretSource = { readonly env: string } | { readonly file: string }
 
 export interface WorkflowsConfig {
   roots: string[]
+  code: string[]
+  writable_by_tools: boolean
   sync_wait_ms: number
   run_timeout_s: number
   node_timeout: string
@@ -45,6 +47,19 @@ export const WORKFLOWS_CONFIG = schema<WorkflowsConfig>({
       items: { type: 'string', minLength: 1 },
       default: ['workflows'],
       description: 'Folders of workflow files; relative ones lie in the working directory. `<svc home>/workflows` is always one',
+    },
+    code: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      default: [],
+      description:
+        'Files and folders of workflows that are code (.ts, .mts, .js, .mjs); relative ones lie in the working directory. Code is imported from these alone, and tools cannot write there',
+    },
+    writable_by_tools: {
+      type: 'boolean',
+      default: false,
+      description:
+        'Whether tools and sandboxed programs may write definitions (YAML, JSON) into the folders of `workflows.roots`',
     },
     sync_wait_ms: count(2_000, 'Milliseconds a request for a run waits for its end', 0),
     run_timeout_s: count(3_600, 'Seconds a run may work, waiting aside'),

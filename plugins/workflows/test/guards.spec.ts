@@ -97,14 +97,14 @@ describe('what a run keeps and obeys', () => {
     expect(seen).to.deep.equal([['workflows', 'tools'], ['workflows']])
   })
 
-  it('is a definition of TypeScript too, below a root, and what is none is told', () =>
+  it('is a definition of TypeScript too, where workflows.code names it, and what is none is told', () =>
     inFolder(async folder => {
       const typed =
         "interface N { readonly name: string }\nconst about: N = { name: 'typed' }\nexport default { ...about, nodes: { a: { type: 'transform', value: 7 } } }\n"
       await writeFile(`${folder}/typed.ts`, typed)
       await writeFile(`${folder}/broken.mjs`, 'export default {')
       await writeFile(`${folder}/none.js`, 'export const nothing = 1')
-      await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
+      await using host = await openEngine({ config: { workflows: { roots: [], code: [folder] } } })
       const workflows = host.service(Workflows)
       const listed = new Map((await workflows.list(use)).map(one => [one.source, one.problems?.[0]?.message ?? one.nodes]))
       expect(listed.get('typed.ts')).to.equal(1)

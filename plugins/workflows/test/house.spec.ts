@@ -151,7 +151,7 @@ describe('what workflows name', () => {
     inFolder(async folder => {
       await writeFile(join(folder, 'one.json'), JSON.stringify({ ...ASKS, name: 'two' }))
       await writeFile(join(folder, 'three.mjs'), `export default ${JSON.stringify({ ...ASKS, name: 'four' })}`)
-      await using host = await openEngine({ config: { workflows: { roots: [folder] } } })
+      await using host = await openEngine({ config: { workflows: { roots: [folder], code: [join(folder, 'three.mjs')] } } })
       const listed = (await host.service(Workflows).list(use)).map(({ name, problems = [] }) => [name, problems[0]?.message])
       expect(listed).to.deep.equal([
         ['one', 'must be "one", as its file is called'],

@@ -1,0 +1,69 @@
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { dirname, extname, join, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Config, CONFIG_FILES, definePlugin, packagesAround, type PluginEntry } from '@svc/core'
+import { ProtectedPaths } from '@svc/core/contracts'
+import { OURS, placed } from './plugin-places.ts'
+import { setHome } from './settings.ts'
+import { pathOfPlugin } from './watch-places.ts'
+
+/** Names the paths that the command line is made of: the configuration, the plugins and the packages of svc itself. */
+export const protectedPathsOf = (config: Config, home: string, cwd: string = process.cwd()): PluginEntry => ({
+  name: 'protected-paths',
+  use: definePlugin({
+    setup(scope) {
+      const add = (name: string, owner: string, paths: readonly string[]) => scope.add(ProtectedPaths, name, { paths, owner })
+      add('configuration', 'the configuration of svc', configurationPaths(config, home, cwd))
+      add('plugins', 'the plugins of svc', pluginPaths(config, home))
+      add('packages', 'svc itself', ownPackages())
+    },
+  }),
+})
+
+/** Files in force, those that would be in force if they were there, and what code among them imports. */
+function configurationPaths({ layers }: Config, home: string, cwd: string): string[] {
+  const files = layers.flatMap(({ file }) => (file === undefined ? [] : [resolve(cwd, file)]))
+  const code = files.filter(file => /^\.[cm]?[jt]s$/.test(extname(file)))
+  const coming = [home, ...upward(cwd)].flatMap(folder => CONFIG_FILES.map(name => join(folder, name)))
+  const around = code.flatMap(file => ['package.json', 'node_modules'].map(name => join(dirname(file), name)))
+  return [
+    ...new Set([
+      ...files,
+      ...coming,
+      ...around,
+      ...layers.flatMap(({ imports = [] }) => imports),
+      setHome({ home, env: process.env }),
+    ]),
+  ]
+}
+
+const upward = (folder: string): string[] => (dirname(folder) === folder ? [folder] : [folder, ...upward(dirname(folder))])
+
+/** Folders and files of plugins that the configuration names; for a package, the folder of packages that its name is looked up in first, too. */
+function pluginPaths(config: Config, home: string): string[] {
+  return [...new Set(placed(config.plugins, home).flatMap(pathsOfPlugin))]
+}
+
+function pathsOfPlugin(entry: PluginEntry): string[] {
+  const path = pathOfPlugin(entry)
+  if (path === undefined) return []
+  const place = entry.from?.startsWith('file:') ? dirname(fileURLToPath(new URL('x', entry.from))) : entry.from
+  const isPackage = typeof entry.use === 'string' && !/^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use)
+  const first = isPackage && place !== undefined && entry.from !== OURS ? [join(place, 'node_modules')] : []
+  return [...first, ...[path, existsSync(path) ? realpathSync(path) : path].map(one => packagesAround(one) ?? one)]
+}
+
+/**
+ * The `node_modules` that svc lies in; in a checkout, where packages are linked, the folders of these, and what says how a checkout is started.
+ */
+function ownPackages(): string[] {
+  const own = dirname(dirname(fileURLToPath(import.meta.url)))
+  const installed = packagesAround(own)
+  if (installed !== undefined) return [installed]
+  const top = upward(own).find(folder => existsSync(join(folder, 'node_modules', '@svc')))
+  if (top === undefined) return [own]
+  const scope = join(top, 'node_modules', '@svc')
+  const linked = readdirSync(scope).map(name => realpathSync(join(scope, name)))
+  const start = ['node_modules', 'package.json', 'package-lock.json', '.npmrc', 'scripts'].map(name => join(top, name))
+  return [own, ...start, ...linked.filter(folder => folder.startsWith(top + sep))]
+}
