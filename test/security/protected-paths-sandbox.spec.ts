@@ -4,6 +4,7 @@ import { symlink, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
+import { until } from '../support/breath.ts'
 import { runSvc } from '../support/command.ts'
 import { appears, clientCalls, newProject, type Project, startIn } from '../support/project.ts'
 import type { Service } from '../support/service.ts'
@@ -122,6 +123,29 @@ describe('sandboxed commands', function () {
     await using next = await startIn(other)
     await clientCalls(next, 'run_command', { command: ['sh', '-c', 'rm started'] })
     expect(await other.names()).to.deep.equal(names)
+  })
+
+  it('and stdio servers are ended where a protected file is replaced by a person, for its protection ends with it', async function () {
+    const doctor = await runSvc(['doctor'], { home: project.home, cwd: project.folder })
+    if (!/memory held by control groups/.test(doctor.out)) {
+      this.test!.title += ' (this machine has no control groups)'
+      this.skip()
+    }
+    const write = (path: string) =>
+      clientCalls(service, 'disk__write_file', { path: project.at(path), content: '[core]\n\tevil = 1\n' })
+    await until(
+      () => write('sub/first.txt'),
+      ({ status }) => status === 200
+    )
+    execFileSync('git', ['-C', project.at('sub'), 'config', 'user.name', 'somebody'])
+    const later = await until(
+      () => write('sub/.git/config'),
+      ({ text }) => text.includes('EBUSY')
+    )
+    expect(later.status).to.equal(500)
+    expect(await project.read('sub/.git/config'))
+      .to.include('somebody')
+      .and.not.include('evil')
   })
 
   it('and stdio servers in the sandbox are kept out in the same way, or refused the folder', async () => {

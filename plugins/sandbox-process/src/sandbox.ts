@@ -10,6 +10,7 @@ import { lookAtMachine, type Machine } from './machine.ts'
 import { openMountPoints } from './mount-points.ts'
 import { realPlace } from './paths.ts'
 import { type Protection, protect } from './protection.ts'
+import { watchReplaced } from './replaced.ts'
 import { showFor, type ShownProcess } from './view.ts'
 
 export interface SandboxOptions {
@@ -56,7 +57,15 @@ export function createSandbox({ home, protectedPaths }: SandboxOptions): Process
       const id = randomUUID()
       const protection = await protectedIn(shown, request.lasting === true, held.hold)
       const free = await mountPoints.hold(protection.absent)
-      holds.set(id, { ...held.hold, release: () => held.hold.release().finally(free) })
+      // nothing in it may go on when a protected path has lost its protection; who started it starts it anew
+      const replaced = watchReplaced([...protection.read, ...protection.anchors], () => void held.hold.release().catch(() => {}))
+      holds.set(id, {
+        ...held.hold,
+        async release() {
+          replaced[Symbol.dispose]()
+          return held.hold.release().finally(free)
+        },
+      })
       const line = [
         ...held.hold.before,
         ...lineOf(bwrap, { ...shown.view, protection, unset: Object.keys(held.hold.env).filter(name => !(name in shown.env)) }),
