@@ -28,6 +28,38 @@ svc looks for \`svc.config.ts\`, \`.mts\`, \`.js\`, \`.json\` or \`.yaml\`; two 
 \`svc config show\` prints the value in force and where each came from (\`svc config show <key>\` also what it does, set or not); \`svc config check\` reports all faults
 that can be seen without starting a plugin, those of profiles.yaml and of the plugins' manifests too; a key that is not set shows at the start.
 
+## Which files are read
+
+The search for the project's file starts in the working directory and goes upward. It ends with the root of the repository (the
+folder with \`.git\`), your home folder or the root of a file system, whichever comes first. \`svc --version\` and \`--help\` read no
+configuration, except the file that \`--config\` names: the help of commands that come with a plugin of the project needs \`--config\`.
+
+| A file that svc finds, and the folder that holds it | |
+|---|---|
+| belongs to you or root | read |
+| belongs to another user | \`CONFIG_FOREIGN\` |
+| is writable for everybody (a folder like \`/tmp\` with the sticky bit is not) | \`CONFIG_FOREIGN\` |
+| is writable for a group that is not your primary group | \`CONFIG_FOREIGN\` |
+
+Of a symbolic link, the link and its target count. Of a configuration in code, its relative imports count too.
+
+**Configuration in code** (\`.ts\`, \`.mts\`, \`.js\`) runs when it is read. On a terminal svc asks once before it runs such a file, and
+remembers the answer in \`trusted-config\` in the svc home, with a SHA-256 of the file and of the files that it names in relative
+imports. Once one of them changes, svc asks again; names that are computed at run time and packages are not part of it. Without a
+terminal such a file is \`CONFIG_NOT_TRUSTED\`, and the command fails, unless one of these holds:
+
+- it is named: \`svc serve --config svc.config.ts\`. What you name is taken as it is, whoever owns it;
+- it is the file of the svc home;
+- \`SVC_TRUST_CONFIG=1\` is set. Owner and mode are checked all the same.
+
+A running server takes a changed configuration in code at a reload only where one of these holds; otherwise the reload fails and
+the server goes on with the former configuration. The check and the import are two looks at the file: whoever can change it between
+them is one who may write it.
+
+cosmiconfig parses YAML and JSON; its meta configuration (\`.config/config.*\`, \`package.json\`) is not read.
+
+## Keys
+
 | Key | Type | Default | |
 |---|---|---|---|
 | \`plugins\` | list | the curated list | Package names, paths and \`{ use, optional, enabled, isolation }\` (\`in-process\` or \`process\`). Lists of several places merge by name; \`enabled: false\` takes one out. |

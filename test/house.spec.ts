@@ -192,7 +192,7 @@ describe('the house', () => {
   for (const [folder, most] of [
     ['core/src', 1610],
     ['core/loading', 720],
-    ['core/config', 1100],
+    ['core/config', 1200],
     ['core/processes', 1140],
     ['core/supervisor', 1020],
     ['core/isolation', 1400],
@@ -221,7 +221,7 @@ describe('the scanner of the house test', () => {
     expect(places(source('plugins/http'), STATUS_TABLE, 'strings')).to.not.deep.equal([])
     expect(places(source('cli'), /\bprocess\s*\.\s*argv\b/)).to.not.deep.equal([])
     expect(importsOf('test/house.spec.ts').map(one => one.from)).to.include.members(['node:fs', 'chai', './support/source.ts'])
-    expect(importsOf('core/config/find.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
+    expect(importsOf('core/config/load-file.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
     expect(importsOf('core/src/plugin.ts').find(one => one.from === './token.ts')?.names).to.include.members([
       'AnyService',
       'SlotView',

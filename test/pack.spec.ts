@@ -97,7 +97,7 @@ describe('the packed packages', function () {
       join(folder, 'svc.config.ts'),
       `import { defineConfig } from '@svc/core'\nexport default defineConfig({ plugins: ['./hello.ts'] })\n`
     )
-    const [command, args] = svc(['plugins', '--json'])
+    const [command, args] = svc(['plugins', '--json', '--config', 'svc.config.ts'])
     const { stdout } = await run(command, args, { cwd: folder, env: environment(join(folder, 'third')) })
     expect(stdout).to.contain('"hello"')
   })

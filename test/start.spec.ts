@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -35,6 +36,20 @@ describe('npm start in the repository', () => {
       const client = createClient(service.url, { keepAlive: false })
       expect((await client.get('/api/v1/config/effective')).body).to.include({ mode })
     }
+  })
+
+  it('takes another configuration file that is named behind it', async () => {
+    const file = join(home, 'other.mjs')
+    await writeFile(file, "export default { selection: { mode: 'plan' } }\n")
+    await using service = await startService({
+      command: ['npm', 'start', '--'],
+      cwd: ROOT,
+      env: env(home),
+      home,
+      args: ['--config', file],
+    })
+    const client = createClient(service.url, { keepAlive: false })
+    expect((await client.get('/api/v1/config/effective')).body).to.include({ mode: 'plan' })
   })
 
   it('drains and ends when npm is told to', async () => {

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 // Node 20 syntax: this file may be started by whichever Node the machine has.
 import { existsSync } from 'node:fs'
-import * as nodeModule from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const source = new URL('../src/main.ts', import.meta.url)
@@ -14,7 +13,7 @@ if (isRepository && !(isNewEnough && hasCondition) && (isNewEnough || existsSync
 else if (!isNewEnough) refuse()
 else {
   // Before the first TypeScript file is read: what is in the cache needs no stripping.
-  nodeModule.enableCompileCache()
+  await import('./compile-cache.js')
   await import(isRepository ? '../src/main.ts' : '../dist/main.js')
 }
 

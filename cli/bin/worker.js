@@ -1,7 +1,7 @@
 // The entry of a worker process: JavaScript, so that the cache is on before the first TypeScript file is read.
-import { enableCompileCache, flushCompileCache } from 'node:module'
+import './compile-cache.js'
+import { flushCompileCache } from 'node:module'
 
-enableCompileCache()
 const isSource = process.execArgv.includes('--conditions=svc-source')
 const { work } = await import(isSource ? '../src/work.ts' : '../dist/work.js')
 await work(process.argv[2])

@@ -34,8 +34,7 @@ import { ToolsCall } from './commands/tools-call.ts'
 import { ToolsList } from './commands/tools-list.ts'
 import { ToolsShow } from './commands/tools-show.ts'
 import { readConfigFlag } from './config-flag.ts'
-import { contributedCommands } from './contributed.ts'
-import { isOwn } from './summaries.ts'
+import { commandsFor } from './contributed.ts'
 
 const OWN = {
   build: Build,
@@ -75,7 +74,7 @@ const OWN = {
 
 const { file, argv } = readConfigFlag(process.argv.slice(2))
 /** svc's own commands need no plugin's manifest: they work with a broken configuration too. */
-const others = isOwn(argv) ? [] : await contributedCommands(file)
+const others = await commandsFor(argv, file)
 
 /** All commands, as oclif takes them. */
 export const COMMANDS: Readonly<Record<string, Command.Class>> = {

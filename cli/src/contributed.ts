@@ -35,6 +35,17 @@ export async function contributedCommands(config?: string, place: Place = here()
   return all.filter((one, at) => !isOwn(one.id.split(':')) && all.findIndex(other => other.id === one.id) === at)
 }
 
+/**
+ * The commands of plugins that a command line may mean. Help and the version read no configuration but a file that is named: they have the commands of what
+ * came with svc, what is installed, and what that file adds.
+ */
+export async function commandsFor(argv: readonly string[], file?: string): Promise<Contributed[]> {
+  if (isOwn(argv) || argv[0] === '--version') return []
+  return contributedCommands(file, { ...here(), onlyNamed: isHelp(argv) })
+}
+
+const isHelp = (argv: readonly string[]) => argv.length === 0 || argv.slice(0, [...argv, '--'].indexOf('--')).includes('--help')
+
 /** The topics that commands of plugins make: the line of one names its commands, that of a single command is its own. */
 export function contributedTopics(all: readonly Contributed[]): Record<string, { readonly description: string }> {
   const topics = Object.groupBy(

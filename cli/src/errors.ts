@@ -95,11 +95,17 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
-  const isStrange = /^command \S+ not found$/.test(message)
-  const said = message.replace(/^command (\S+) not found$/, (_, id: string) => `there is no command "${id.replaceAll(':', ' ')}"`)
+  const isStrange = /^command \S+ not found\.?$/i.test(message)
+  const said = message.replace(
+    /^command (\S+) not found\.?$/i,
+    (_, id: string) => `there is no command "${id.replaceAll(':', ' ')}"`
+  )
   const near = isStrange ? nearCommand(argv, words) : undefined
   const help = `svc ${topicOf(argv, words, isStrange)}--help shows what there is`
-  return svcError('COMMAND_LINE_INVALID', said, { mend: near === undefined ? help : `did you mean "svc ${near}"? ${help}` })
+  const more = isStrange && argv.includes('--help') ? '; with --config <file> also the commands that a configuration adds' : ''
+  return svcError('COMMAND_LINE_INVALID', said, {
+    mend: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${help}${more}`,
+  })
 }
 
 /** Below a topic that is there by the second word alone; else by two words, then by the first. */

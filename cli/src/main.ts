@@ -1,5 +1,3 @@
-import { enableCompileCache } from 'node:module'
+import { main } from './program.ts'
 
-enableCompileCache()
-const { main } = await import('./program.ts')
 process.exitCode = await main(process.argv.slice(2))

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { flush, run } from '@oclif/core'
 import { codeOf, messageOf } from '@svc/core'
 import { readConfigFlag } from './config-flag.ts'
-import { contributedCommands, contributedTopics } from './contributed.ts'
+import { commandsFor, contributedTopics } from './contributed.ts'
 import { commandLineInvalid, isUsage } from './errors.ts'
 import { printError } from './report-error.ts'
-import { DESCRIPTION, isOwn, SUMMARIES, TOPICS } from './summaries.ts'
+import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 const USAGE = 2
 
@@ -30,7 +30,7 @@ async function manifest(argv: readonly string[]) {
   }
   const target = import.meta.url.endsWith('.ts') ? './src/commands.ts' : './dist/commands.js'
   const topics = {
-    ...(isOwn(argv) ? {} : contributedTopics(await contributedCommands(readConfigFlag(process.argv.slice(2)).file))),
+    ...contributedTopics(await commandsFor(argv, readConfigFlag(process.argv.slice(2)).file)),
     ...TOPICS,
   }
   const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }
@@ -40,7 +40,7 @@ async function manifest(argv: readonly string[]) {
 /** The ids of all commands; those of plugins are asked for where none of svc's own can be meant. */
 const knownTo = async (argv: readonly string[]) => [
   ...Object.keys(SUMMARIES),
-  ...(isOwn(argv) ? [] : (await contributedCommands(readConfigFlag(process.argv.slice(2)).file)).map(one => one.id)),
+  ...(await commandsFor(argv, readConfigFlag(process.argv.slice(2)).file)).map(one => one.id),
 ]
 
 /** Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */

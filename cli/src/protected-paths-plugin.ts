@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
-import { dirname, extname, join, resolve, sep } from 'node:path'
+import { delimiter, dirname, extname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, CONFIG_FILES, definePlugin, packagesAround, type PluginEntry } from '@svc/core'
+import { type Config, CONFIG_FILES, definePlugin, packagesAround, pathsOfCode, type PluginEntry } from '@svc/core'
 import { ProtectedPaths } from '@svc/core/contracts'
 import { OURS, placed } from './plugin-places.ts'
 import { setHome } from './settings.ts'
@@ -16,6 +16,7 @@ export const protectedPathsOf = (config: Config, home: string, cwd: string = pro
       add('configuration', 'the configuration of svc', configurationPaths(config, home, cwd))
       add('plugins', 'the plugins of svc', pluginPaths(config, home))
       add('packages', 'svc itself', ownPackages())
+      add('programs', 'the programs that svc starts', programFolders(process.env, cwd))
     },
   }),
 })
@@ -23,18 +24,9 @@ export const protectedPathsOf = (config: Config, home: string, cwd: string = pro
 /** Files in force, those that would be in force if they were there, and what code among them imports. */
 function configurationPaths({ layers }: Config, home: string, cwd: string): string[] {
   const files = layers.flatMap(({ file }) => (file === undefined ? [] : [resolve(cwd, file)]))
-  const code = files.filter(file => /^\.[cm]?[jt]s$/.test(extname(file)))
   const coming = [home, ...upward(cwd)].flatMap(folder => CONFIG_FILES.map(name => join(folder, name)))
-  const around = code.flatMap(file => ['package.json', 'node_modules'].map(name => join(dirname(file), name)))
-  return [
-    ...new Set([
-      ...files,
-      ...coming,
-      ...around,
-      ...layers.flatMap(({ imports = [] }) => imports),
-      setHome({ home, env: process.env }),
-    ]),
-  ]
+  const code = pathsOfCode(files.filter(file => /^\.[cm]?[jt]s$/.test(extname(file))))
+  return [...new Set([...files, ...coming, ...code, setHome({ home, env: process.env })])]
 }
 
 const upward = (folder: string): string[] => (dirname(folder) === folder ? [folder] : [folder, ...upward(dirname(folder))])
@@ -67,3 +59,7 @@ function ownPackages(): string[] {
   const start = ['node_modules', 'package.json', 'package-lock.json', '.npmrc', 'scripts'].map(name => join(top, name))
   return [own, ...start, ...linked.filter(folder => folder.startsWith(top + sep))]
 }
+
+/** Where git, npm and the sandbox are looked up. A start through npm puts the `node_modules/.bin` of the project and of each folder above it first. */
+const programFolders = ({ PATH = '' }: NodeJS.ProcessEnv, cwd: string): string[] =>
+  PATH.split(delimiter).map(folder => resolve(cwd, folder))

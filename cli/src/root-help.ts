@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { styleText } from 'node:util'
-import { type Contributed, contributedCommands, contributedTopics } from './contributed.ts'
+import { commandsFor, type Contributed, contributedTopics } from './contributed.ts'
 import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 const WIDTH = 80
@@ -10,7 +10,7 @@ const WIDTH = 80
  * oclif would lay it out (a narrow terminal, long summaries, a plugin's command that is a topic too).
  */
 export async function printRootHelp(out: NodeJS.WriteStream, config?: string): Promise<boolean> {
-  const others = await contributedCommands(config)
+  const others = await commandsFor(['--help'], config)
   const commands = [...Object.entries(SUMMARIES), ...others.map(one => [one.id, one.summary] as const)].filter(
     ([id]) => !id.includes(':')
   )

@@ -14,6 +14,8 @@ export interface Place {
   readonly env: NodeJS.ProcessEnv
   /** What is taken for installed, in place of what is. */
   readonly installed?: Lock
+  /** No file is read but the one that the user named. */
+  readonly onlyNamed?: boolean
 }
 
 /** Where this process stands. */
@@ -21,8 +23,12 @@ export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: pr
 
 /** Finds the configuration that `svc serve` with these options runs with. Throws CONFIG_UNREADABLE. */
 export async function findSettings(options: ServeOptions = {}, place: Place = here()): Promise<Config> {
-  const { home, cwd, env } = place
-  const rest = { ...(typeof options.config === 'string' ? { file: options.config } : {}), ...(await installedIn(place, options)) }
+  const { home, cwd, env, onlyNamed } = place
+  const rest = {
+    ...(onlyNamed ? { onlyNamed } : {}),
+    ...(typeof options.config === 'string' ? { file: options.config } : {}),
+    ...(await installedIn(place, options)),
+  }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const config = await find(flagsLayer(options))
   return options.surface === 'mcp' ? find(toolServerLayer(options, config)) : config

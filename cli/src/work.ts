@@ -168,12 +168,7 @@ async function reportOf(
 
 /** A plugin written into `svc.config.ts` is code: nobody can hand it on. */
 function plainLayers(config: Config): Layer[] | undefined {
-  const layers = config.layers.map(({ name, file, imports, value }) => ({
-    name,
-    ...(file === undefined ? {} : { file }),
-    ...(imports === undefined ? {} : { imports }),
-    value,
-  }))
+  const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
   return findUnplain(layers, 'layers') === undefined ? layers : undefined
 }
 

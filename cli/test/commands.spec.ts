@@ -78,10 +78,10 @@ describe('a command of a plugin', () => {
   const it = sideBySide()
   it('is listed from the manifest and runs with its arguments', async () => {
     await using place = await makePlace()
-    await place.write('svc.config.json', withWeather)
-    expect((await place.svc(['--help'])).out).to.contain('weather')
-    expect((await place.svc(['weather', '--help'])).out).to.contain('Tell the weather')
-    expect((await place.svc(['weather', 'now', '--help'])).out).to.contain('svc-plugin-weather')
+    const file = await place.write('svc.config.json', withWeather)
+    expect((await place.svc(['--help', '-c', file])).out).to.contain('weather')
+    expect((await place.svc(['weather', '--help', '-c', file])).out).to.contain('Tell the weather')
+    expect((await place.svc(['weather', 'now', '--help', '-c', file])).out).to.contain('svc-plugin-weather')
     expect(await place.svc(['weather', 'now', 'Oslo', '--fine'])).to.include({ code: 0, out: 'sunny in Oslo --fine\n' })
   })
 
@@ -140,6 +140,7 @@ describe('a command of a plugin', () => {
     await place.write('else/where.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))
     const file = 'else/where.json'
     expect(await place.svc(['weather', 'now', 'Oslo'])).to.include({ code: 2 })
+    expect((await place.svc(['weather', '--help'])).err).to.contain('with --config <file>')
     for (const args of [
       ['-c', file, 'weather', 'now', 'mode'],
       ['weather', 'now', 'mode', '--config', file],

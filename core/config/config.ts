@@ -12,8 +12,6 @@ export interface Layer {
   readonly name: string
   readonly file?: string
   readonly value: ConfigTree
-  /** Where the file is code: the paths that decide what it is, such as what it imports. */
-  readonly imports?: readonly string[]
   line?(keys: readonly string[]): number | undefined
   /** For the environment: the variable that set a key. */
   variable?(keys: readonly string[]): string | undefined

@@ -18,6 +18,18 @@ export const configUnknownKey = (path: string, known: Iterable<string>, where: s
 export const configUnreadable = (message: string, where: string) =>
   svcError('CONFIG_UNREADABLE', message, { where, mend: 'mend the file; svc starts with none rather than a broken one' })
 
+export const configForeign = (reason: string, where: string) =>
+  svcError('CONFIG_FOREIGN', `this configuration is not read, because ${reason}`, {
+    where,
+    mend: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w). To use it as it is, name it with --config',
+  })
+
+export const configNotTrusted = (where: string) =>
+  svcError('CONFIG_NOT_TRUSTED', 'this configuration is code, and you have not allowed it to run (or it has changed since)', {
+    where,
+    mend: 'Read it, then run `svc config check` in a terminal to be asked, name the file with --config, or set SVC_TRUST_CONFIG=1',
+  })
+
 export const configAmbiguous = (files: readonly string[]) =>
   svcError('CONFIG_AMBIGUOUS', `${files.join(' and ')} lie in one folder, and only one of them can count`, {
     where: files[0]!,

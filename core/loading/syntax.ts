@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { basename, dirname, isAbsolute, relative, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { CODE, importedBy } from '../config/imported.ts'
 import { type ErrorParts, type SvcError, svcError } from '../src/svc-error.ts'
 
 /** `index.js:3`, below the plugin's folder, or that of the module's package: where a module breaks the grammar, as far as the error's stack begins with it, which it does but for plain ES modules. */
@@ -36,7 +37,7 @@ async function placeInSource(entry: string, folder: string | undefined): Promise
   for (const file of files) {
     const line = await brokenLine(file)
     if (line !== undefined) return `${below(file, folder)}:${line}`
-    files.push(...importedBy(file).filter(one => !files.includes(one) && files.length < MOST))
+    files.push(...importedBy(file).filter(one => CODE.test(one) && !files.includes(one) && files.length < MOST))
   }
   return undefined
 }
@@ -44,14 +45,6 @@ async function placeInSource(entry: string, folder: string | undefined): Promise
 /** Each costs the start of a process. */
 const MOST = 30
 const LIMIT_MS = 5_000
-const CODE = /\.[cm]?[jt]s$/
-const IMPORT = /\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g
-
-const importedBy = (file: string): string[] =>
-  [...readFileSync(file, 'utf8').matchAll(IMPORT)]
-    .map(([, name = '']) => fileURLToPath(new URL(name, pathToFileURL(file))))
-    .filter(path => CODE.test(path) && existsSync(path) && statSync(path).isFile())
-
 /** `node --check` parses and runs nothing. */
 const brokenLine = (file: string) =>
   new Promise<string | undefined>(done => {

@@ -60,9 +60,11 @@ export {
   type PluginEntry,
   type PluginRef,
 } from '../config/config.ts'
-export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
+export { findConfig, type FindOptions, put } from '../config/find.ts'
+export { readConfigFile } from '../config/load-file.ts'
+export { CONFIG_FILES } from '../config/search.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { noteImport, type NotedImport, packagesAround, pathsOfModules } from '../config/noted-imports.ts'
+export { packagesAround, pathsOfCode } from '../config/imported.ts'
 export { API, type CommandManifest, type Manifest, OLDEST_API, type PackageInfo, readManifest } from '../loading/manifest.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'

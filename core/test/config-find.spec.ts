@@ -131,7 +131,7 @@ describe('finding configuration', () => {
 
   it('sees what changed in a module since it was read', async () => {
     await using dir = await folder({ 'svc.config.mts': 'export default { a: 1 }' })
-    const read = async () => (await findConfig({ home: dir.file('home'), cwd: dir.path })).value.a
+    const read = async () => (await findConfig({ home: dir.file('home'), cwd: dir.path, env: { SVC_TRUST_CONFIG: '1' } })).value.a
     expect(await read()).to.equal(1)
     const file = await dir.write('svc.config.mts', 'export default { a: 2 }')
     await utimes(file, 1000, 2000)

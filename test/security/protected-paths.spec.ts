@@ -94,6 +94,18 @@ describe('paths that are protected from tools', () => {
   })
 })
 
+describe('programs that svc starts', () => {
+  it('cannot be put where they are looked up first, as in the node_modules/.bin of a start through npm', async () => {
+    await using project = await newProject({}, { 'bin/.keep': '' })
+    const PATH = [project.at('node_modules/.bin'), project.at('bin'), process.env.PATH].join(':')
+    const args = ['--config', 'svc.config.json', '--mcp']
+    await using service = await startService({ home: project.home, cwd: project.folder, args, env: { PATH } })
+    for (const path of ['node_modules/.bin/git', 'bin/git'])
+      expect((await modelCalls(service, 'write_file', { path, content: '#!/bin/sh\n' })).success, path).to.equal(false)
+    expect((await clientCalls(service, 'git_status', {})).status).to.equal(200)
+  })
+})
+
 describe('workflows that are code', () => {
   it('are not imported from workflow folders, and listed with what to do', async () => {
     await using project = await newProject({})

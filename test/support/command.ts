@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { SVC } from './entry.ts'
+import { COMPILED, SVC } from './entry.ts'
 import { mayShare, runShared } from './shared-process.ts'
 
 export interface CommandOptions {
@@ -14,7 +14,7 @@ export interface CommandOptions {
 
 /** Runs a command of `svc` to its end. */
 export async function runSvc(args: readonly string[], { home, cwd = home, env = {}, share }: CommandOptions) {
-  const command = { args, cwd, env: { PATH: process.env.PATH, ...env, SVC_HOME: home } }
+  const command = { args, cwd, env: { PATH: process.env.PATH, ...COMPILED, ...env, SVC_HOME: home } }
   if (share && mayShare(command)) return toldOf(await runShared(command))
   const child = spawn(process.execPath, [...SVC, ...args], {
     ...command,

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
@@ -7,6 +9,11 @@ import { fileURLToPath } from 'node:url'
 export const SVC: readonly string[] = process.env.SVC_TEST_ENTRY
   ? ['--min-semi-space-size=16', process.env.SVC_TEST_ENTRY]
   : ['--conditions=svc-source', fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url))]
+
+/** Where processes of the tests keep compiled code: a home that is new has none. */
+export const COMPILED = {
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), `svc-test-compiled-${process.getuid?.() ?? 'user'}`),
+}
 
 /** What Node is started with so that a program that imports svc has what svc itself is started from. */
 export const CONDITIONS: readonly string[] = process.env.SVC_TEST_ENTRY ? [] : ['--conditions=svc-source']

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
-import { SVC } from './entry.ts'
+import { COMPILED, SVC } from './entry.ts'
 
 export interface ServiceOptions {
   readonly args?: readonly string[]
@@ -50,7 +50,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const home = options.home ?? (await newHome())
   const [program = '', ...words] = options.command ?? [process.execPath, ...SVC, 'serve']
   const child = spawn(program, [...words, ...(options.ownPort ? [] : ['--port', '0']), '--json', ...(options.args ?? [])], {
-    env: { PATH: process.env.PATH, ...options.env, SVC_HOME: home },
+    env: { PATH: process.env.PATH, ...COMPILED, ...options.env, SVC_HOME: home },
     cwd: options.cwd ?? home,
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

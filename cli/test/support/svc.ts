@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { COMPILED } from '../../../test/support/entry.ts'
 import { mayShare, runShared } from '../../../test/support/shared-process.ts'
 import { SVC } from './entry.ts'
 
@@ -56,7 +57,7 @@ export async function makePlace(): Promise<Place> {
   const folder = join(base, 'project')
   await mkdir(folder)
   const running = new Set<ChildProcess>()
-  const envOf = (options: RunOptions = {}) => ({ ...cleanEnv(), SVC_HOME: home, ...options.env })
+  const envOf = (options: RunOptions = {}) => ({ ...COMPILED, ...cleanEnv(), SVC_HOME: home, ...options.env })
   const start = (args: readonly string[], options?: RunOptions) => {
     const env = envOf(options)
     const child = spawn(process.execPath, [...SVC, ...args], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })

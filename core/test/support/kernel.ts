@@ -109,7 +109,7 @@ export async function folder(files: Record<string, string | object> = {}) {
 /** Finds the configuration of a folder with `home` and `project/sub` in it. */
 export async function findIn(files: Record<string, string | object>, options: Partial<FindOptions> = {}) {
   await using dir = await folder({ 'project/sub/.keep': '', ...files })
-  const places = { home: dir.file('home'), cwd: dir.file('project/sub') }
+  const places = { home: dir.file('home'), cwd: dir.file('project/sub'), env: { SVC_TRUST_CONFIG: '1' } }
   return await findConfig({ ...places, ...options, ...(options.file ? { file: dir.file(options.file) } : {}) })
 }
 

@@ -8,6 +8,7 @@ import { EMPTY, needsSet } from './lock.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { copyModules, type Ingredients, linkHost, writeSet } from './new-set.ts'
 import { runNpm } from './npm.ts'
+import { checkUnpacked } from './unpacked.ts'
 import type { NewSet } from './staged-change.ts'
 import type { Staging } from './staging.ts'
 import { problemsOf } from './verify.ts'
@@ -76,9 +77,10 @@ async function install(plan: Plan): Promise<void> {
   }
   options.onProgress?.({ step: 'install' })
   await runNpm(['install', '--prefer-offline'], { ...options, cwd: set, offline })
+  const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
+  for (const plugin of unpacked) await checkUnpacked(set, plugin)
   // what is carried on has run its scripts already
-  for (const plugin of [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)])
-    if (plugin.scripts) await runScripts(plugin, set, options)
+  for (const plugin of unpacked) if (plugin.scripts) await runScripts(plugin, set, options)
   await linkHost(set)
 }
 

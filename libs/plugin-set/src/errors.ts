@@ -52,6 +52,9 @@ export const tarballUnsafe = (plugin: string, why: string, cause?: unknown): Svc
     mend: 'do not install it; of your own: make it with npm pack, without links, of files below one folder',
   })
 
+export const unpackedOtherwise = (plugin: string, files: readonly string[]): SvcError =>
+  tarballUnsafe(plugin, `was unpacked as other files than svc found in it: ${files.join(', ')}`)
+
 export const changedFiles = (plugin: string, files: readonly string[]): SvcError =>
   svcError('PLUGIN_CHANGED', `its files are not those that were installed${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
     plugin,

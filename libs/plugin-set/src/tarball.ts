@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { type ArchiveEntry, isFile, readArchive, strayPath, tooBig } from './archive.ts'
+import { type ArchiveEntry, clashes, isFile, quoted, readArchive, strayMode, strayPath, tooBig } from './archive.ts'
 import { archiveWords, tarballUnsafe } from './errors.ts'
 
 /** Bytes, unpacked, and files: no plugin is that big; what is would fill the disk. */
@@ -50,16 +50,22 @@ function gatherEntries(faults: string[]) {
   const hashes = new Map<string, ReturnType<typeof createHash>>()
   const json: Uint8Array[] = []
   const contents = { bytes: 0 }
+  const clash = clashes()
   let top: string | undefined
+  let entries = 0
   function take(entry: ArchiveEntry) {
     const [first = '', ...rest] = entry.path.split('/')
     const path = rest.join('/')
     top ??= first
-    const fault = strayPath(entry.path) ?? strayKind(entry, path) ?? (top === first ? undefined : 'files in more than one folder')
-    if (fault !== undefined) faults.push(`${fault} (${JSON.stringify(entry.path)})`)
-    if (fault !== undefined || !isFile(entry)) return undefined
-    if (hashes.has(path)) faults.push(`a file twice (${JSON.stringify(entry.path)})`)
-    if (hashes.size >= MOST_FILES) throw new Error(`it has more than ${MOST_FILES} files`)
+    const fault =
+      strayPath(entry.path) ??
+      strayMode(entry) ??
+      strayKind(entry, path) ??
+      (top === first ? undefined : 'files in more than one folder')
+    if (++entries > MOST_FILES) throw new Error(`it has more than ${MOST_FILES} files and folders`)
+    const found = fault ?? (isFile(entry) ? clash(path) : undefined)
+    if (found !== undefined) faults.push(`${found} (${quoted(entry.path)})`)
+    if (found !== undefined || !isFile(entry)) return undefined
     const hash = createHash('sha256')
     hashes.set(path, hash)
     contents.bytes += entry.size

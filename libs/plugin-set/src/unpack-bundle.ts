@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { type ArchiveEntry, isFile, readArchive, strayPath } from './archive.ts'
+import { type ArchiveEntry, isFile, quoted, readArchive, strayMode, strayPath } from './archive.ts'
 import { type Bundle, bundleIn, MANIFEST, SET, staysInside } from './bundle.ts'
 import { archiveWords, bundleInvalid } from './errors.ts'
 import { filesBelow } from './files.ts'
@@ -49,8 +49,8 @@ async function lookThrough(file: string, signal: AbortSignal | undefined) {
   const faults: string[] = []
   const onEntry = (entry: ArchiveEntry) => {
     const { path } = entry
-    const fault = strayPath(path) ?? (entries.has(path) ? 'a path twice' : undefined)
-    if (fault !== undefined) faults.push(`${fault} (${JSON.stringify(path)})`)
+    const fault = strayPath(path) ?? strayMode(entry) ?? (entries.has(path) ? 'a path twice' : undefined)
+    if (fault !== undefined) faults.push(`${fault} (${quoted(path)})`)
     entries.set(path, entry)
     const isManifest = path === MANIFEST && entry.size <= MOST_MANIFEST
     return isManifest ? (chunk: Uint8Array) => void manifest.push(Uint8Array.from(chunk)) : undefined

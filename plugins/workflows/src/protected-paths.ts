@@ -1,14 +1,15 @@
 import { resolve } from 'node:path'
+import { pathsOfCode } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
 import type { Roots } from './roots.ts'
 import type { WorkflowsConfig } from './settings.ts'
 
-/** What tools must not change. Imports the files of code, so that what these import is known before a tool can run. */
+/** What tools must not change. What code imports is read, so that it is known before any of it runs. */
 export async function protectedPathsOf(
   { code, writable_by_tools }: WorkflowsConfig,
   folders: readonly string[],
   roots: Roots
 ): Promise<ProtectedPaths> {
-  const paths = [...(writable_by_tools ? [] : folders), ...code, ...(await roots.importAll())]
+  const paths = [...(writable_by_tools ? [] : folders), ...code, ...pathsOfCode(await roots.codeFiles())]
   return { paths: paths.map(path => resolve(path)), owner: 'the workflows of this server' }
 }

@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, extname, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { messageOf, noteImport } from '@svc/core'
+import { messageOf } from '@svc/core'
 import { pathRefused } from './errors.ts'
 import { openListing, type Place, type Source } from './listing.ts'
 import { stampOf } from './stamps.ts'
@@ -27,8 +27,8 @@ export interface Roots {
   named(name: string): Promise<Found | undefined>
   /** The file at a path; a relative one is looked for from each root, and from the working directory. Throws INVALID_VALUE, without saying whether it exists. */
   file(path: string): Promise<Found>
-  /** Imports all files of code; answers the paths that decide what they are, such as what they import. */
-  importAll(): Promise<readonly string[]>
+  /** The files that may be imported; nothing runs. */
+  codeFiles(): Promise<readonly string[]>
 }
 
 const CODE = new Set(['.ts', '.mts', '.js', '.mjs'])
@@ -36,14 +36,13 @@ const ENDINGS = new Set(['.yaml', '.yml', '.json', ...CODE])
 const [LARGEST, MOST] = [1_048_576, 2_000]
 
 /** Folders that do not exist are empty. Code is imported from `code` alone, paths of folders and files. */
-export function openRoots(folders: readonly string[], code: readonly string[] = []): Roots {
+export function openRoots(folders: readonly string[], code: readonly string[]): Roots {
   const sourcesOf = (paths: readonly string[], isCode: boolean) =>
     [...new Set(paths.map(path => resolve(path)))].map((root): Source => ({ root, code: isCode }))
   // what may be imported comes first: it may lie in a folder of definitions
   const sources = [...sourcesOf(code, true), ...sourcesOf(folders, false)]
   const listing = openListing(sources, path => ENDINGS.has(extname(path)))
-  const imported = new Set<string>()
-  const read = createReader(paths => paths.forEach(path => imported.add(path)))
+  const read = createReader()
   return {
     async files() {
       const { places } = await listing()
@@ -63,29 +62,29 @@ export function openRoots(folders: readonly string[], code: readonly string[] = 
       }
       throw pathRefused(path)
     },
-    async importAll() {
-      if (code.length > 0) await this.files()
-      return [...imported]
+    async codeFiles() {
+      const { places } = await listing()
+      return places.filter(({ path, code }) => code && CODE.has(extname(path))).map(({ path }) => path)
     },
   }
 }
 
 /** Reads a file again only when it has changed. */
-function createReader(noted: (paths: readonly string[]) => void): (place: Place) => Promise<Found | undefined> {
+function createReader(): (place: Place) => Promise<Found | undefined> {
   const kept = new Map<string, { readonly stamp: string; readonly found: Found | undefined }>()
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
     const stamp = stampOf(place.path)
     const there = kept.get(key)
     if (there?.stamp === stamp) return there.found
-    const found = await readPlace(place, noted)
+    const found = await readPlace(place)
     if (kept.size >= MOST) kept.clear()
     kept.set(key, { stamp, found })
     return found
   }
 }
 
-async function readPlace({ root, path, code }: Place, noted: (paths: readonly string[]) => void): Promise<Found | undefined> {
+async function readPlace({ root, path, code }: Place): Promise<Found | undefined> {
   const real = await realpath(path).catch(() => undefined)
   const base = await realpath(root).catch(() => undefined)
   if (!real || !base || !(real === base || real.startsWith(base + sep)) || !ENDINGS.has(extname(real))) return undefined
@@ -93,19 +92,17 @@ async function readPlace({ root, path, code }: Place, noted: (paths: readonly st
   if (!found.isFile() || found.size > LARGEST) return undefined
   const source = relative(base, real) || basename(real)
   if (!CODE.has(extname(real))) return { source, file: path, text: await readFile(real, 'utf8') }
-  return { source, file: path, text: '', code: code ? await exported(real, noted) : NOT_IMPORTED }
+  return { source, file: path, text: '', code: code ? await exported(real) : NOT_IMPORTED }
 }
 
 /** A file that a tool or a model could have written must not run. */
 const NOT_IMPORTED = { failure: 'it is code, and workflows.code does not name it; add its path there' } as const
 
 /** What a file of code exports as its default. Code of a running process does not change: a changed file is taken up by the next worker (`svc reload`). */
-async function exported(file: string, noted: (paths: readonly string[]) => void): Promise<NonNullable<Found['code']>> {
+async function exported(file: string): Promise<NonNullable<Found['code']>> {
   try {
-    const url = pathToFileURL(file).href
-    const { module, paths } = await noteImport<{ default?: unknown }>(url, () => import(url))
-    noted(paths)
-    return { definition: module.default }
+    const { default: definition } = (await import(pathToFileURL(file).href)) as { default?: unknown }
+    return { definition }
   } catch (error) {
     return { failure: messageOf(error).split('\n')[0]! }
   }

@@ -11,6 +11,8 @@ import { join } from 'node:path'
 
 process.env.SVC_PLUGINS = import.meta.dirname
 process.env.SVC_HOME ??= join(import.meta.dirname, 'home')
+// the configuration is part of the build
+process.env.SVC_TRUST_CONFIG ??= '1'
 process.chdir(import.meta.dirname)
 const [first = '-'] = process.argv.slice(2)
 if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) process.argv.splice(2, 0, 'serve')

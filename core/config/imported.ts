@@ -1,0 +1,61 @@
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, resolve, sep } from 'node:path'
+
+/** Extensions of configuration that is code. */
+export const CODE = /\.[cm]?[jt]s$/
+
+/** `from './a.ts'`, `import './a.ts'`, `import('./a.ts')`, `require('./a')`. */
+const IMPORT = /\b(?:from|import|require)\s*\(?\s*["'`](\.{1,2}\/[^"'`\n]+)["'`]/g
+/** What `require` may leave out. */
+const ENDINGS = ['', '.js', '.cjs', '.json', '/index.js']
+
+/** The files that a module names in relative imports. They are read, nothing runs; names that are computed at run time are not found. */
+export function importedBy(file: string): string[] {
+  const names = [...readFileSync(file, 'utf8').matchAll(IMPORT)].map(([, name = '']) => resolve(dirname(file), decoded(name)))
+  return names.flatMap(name => ENDINGS.map(ending => name + ending).find(isFile) ?? [])
+}
+
+/** A module and all that it imports by relative names, one through the other, by their real paths. */
+export function withImported(file: string): string[] {
+  const files = new Set([realpathSync(file)])
+  // a set that grows is walked to its end
+  for (const one of files) if (CODE.test(one)) for (const next of importedBy(one)) files.add(realpathSync(next))
+  return [...files]
+}
+
+const isFile = (path: string) => existsSync(path) && statSync(path).isFile()
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name.replace(/[?#].*$/, ''))
+  } catch {
+    return name
+  }
+}
+
+/**
+ * The paths that decide what modules are: the files with all that they import by relative names, each `package.json` that says how one is read, and the
+ * folders in which packages are looked up. Whoever could write one of them could change what runs. Nothing runs, and not all of them need be there.
+ */
+export function pathsOfCode(files: readonly string[]): string[] {
+  const all = files.filter(isFile).flatMap(file => withImported(file))
+  const folders = new Set([...files, ...all].flatMap(file => foldersAround(file)))
+  return [...new Set([...all, ...manifestsOf(all), ...[...folders].map(folder => join(folder, 'node_modules'))])]
+}
+
+/** From the folder of each file upward, as far as one is there. */
+function manifestsOf(files: readonly string[]): string[] {
+  return files.flatMap(file => {
+    const manifests = foldersAround(file).map(folder => join(folder, 'package.json'))
+    const nearest = manifests.findIndex(isFile)
+    return nearest === -1 ? manifests : manifests.slice(0, nearest + 1)
+  })
+}
+
+const foldersAround = (path: string): string[] => (dirname(path) === path ? [] : [dirname(path), ...foldersAround(dirname(path))])
+
+/** The outermost `node_modules` that a file lies in: what a package imports lies there, too. */
+export function packagesAround(file: string): string | undefined {
+  const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
+  return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
+}

@@ -1,0 +1,124 @@
+import { constants, existsSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, extname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { codeOf, messageOf } from '../src/svc-error.ts'
+import { isTree, type Layer } from './config.ts'
+import { configForeign, configNotTrusted, configUnreadable } from './errors.ts'
+import { shownPath } from './home.ts'
+import { withHostPackages } from './host-packages.ts'
+import { CODE, withImported } from './imported.ts'
+import { readLines } from './lines.ts'
+import { foreignReason, reasonOf } from './owner.ts'
+import { configCode, isTrusted } from './trust.ts'
+
+/** How a file is named to a person. */
+export type Show = (file: string) => string
+
+/** What must hold of a file before it is read: nothing of one that the user named, more of one that was found. */
+export interface Conditions {
+  /** No other user may have written it. */
+  readonly owned: boolean
+  /** Code must have been allowed, in this svc home. */
+  readonly allowedIn?: string
+}
+
+/** A file that the user named, as with `--config`. */
+export const NAMED: Conditions = { owned: false }
+
+const FORMS = ['.ts', '.mts', '.js', '.mjs', '.json', '.yaml', '.yml']
+
+/** Reads a file of configuration. Throws CONFIG_UNREADABLE, CONFIG_FOREIGN, CONFIG_NOT_TRUSTED. */
+export async function loadFile(file: string, show: Show, conditions: Conditions): Promise<Layer> {
+  if (!existsSync(file)) throw configUnreadable('this file does not exist', show(file))
+  if (!FORMS.includes(extname(file))) throw configUnreadable(`this is none of the forms ${FORMS.join(', ')}`, show(file))
+  if (!statSync(file).isFile()) throw configUnreadable('this is not a file', show(file))
+  const isCode = CODE.test(file)
+  if (conditions.owned) refuseForeign(isCode ? [file, ...withImported(file)] : [file], show)
+  if (!isCode) return textLayer(file, await textOf(file, show, conditions), show(file))
+  if (conditions.allowedIn !== undefined && !isTrusted(conditions.allowedIn, configCode(file))) throw configNotTrusted(show(file))
+  return moduleLayer(file, show(file))
+}
+
+function refuseForeign(files: readonly string[], show: Show) {
+  for (const file of files) {
+    const reason = foreignReason(file)
+    if (reason !== undefined) throw configForeign(reason, show(file))
+  }
+}
+
+/** What is checked is what is read: the open file, whatever has taken its name meanwhile. */
+async function textOf(file: string, show: Show, { owned }: Conditions): Promise<string> {
+  await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  const stats = await handle.stat()
+  const reason = owned ? reasonOf(stats, 'it') : undefined
+  if (reason !== undefined) throw configForeign(reason, show(file))
+  if (!stats.isFile()) throw configUnreadable('this is not a file', show(file))
+  return await handle.readFile('utf8')
+}
+
+/** The value is read by the loaders of cosmiconfig, and the place of each key by the parser that keeps lines. */
+async function textLayer(file: string, content: string, name: string): Promise<Layer> {
+  const lines = readLines(content)
+  const [error] = lines.errors
+  if (error) throw configUnreadable(error.message, `${name}:${error.line}`)
+  // an empty file is a configuration without keys
+  const value = lines.value === null || lines.value === undefined ? {} : await parse(file, content, name)
+  return layerOf(file, name, value, keys => lines.line(keys))
+}
+
+/**
+ * Parses with cosmiconfig's exported loaders, not through an explorer of it: to make one, cosmiconfig reads its own "meta configuration" (`.config/config.*`,
+ * `package.json`) in the working directory, executes it where it is code, and has no option against that.
+ */
+async function parse(file: string, content: string, name: string): Promise<unknown> {
+  const { defaultLoaders } = await import('cosmiconfig')
+  const loader = defaultLoaders[extname(file) === '.json' && isStrictJson(content) ? '.json' : '.yaml']
+  try {
+    return loader(file, content) as unknown
+  } catch (error) {
+    throw configUnreadable(messageOf(error).replace(/^YAML Error in [^\n]*:\n/, ''), name)
+  }
+}
+
+/** Comments and commas at an end are YAML's, and were always taken in a file of JSON. */
+function isStrictJson(content: string): boolean {
+  try {
+    JSON.parse(content)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function moduleLayer(file: string, name: string): Promise<Layer> {
+  try {
+    // the module cache would answer with the first version for ever
+    const url = `${pathToFileURL(file).href}?v=${versionOf(file)}`
+    const module = (await withHostPackages(() => import(url))) as { default?: unknown }
+    return layerOf(file, name, module.default)
+  } catch (error) {
+    if (codeOf(error)?.startsWith('CONFIG_')) throw error
+    throw configUnreadable(messageOf(error), whereInStack(error, file, name))
+  }
+}
+
+const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).size}`
+
+function layerOf(file: string, name: string, value: unknown, line?: Layer['line']): Layer {
+  if (!isTree(value)) throw configUnreadable('must hold (or export as default) an object of configuration', name)
+  // by it an editor finds the schema of the file
+  const { $schema: _schema, ...keys } = value
+  return { name, file, value: keys, ...(line ? { line } : {}) }
+}
+
+function whereInStack(error: unknown, file: string, name: string): string {
+  const place = (error as Error).stack?.split('\n').find(line => line.includes(basename(file)))
+  const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1]
+  return line ? `${name}:${line}` : name
+}
+
+/** A project's own text, with the line of each key: for other files that people write (profiles). Throws CONFIG_UNREADABLE. */
+export async function readConfigFile(file: string): Promise<Layer> {
+  return textLayer(file, await textOf(file, shownPath, NAMED), shownPath(file))
+}
