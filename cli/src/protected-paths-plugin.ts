@@ -60,6 +60,11 @@ function ownPackages(): string[] {
   return [own, ...start, ...linked.filter(folder => folder.startsWith(top + sep))]
 }
 
-/** Where git, npm and the sandbox are looked up. A start through npm puts the `node_modules/.bin` of the project and of each folder above it first. */
+/**
+ * Where git, npm and the sandbox are looked up. A start through npm puts the `node_modules/.bin` of the project and of each folder above it first. A PATH
+ * that holds the working folder itself cannot be protected without all that lies in it.
+ */
 const programFolders = ({ PATH = '' }: NodeJS.ProcessEnv, cwd: string): string[] =>
-  PATH.split(delimiter).map(folder => resolve(cwd, folder))
+  PATH.split(delimiter)
+    .map(folder => resolve(cwd, folder))
+    .filter(folder => !upward(cwd).includes(folder))

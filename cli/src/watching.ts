@@ -23,16 +23,24 @@ const ASIDE = /^(node_modules|test|tests|\..*)$/
 export function createWatching(changed: (files: readonly string[]) => unknown, calmMs: number = CALM_MS): Watching {
   const seen = new Set<string>()
   const watchers = new Map<string, FSWatcher>()
+  // whether each single file that is watched was there: a folder that comes and goes in its place, as a sandbox makes it, is no change
+  const wasThere = new Map<string, boolean>()
   let calm: NodeJS.Timeout | undefined
   let ended = false
   let busy = false
   let begun: Begun = {}
+  const isChange = (file: string) => {
+    const before = wasThere.get(file)
+    if (before === undefined) return true
+    wasThere.set(file, isFile(file))
+    return before || isFile(file)
+  }
   // while one round is dealt with all that changes is one more
   const tell = async () => {
     if (busy) return
     busy = true
     // only now: of what a new worker has begun its report tells, which comes later than the change
-    const files = [...seen].filter(file => !isAsBegun(file, begun) && !isEmpty(file)).sort()
+    const files = [...seen].filter(file => isChange(file) && !isAsBegun(file, begun) && !isEmpty(file)).sort()
     seen.clear()
     try {
       if (files.length > 0) await changed(files)
@@ -58,6 +66,9 @@ export function createWatching(changed: (files: readonly string[]) => unknown, c
     look(places, since = Number.POSITIVE_INFINITY, own = {}) {
       begun = own
       const sights = new Map(sightsOf(places).map(sight => [keyOf(sight), sight]))
+      wasThere.clear()
+      for (const { folder, names = [] } of sights.values())
+        for (const name of names) wasThere.set(join(folder, name), isFile(join(folder, name)))
       for (const [key, sight] of sights) {
         const watcher = watchers.has(key) ? undefined : open(sight, note, () => shut(key))
         if (!watcher) continue
@@ -109,6 +120,7 @@ function partsOf(folder: string): Sight[] {
   return [{ folder }, ...inner.flatMap(one => partsOf(join(folder, one.name)))]
 }
 
+const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
 /** What a plugin writes for itself must not reload it. A folder that comes may be a build that was made anew. */

@@ -96,6 +96,17 @@ describe('what is watched', () => {
     expect(await round).to.deep.equal(seen.map(path => join(folder, ...path)))
   })
 
+  it('is not a folder that comes and goes in the place of a file, as a sandbox makes it', async () => {
+    const { next, tell } = createRounds()
+    using watching = createWatching(tell)
+    watching.look(['svc.config.ts', 'svc.config.yaml'].map(name => join(folder, name)))
+    const round = next()
+    await mkdir(join(folder, 'svc.config.ts'))
+    await rm(join(folder, 'svc.config.ts'), { recursive: true })
+    await write('svc.config.yaml')
+    expect(await round).to.deep.equal([join(folder, 'svc.config.yaml')])
+  })
+
   it('is seen too when it was saved after it was read and before anybody looked', async () => {
     const { next, tell } = createRounds()
     await write('plugin', 'src', 'old.ts')
