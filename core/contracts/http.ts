@@ -5,7 +5,10 @@ import type { Json } from './store.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A request, checked: body and query fit the route's schemas. Header names are in lower case. */
+/**
+ * A request, checked: body and query fit the route's schemas. Header names are in lower case. No header carries a credential: `authorization`, `cookie`,
+ * `proxy-authorization`, `x-api-key`, `x-goog-api-key` and all that a credential scheme declares are taken out.
+ */
 export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
@@ -86,6 +89,11 @@ export type SecurityScheme =
 
 /** One credential scheme. `undefined`: the request carries no credential of this kind; throws AUTHENTICATION_FAILED for a bad one. */
 export interface AuthScheme {
+  /**
+   * The request headers that it reads, in lower case: it gets these and no others. Each of them is a credential: no route sees it. At most 8; none that the
+   * server itself reads (`host`, `origin`, `content-type`, …).
+   */
+  readonly headers: readonly string[]
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
   /** How `/openapi.json` describes it; it leaves out a scheme without. */
