@@ -16,6 +16,54 @@ export interface RouteRequest {
   readonly body: Json | undefined
 }
 
+/** Which headers routes may set. */
+interface RouteHeaders {
+  readonly server: readonly string[]
+  readonly isolated: readonly string[]
+  readonly prefix: string
+}
+
+/** Which headers a route may set. Names are in lower case. */
+export const ROUTE_HEADERS: RouteHeaders = {
+  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1): the server's, whoever wrote the route. */
+  server: [
+    'connection',
+    'content-length',
+    'date',
+    'http2-settings',
+    'keep-alive',
+    'proxy-authenticate',
+    'proxy-authentication-info',
+    'proxy-authorization',
+    'proxy-connection',
+    'te',
+    'trailer',
+    'transfer-encoding',
+    'upgrade',
+  ],
+  /**
+   * All that a route of a plugin in a process of its own may set: the server leaves out and logs what else it answers. A list of what is allowed, because
+   * browsers, caches and proxies act on more headers than a list of forbidden ones could name.
+   */
+  isolated: [
+    'allow',
+    'cache-control',
+    'content-disposition',
+    'content-language',
+    'content-type',
+    'deprecation',
+    'etag',
+    'expires',
+    'last-modified',
+    'location',
+    'retry-after',
+    'sunset',
+    'vary',
+  ],
+  /** Such a route may also set what only the clients of its plugin know, under names that begin so. */
+  prefix: 'x-plugin-',
+}
+
 /** An answer: `body` goes as JSON, `text` as it is. Without both: no content. */
 export interface RouteReply {
   readonly status?: number

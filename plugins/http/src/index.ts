@@ -11,7 +11,7 @@ export default definePlugin({
   section: 'server',
   config: serverConfig,
   check: serverProblems,
-  requires: { routes: Routes, mounts: Mounts, schemes: AuthSchemes },
+  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes },
   optional: { limits: Limits, peers: Peers, store: Store },
   provides: Http,
   async setup(scope, given) {

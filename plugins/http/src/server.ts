@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createTogether, type HookCallers, type Log, type SlotView, type Use } from '@svc/core'
+import { createTogether, type HookCallers, type Host, type Log, type SlotView, type Use } from '@svc/core'
 import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
@@ -18,6 +18,7 @@ import { createHostGuard } from './host-guard.ts'
 import { createJournal } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
+import { createRouteReplies } from './route-replies.ts'
 import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
 import { createSeenGood } from './seen-good.ts'
@@ -28,6 +29,7 @@ import { createWalk } from './walk.ts'
 
 /** What the server stands on. */
 export interface ServerParts {
+  readonly host: Host
   readonly config: ServerConfig
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
@@ -58,9 +60,11 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const journal = createJournal(log, parts.hooks, parts.lasting)
   const figures = createServerFigures(journal, parts.peers)
   const refuse = createRefusal(log)
-  const routing = createRouting(parts.routes, parts.mounts, log)
+  const isolated = createIsolated(parts.host)
+  const routing = createRouting({ ...parts, isIsolated: isolated.has })
   const gates = createGates({ config, routing, journal, ...access, crowd, allowance })
-  const walk = createWalk({ gates, refuse, limits: { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms } })
+  const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
+  const walk = createWalk({ gates, refuse, limits, replies: createRouteReplies(log) })
   const common = [...securityHeaders(config.ssl.enabled), ...access.cors.headers]
   const life: Life = {
     draining: false,
@@ -88,6 +92,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
       codes: async () => errorCodes,
     },
     async open(use) {
+      await isolated.learn(use)
       await access.authentication.prepare(use)
       await allowance.prepare(use)
       await listener.listen()
@@ -99,12 +104,28 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   }
 }
 
+/** Which plugins run in a process of their own. That never changes in a host; one that the host does not name counts as one of them. */
+function createIsolated(host: Host) {
+  const inProcess = new Set<string>()
+  return {
+    async learn(use: Use) {
+      for (const { name, isolation } of (await host.report(use)).plugins) if (isolation === 'in-process') inProcess.add(name)
+    },
+    has: (plugin: string | undefined) => plugin === undefined || !inProcess.has(plugin),
+  }
+}
+
 /** Who may ask: host and origin, and the credentials. */
 function createAccess(parts: ServerParts) {
   const { config, schemes, log } = parts
   const host = createHostGuard(config)
   const addresses = createAddresses(config.trusted_proxies)
-  const cors = createCors({ config: config.cors, addresses, isHostChecked: host.isChecked })
+  const cors = createCors({
+    config: config.cors,
+    addresses,
+    isHostChecked: host.isChecked,
+    isAuthenticated: config.auth.enabled,
+  })
   const headers = createCredentialHeaders(schemes, log)
   const guesses = createGuesses({ ...parts, headers, seen: createSeenGood(parts) })
   const { enabled, timeout_ms: timeoutMs } = config.auth
