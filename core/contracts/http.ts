@@ -106,8 +106,16 @@ export interface Route {
   stream?(request: RouteRequest, use: Use): AsyncIterable<string>
 }
 
-/** Routes under a name of the plugin's choice. */
-export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: 'call', stream: 'stream' } })
+/**
+ * Routes under a name of the plugin's choice. The manifest says method, path and scope of each; one without a scope is open to everybody and needs the
+ * permission `public_routes`.
+ */
+export const Routes = defineSlot<Route>('routes', {
+  api: 1,
+  methods: { handle: 'call', stream: 'stream' },
+  declared: ['method', 'path', 'scope'],
+  permission: { without: 'scope', name: 'public_routes' },
+})
 
 /**
  * Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. A mount has `handle` or `answer`, never

@@ -62,7 +62,17 @@ export {
 } from '../config/config.ts'
 export { CONFIG_FILES, findConfig, type FindOptions, put, readConfigFile } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { API, type CommandManifest, type Manifest, OLDEST_API, type PackageInfo, readManifest } from '../loading/manifest.ts'
+export {
+  API,
+  type CommandManifest,
+  type Manifest,
+  OLDEST_API,
+  type PackageInfo,
+  readManifest,
+  type RouteManifest,
+  routesOf,
+  slotsOf,
+} from '../loading/manifest.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'

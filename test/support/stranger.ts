@@ -12,6 +12,11 @@ export interface Stranger {
   readonly code: string
   /** Default: a process of its own. */
   readonly isolation?: 'process' | 'in-process'
+  readonly version?: string
+  /** The server starts without it where it cannot be started. */
+  readonly optional?: true
+  /** What the configuration accepts, in place of what the manifest asks for. */
+  readonly permissions?: object
 }
 
 export interface StrangersOptions {
@@ -26,17 +31,27 @@ export interface StrangersOptions {
 /** What every such server is made of. */
 const NEEDED = ['http', 'store-sqlite', 'sandbox-process', 'isolation']
 
+/** Writes a package into a folder of its own; answers with that. */
+export async function writeStranger(folder: string, { name, svc, code, version = '1.0.0' }: Stranger): Promise<string> {
+  const own = join(folder, name)
+  await mkdir(own, { recursive: true })
+  const pkg = { name, version, type: 'module', main: 'index.js', keywords: ['svc-plugin'], svc: { api: 1, ...svc } }
+  await writeFile(join(own, 'package.json'), JSON.stringify(pkg))
+  await writeFile(join(own, 'index.js'), code)
+  return own
+}
+
 /** Writes the packages and the configuration into a folder that the caller removes. */
 async function layOutStrangers(folder: string, strangers: readonly Stranger[], { beside, config }: StrangersOptions) {
   const needed = [...NEEDED, ...beside].map(name => `@svc/plugin-${name}`)
   const out = (DEFAULTS.plugins as string[]).filter(name => !needed.includes(name))
-  for (const { name, svc, code } of strangers) {
-    await mkdir(join(folder, name))
-    const pkg = { name, version: '1.0.0', type: 'module', main: 'index.js', svc: { api: 1, ...svc } }
-    await writeFile(join(folder, name, 'package.json'), JSON.stringify(pkg))
-    await writeFile(join(folder, name, 'index.js'), code)
-  }
-  const own = strangers.map(({ name, isolation = 'process' }) => ({ use: `./${name}`, isolation }))
+  for (const stranger of strangers) await writeStranger(folder, stranger)
+  const own = strangers.map(({ name, isolation = 'process', permissions, optional = false }) => ({
+    use: `./${name}`,
+    isolation,
+    optional,
+    ...(permissions ? { permissions } : {}),
+  }))
   const plugins = [...out.map(use => ({ use, enabled: false })), ...own]
   await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ ...config, plugins }))
 }
@@ -49,7 +64,10 @@ export async function serveStrangers(
   const folder = await mkdtemp(join(tmpdir(), 'svc-strangers-'))
   await layOutStrangers(folder, strangers, options)
   const { env = {}, args = [] } = options
-  const service = await startService({ cwd: folder, env, args })
+  const service = await startService({ cwd: folder, env, args }).catch(async (error: unknown) => {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  })
   return {
     ...service,
     folder,
@@ -67,7 +85,8 @@ interface DeclaredRoute {
   readonly scope?: string
 }
 
-/** The parts of a manifest that let a plugin add these routes. */
+/** The parts of a manifest that let a plugin add these routes, and leave open those without a scope. */
 export function routesOf(routes: Readonly<Record<string, DeclaredRoute>>) {
-  return { contributes: { routes: Object.keys(routes) } }
+  const open = Object.entries(routes).flatMap(([name, { scope }]) => (scope === undefined ? [name] : []))
+  return { contributes: { routes }, permissions: open.length > 0 ? { public_routes: open } : {} }
 }
