@@ -152,7 +152,7 @@ describe('a reload', () => {
     const plugin = (text: string) =>
       writeFile(
         join(folder, 'index.mjs'),
-        `export default { requires: {}, optional: {}, setup(scope) { scope.add(${ROUTES}, 'x', { method: 'GET', path: '/x', summary: 'X', handle: async () => ({ text: '${text}' }) }) } }\n`
+        `export default { requires: {}, optional: {}, setup(scope) { scope.add(${ROUTES}, 'x', { method: 'GET', path: '/x', summary: 'X', scope: 'read', handle: async () => ({ text: '${text}' }) }) } }\n`
       )
     await mkdir(folder)
     await plugin('one')
@@ -163,7 +163,7 @@ describe('a reload', () => {
         version: '1.0.0',
         type: 'module',
         main: 'index.mjs',
-        svc: { api: 1, kind: 'surface', contributes: { routes: ['*'] } },
+        svc: { api: 1, kind: 'surface', contributes: { routes: { x: { method: 'GET', path: '/x', scope: 'read' } } } },
       })
     )
     await configure(home, { plugins: ['./linked'] })

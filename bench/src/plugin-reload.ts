@@ -90,7 +90,7 @@ const MANIFEST = {
   version: '1.0.0',
   type: 'module',
   exports: { '.': './index.js' },
-  svc: { api: 1, kind: 'routes', contributes: { routes: ['version'] } },
+  svc: { api: 1, kind: 'routes', contributes: { routes: { version: { method: 'GET', path: '/version', scope: 'read' } } } },
 }
 
 /** The least that tells which code answers: what the old worker answers meanwhile takes the processor from the new one. */

@@ -8,7 +8,7 @@ import { AuthSchemes } from '@svc/core/contracts'
 const prepare = async () => {
   throw svcError('GUARD_KEY_MISSING', 'the variable GUARD_KEY is not set', { mend: 'set GUARD_KEY' })
 }
-const guard = { challenge: 'Guard', prepare, authenticate: async () => undefined }
+const guard = { headers: ['x-guard'], challenge: 'Guard', prepare, authenticate: async () => undefined }
 export default definePlugin({ setup: scope => void scope.add(AuthSchemes, 'guard', guard) })
 `
 

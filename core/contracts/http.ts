@@ -5,12 +5,63 @@ import type { Json } from './store.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A request, checked: body and query fit the route's schemas. Header names are in lower case. */
+/**
+ * A request, checked: body and query fit the route's schemas. Header names are in lower case. No header carries a credential: `authorization`, `cookie`,
+ * `proxy-authorization`, `x-api-key`, `x-goog-api-key` and all that a credential scheme declares are taken out.
+ */
 export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
   readonly body: Json | undefined
+}
+
+/** Which headers routes may set. */
+interface RouteHeaders {
+  readonly server: readonly string[]
+  readonly isolated: readonly string[]
+  readonly prefix: string
+}
+
+/** Which headers a route may set. Names are in lower case. */
+export const ROUTE_HEADERS: RouteHeaders = {
+  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1): the server's, whoever wrote the route. */
+  server: [
+    'connection',
+    'content-length',
+    'date',
+    'http2-settings',
+    'keep-alive',
+    'proxy-authenticate',
+    'proxy-authentication-info',
+    'proxy-authorization',
+    'proxy-connection',
+    'te',
+    'trailer',
+    'transfer-encoding',
+    'upgrade',
+  ],
+  /**
+   * All that a route of a plugin in a process of its own may set: the server leaves out and logs what else it answers. A list of what is allowed, because
+   * browsers, caches and proxies act on more headers than a list of forbidden ones could name.
+   */
+  isolated: [
+    'allow',
+    'cache-control',
+    'content-disposition',
+    'content-language',
+    'content-type',
+    'deprecation',
+    'etag',
+    'expires',
+    'last-modified',
+    'location',
+    'retry-after',
+    'sunset',
+    'vary',
+  ],
+  /** Such a route may also set what only the clients of its plugin know, under names that begin so. */
+  prefix: 'x-plugin-',
 }
 
 /** An answer: `body` goes as JSON, `text` as it is. Without both: no content. */
@@ -55,8 +106,16 @@ export interface Route {
   stream?(request: RouteRequest, use: Use): AsyncIterable<string>
 }
 
-/** Routes under a name of the plugin's choice. */
-export const Routes = defineSlot<Route>('routes', { api: 1, methods: { handle: 'call', stream: 'stream' } })
+/**
+ * Routes under a name of the plugin's choice. The manifest says method, path and scope of each; one without a scope is open to everybody and needs the
+ * permission `public_routes`.
+ */
+export const Routes = defineSlot<Route>('routes', {
+  api: 1,
+  methods: { handle: 'call', stream: 'stream' },
+  declared: ['method', 'path', 'scope'],
+  permission: { without: 'scope', name: 'public_routes' },
+})
 
 /**
  * Raw requests below a path, in process only (MCP streams, pages with files): the one thing that cannot cross a process. A mount has `handle` or `answer`, never
@@ -86,6 +145,11 @@ export type SecurityScheme =
 
 /** One credential scheme. `undefined`: the request carries no credential of this kind; throws AUTHENTICATION_FAILED for a bad one. */
 export interface AuthScheme {
+  /**
+   * The request headers that it reads, in lower case: it gets these and no others. Each of them is a credential: no route sees it. At most 8; none that the
+   * server itself reads (`host`, `origin`, `content-type`, …).
+   */
+  readonly headers: readonly string[]
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
   /** How `/openapi.json` describes it; it leaves out a scheme without. */

@@ -17,6 +17,8 @@ export interface Found {
   readonly optional: boolean
   /** `undefined`: it may add anything (an embedder's own code). */
   readonly manifest: Manifest
+  /** What it may: what a person has accepted, else what its manifest asks for. */
+  readonly permissions: NonNullable<Manifest['permissions']>
   /** False for the program's own code, which has no manifest to be held to. */
   readonly declared: boolean
   /** Where its code was asked to run. */
@@ -53,6 +55,7 @@ const inline = (entry: PluginEntry, plugin: Plugin): Found => ({
   version: '0.0.0',
   optional: entry.optional ?? false,
   manifest: entry.manifest ?? OWN,
+  permissions: entry.permissions ?? entry.manifest?.permissions ?? {},
   declared: entry.manifest !== undefined,
   load: async () => plugin,
 })
@@ -119,6 +122,7 @@ const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: I
   version: info.version,
   optional: entry.optional ?? false,
   manifest: info.manifest,
+  permissions: entry.permissions ?? info.manifest.permissions ?? {},
   declared: true,
   ...(info.manifest.runtime === undefined && entry.isolation ? { isolation: entry.isolation } : {}),
   folder: info.folder,

@@ -16,8 +16,11 @@ export const OLDEST_API = 1
 export interface Manifest {
   readonly api: number
   readonly kind: string
-  /** Slot → names, with `*` for what is known only at run time. `commands` maps a name to its summary and module. */
-  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, CommandManifest>>>>
+  /**
+   * Slot → names, with `*` for what is known only at run time. `commands` maps a name to its summary and module, `routes` a name to where the route answers and
+   * who may ask it.
+   */
+  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, CommandManifest | RouteManifest>>>>
   readonly permissions?: {
     readonly network?: readonly string[]
     readonly env?: readonly string[]
@@ -27,6 +30,8 @@ export interface Manifest {
     readonly services?: readonly string[]
     /** Hooks of others that it joins: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
+    /** Names of its routes without a scope: they answer everybody who reaches the server, without a credential. */
+    readonly public_routes?: readonly string[]
   }
   /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */
   readonly instances?: { readonly section: string; readonly type: string }
@@ -35,6 +40,13 @@ export interface Manifest {
   /** With a runtime: the part of the configuration that it owns, and the JSON Schema that checks it. */
   readonly section?: string
   readonly config?: object
+}
+/** A route as it is added: what differs is refused. */
+export interface RouteManifest {
+  readonly method: string
+  readonly path: string
+  /** What a caller needs; absent: nothing, not even a credential. */
+  readonly scope?: string
 }
 export interface CommandManifest {
   readonly summary: string
@@ -75,6 +87,14 @@ const command = closed(
   },
   ['summary', 'module']
 )
+const route = closed(
+  {
+    method: { type: 'string', pattern: '^[A-Z]+$', patternHint: 'must be a method like GET' },
+    path: { type: 'string', pattern: '^/[\\w./:-]*$', patternHint: 'must be a path like /notes/:id' },
+    scope: { type: 'string', pattern: '^[a-z][a-z_]*$', patternHint: 'must be a scope like read' },
+  },
+  ['method', 'path']
+)
 const manifestSchema = schema<Manifest>({
   // whose code is imported says these there
   dependencies: { section: ['runtime'], config: ['section'] },
@@ -84,10 +104,21 @@ const manifestSchema = schema<Manifest>({
       kind: { type: 'string', minLength: 1 },
       contributes: {
         type: 'object',
-        properties: { commands: { type: 'object', additionalProperties: command } },
+        properties: {
+          commands: { type: 'object', additionalProperties: command },
+          routes: { type: 'object', additionalProperties: route },
+        },
         additionalProperties: texts,
       },
-      permissions: closed({ network: texts, env: texts, read: texts, write: texts, services: texts, hooks: texts }),
+      permissions: closed({
+        network: texts,
+        env: texts,
+        read: texts,
+        write: texts,
+        services: texts,
+        hooks: texts,
+        public_routes: texts,
+      }),
       instances: closed({ section: { type: 'string', minLength: 1 }, type: { type: 'string', minLength: 1 } }, [
         'section',
         'type',
@@ -184,7 +215,14 @@ function brokenManifest(name: string, faults: Fault[], text: string, file: strin
 
 /** The names that a manifest declares for each slot; commands are none. */
 export const slotsOf = ({ contributes = {} }: Manifest): [slot: string, names: readonly string[]][] =>
-  Object.entries(contributes).flatMap(([slot, names]) => (Array.isArray(names) ? [[slot, names as readonly string[]]] : []))
+  Object.entries(contributes).flatMap(([slot, names]) => (slot === 'commands' ? [] : [[slot, namesOf(names)]]))
+
+const namesOf = (names: NonNullable<Manifest['contributes']>[string]) => (isList(names) ? names : Object.keys(names))
+const isList = (names: NonNullable<Manifest['contributes']>[string]): names is readonly string[] => Array.isArray(names)
+
+/** The routes that a manifest declares. */
+export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [name: string, route: RouteManifest][] =>
+  Object.entries((contributes.routes ?? {}) as Record<string, RouteManifest>)
 
 /** The commands that a manifest declares, by the words they are called with, `weather now`. */
 export const commandsOf = ({ contributes = {} }: Manifest): [name: string, words: string, command: CommandManifest][] =>
@@ -198,7 +236,11 @@ export const commandsOf = ({ contributes = {} }: Manifest): [name: string, words
   ])
 
 /** Whether a manifest lets the plugin add `name` to a slot. */
-export function declares(manifest: Manifest, slot: string, name: string): boolean {
-  const words = manifest.contributes?.[slot]
-  return Array.isArray(words) && words.some(word => matchesPattern(word as string, name))
+export const declares = (manifest: Manifest, slot: string, name: string): boolean =>
+  slotsOf(manifest).some(([one, words]) => one === slot && words.some(word => matchesPattern(word, name)))
+
+/** What a manifest says of one thing, beside its name; nothing where it is a name in a list. */
+export function detailsOf({ contributes = {} }: Manifest, slot: string, name: string): Readonly<Record<string, unknown>> {
+  const names = contributes[slot] ?? []
+  return isList(names) || !Object.hasOwn(names, name) ? {} : { ...names[name] }
 }

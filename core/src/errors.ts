@@ -17,11 +17,26 @@ export const nameTaken = (plugin: string, slot: string, name: string, by: string
     mend: 'rename one of the two, or disable one of the plugins',
   })
 
-export const undeclaredContribution = (plugin: string, slot: string, name: string) =>
+export const undeclaredContribution = (plugin: string, slot: string, name: string, data?: object) =>
   svcError('CONTRIBUTION_UNDECLARED', `adds "${name}" to ${slot}, which its manifest does not declare`, {
     plugin,
     details: { slot, name },
-    mend: `add it to its package.json: "svc": { "contributes": { "${slot}": ["${name}"] } }`,
+    mend: `add it to its package.json: "svc": { "contributes": { "${slot}": ${data ? JSON.stringify({ [name]: data }) : `["${name}"]`} } }`,
+  })
+
+/** What it adds is not what its manifest says. */
+export const contributionDiffers = (plugin: string, slot: string, name: string, said: object, added: object) =>
+  svcError(
+    'CONTRIBUTION_DIFFERS',
+    `adds "${name}" to ${slot} as ${JSON.stringify(added)}, and its manifest says ${JSON.stringify(said)}`,
+    { plugin, details: { slot, name }, mend: 'let its code and "contributes" in its package.json say the same' }
+  )
+
+export const permissionMissing = (plugin: string, slot: string, name: string, without: string, permission: string) =>
+  svcError('PERMISSION_MISSING', `adds "${name}" to ${slot} without "${without}", and has no permission for that`, {
+    plugin,
+    details: { slot, name, permission },
+    mend: `give it a "${without}"; or ask for the permission in its package.json, "svc": { "permissions": { "${permission}": ["${name}"] } }, and install it again`,
   })
 
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>

@@ -173,6 +173,7 @@ class House implements RunningHost {
       ...(instance === undefined ? {} : { instance, place }),
       config,
       manifest: found.manifest,
+      permissions: found.permissions,
       declared: found.declared,
       order,
       ...(plugin.provides ? { provides: plugin.provides } : {}),

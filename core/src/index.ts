@@ -65,7 +65,17 @@ export { readConfigFile } from '../config/load-file.ts'
 export { CONFIG_FILES } from '../config/search.ts'
 export { shownPath, svcHome } from '../config/home.ts'
 export { packagesAround, pathsOfCode } from '../config/imported.ts'
-export { API, type CommandManifest, type Manifest, OLDEST_API, type PackageInfo, readManifest } from '../loading/manifest.ts'
+export {
+  API,
+  type CommandManifest,
+  type Manifest,
+  OLDEST_API,
+  type PackageInfo,
+  readManifest,
+  type RouteManifest,
+  routesOf,
+  slotsOf,
+} from '../loading/manifest.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'

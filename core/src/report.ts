@@ -84,7 +84,7 @@ const described = (found: Pick<Found, 'name' | 'version'> & Partial<Found>) => (
   kind: found.manifest?.kind ?? '',
   optional: found.optional ?? true,
   isolation: found.isolation ?? found.manifest?.runtime ?? 'in-process',
-  permissions: found.manifest?.permissions ?? {},
+  permissions: found.permissions ?? {},
 })
 
 export const failedReport = (found: Parameters<typeof described>[0], error: SvcError, setupMs = 0): PluginReport => ({

@@ -1,8 +1,16 @@
-import { closeFailed, scopeClosed, type SvcError, undeclaredContribution } from './errors.ts'
+import {
+  closeFailed,
+  contributionDiffers,
+  permissionMissing,
+  scopeClosed,
+  type SvcError,
+  undeclaredContribution,
+} from './errors.ts'
 import type { Counts } from './counted.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
-import { declares, type Manifest } from '../loading/manifest.ts'
+import { declares, detailsOf, type Manifest } from '../loading/manifest.ts'
+import { matchesPattern } from './pattern.ts'
 import type { Scope, TapOptions } from './plugin.ts'
 import type { Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, Use } from './token.ts'
@@ -25,6 +33,8 @@ export interface ScopeParts {
   readonly place?: number
   readonly config: unknown
   readonly manifest: Manifest
+  /** What was accepted of it. */
+  readonly permissions: NonNullable<Manifest['permissions']>
   readonly declared: boolean
   readonly order: number
   readonly provides?: AnyService
@@ -74,7 +84,7 @@ export function createScope(parts: ScopeParts): OwnedScope {
     hooks: callersOf(parts),
     add(slot, item, value) {
       open(`added ${slot.name}/${item}`)
-      if (parts.declared && !declares(parts.manifest, slot.name, item)) throw undeclaredContribution(name, slot.name, item)
+      if (parts.declared) holdToManifest(parts, slot, item, value)
       const crossed = parts.crossing.item(slot, value, name, item)
       const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name, parts.place)
       const names = note(added, slot.name, item)
@@ -100,6 +110,32 @@ export function createScope(parts: ScopeParts): OwnedScope {
   }
   return { scope, added, lastStep: () => step, close: () => closeAll(parts, ending, undos) }
 }
+
+/** Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */
+function holdToManifest(
+  { name, manifest, permissions, ...parts }: ScopeParts,
+  token: AnySlot,
+  item: string,
+  value: unknown
+): void {
+  // a copy of the token that is older than the host's does not say it
+  const { name: slot, declared, permission } = { ...parts.slot(token).token, ...token }
+  const data = Object(value) as Readonly<Record<string, unknown>>
+  const added = declared && picked(data, declared)
+  if (!declares(manifest, slot, item)) throw undeclaredContribution(name, slot, item, added)
+  if (declared && added) {
+    const said = picked(detailsOf(manifest, slot, item), declared)
+    if (declared.some(key => said[key] !== added[key])) throw contributionDiffers(name, slot, item, said, added)
+  }
+  if (permission === undefined || data[permission.without] !== undefined) return
+  const names = permissions[permission.name as keyof typeof permissions] ?? []
+  if (!names.some(word => matchesPattern(word, item)))
+    throw permissionMissing(name, slot, item, permission.without, permission.name)
+}
+
+/** These members, those that are there. */
+const picked = (data: Readonly<Record<string, unknown>>, keys: readonly string[]): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(keys.flatMap(key => (data[key] === undefined ? [] : [[key, data[key]]])))
 
 function note(added: Map<string, Set<string>>, slot: string, name: string): Set<string> {
   const names = added.get(slot) ?? new Set<string>()

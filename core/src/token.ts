@@ -94,6 +94,10 @@ export interface AnySlot extends AnyToken {
   /** True for the one kind that cannot cross a process. */
   readonly local: boolean
   readonly changed: AnyHook
+  /** Data of an item that the manifest of its plugin says too, word for word: so a person knows it before any code runs. */
+  readonly declared?: readonly string[]
+  /** An item without this member needs this permission, by its name. */
+  readonly permission?: { readonly without: string; readonly name: string }
 }
 
 /** The name of a service and, by its type, its interface and hooks. */
@@ -154,8 +158,15 @@ export function defineService<T, H = object>(name: string, shape: ServiceShape<T
   })
 }
 
+interface SlotShape<T> extends Pick<AnySlot, 'permission'> {
+  api: number
+  methods: MethodTable<T>
+  local?: boolean
+  declared?: readonly (keyof T & string)[]
+}
+
 /** Declares a slot: many things of one kind, by name. Members of `T` that are no methods are data, fixed when added. */
-export function defineSlot<T>(name: string, shape: { api: number; methods: MethodTable<T>; local?: boolean }): SlotToken<T> {
+export function defineSlot<T>(name: string, shape: SlotShape<T>): SlotToken<T> {
   return Object.freeze({
     what: 'slot' as const,
     local: shape.local ?? false,
@@ -163,6 +174,8 @@ export function defineSlot<T>(name: string, shape: { api: number; methods: Metho
     api: shape.api,
     methods: shape.methods as Record<string, MethodKind>,
     changed: { id: `${name}.changed`, kind: 'series' as const },
+    ...(shape.declared ? { declared: shape.declared } : {}),
+    ...(shape.permission ? { permission: shape.permission } : {}),
   })
 }
 

@@ -30,8 +30,11 @@ export function authKit(open: () => AuthSubject | Promise<AuthSubject>): KitCase
 
 type Make = ReturnType<typeof caseMaker<AuthSubject>>
 
-const ask = (scheme: AuthScheme, headers: Headers, use = abortable().use) =>
-  atOnce(outcome(scheme.authenticate(frozen({ headers, address: ADDRESS }), use)), 'an answer')
+/** As the server asks it: with the headers that it declares. */
+const ask = (scheme: AuthScheme, headers: Headers, use = abortable().use) => {
+  const declared = Object.fromEntries(Object.entries(headers).filter(([name]) => scheme.headers.includes(name)))
+  return atOnce(outcome(scheme.authenticate(frozen({ headers: declared, address: ADDRESS }), use)), 'an answer')
+}
 
 const sent = ({ good }: AuthSubject, value: string): Headers => ({ [good.header]: value })
 
@@ -39,6 +42,10 @@ function taking(make: Make): KitCase[] {
   return [
     make('names a challenge that a header can carry', async ({ scheme }) => {
       assert.match(scheme.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
+    }),
+    make('declares the headers that it reads, that of its good credential among them', async ({ scheme, good }) => {
+      assertHeaders(scheme)
+      assert.ok(scheme.headers.includes(good.header), `"headers" lacks ${good.header}: the server would not hand it over`)
     }),
     make('can be prepared where it has what it needs, and asked without', async subject => {
       const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().use))), 'the end of prepare')
@@ -62,6 +69,15 @@ function taking(make: Make): KitCase[] {
       await assertTaken(subject)
     }),
   ]
+}
+
+/** What a scheme declares must be names of headers as the server writes them. */
+export function assertHeaders({ headers }: AuthScheme): void {
+  assert.ok(
+    Array.isArray(headers) && headers.length > 0,
+    'a scheme declares the request headers that it reads: headers: ["x-my-key"]'
+  )
+  for (const header of headers) assert.match(header, /^[a-z0-9!#$%&'*+.^_`|~-]+$/, 'the name of a header, in lower case')
 }
 
 async function assertTaken(subject: AuthSubject): Promise<void> {

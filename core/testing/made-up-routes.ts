@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { JsonSchema } from '@svc/core'
-import type { Json, Route } from '@svc/core/contracts'
+import { type Json, type Route, ROUTE_HEADERS, type RouteReply } from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, compileSchema, frozen, skipped } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { fitting, soundEnd } from './made-up-calls.ts'
@@ -53,8 +53,18 @@ async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Pr
   const { value } = await soundEnd(route.handle!(request, abortable().use), what)
   if (value === undefined) return undefined
   assertPlain(value, 'reply')
+  checkHeaders(value.headers)
   checkBody(route, value.status ?? 200, value.body)
   return (value.body as Json | undefined) ?? value.text ?? ''
+}
+
+/** The server leaves out what else a route answers, where its plugin runs in a process of its own: its author learns of it here. */
+function checkHeaders(headers: RouteReply['headers'] = {}): void {
+  const { isolated, prefix } = ROUTE_HEADERS
+  const names = Object.keys(headers).map(name => name.toLowerCase())
+  const refused = names.filter(name => !isolated.includes(name) && !name.startsWith(prefix))
+  const hint = `a plugin in a process of its own may set: ${isolated.join(', ')}, ${prefix}*`
+  assert.deepEqual(refused, [], `its answer has headers that the server leaves out: ${refused.join(', ')}; ${hint}`)
 }
 
 function checkBody({ responses }: Route, status: number, body: unknown): void {

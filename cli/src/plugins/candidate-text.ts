@@ -4,6 +4,7 @@ import { shownPath } from '@svc/core'
 import { oneLine, visible } from '../text.ts'
 import { runsText } from './isolation.ts'
 import { permissionWords } from './permission-words.ts'
+import { routeWords } from './route-words.ts'
 import { unsetIn } from './variables.ts'
 
 /** A plugin as it would be, and where it would run; why not, where it may not. */
@@ -21,6 +22,7 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
   const rows = [
     ['from', originWords(candidate.origin)],
     ...rowsOf('adds', addedWords(manifest.contributes)),
+    ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('may', permissionWords(candidate.permissions)),
     ...changeRows(candidate),
     ['scripts', scriptWords(candidate)],

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
-import { type PluginReport, shownPath } from '@svc/core'
+import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/core'
 import { type Lock, type LockedPlugin, readLock, verifySet } from '@svc/plugin-set'
 import { setHome } from '../settings.ts'
 import { counted, milliseconds, oneLine, visible } from '../text.ts'
@@ -12,6 +12,7 @@ import { folderOf } from './installed.ts'
 import { goesWithout, runsText } from './isolation.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
 import { permissionWords } from './permission-words.ts'
+import { routeWords } from './route-words.ts'
 import { named } from './update.ts'
 import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
 
@@ -19,6 +20,8 @@ interface Info {
   readonly locked: LockedPlugin
   readonly folder: string
   readonly about: About
+  /** What its manifest declares. */
+  readonly contributes: Manifest['contributes']
   /** What is wrong with its files. */
   readonly fault: string | undefined
   /** As it stands in the servers that run. */
@@ -53,6 +56,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
     locked,
     folder,
     about: aboutIn(folder),
+    contributes: await contributesIn(folder),
     fault: await faultOf(home, lock, locked),
     running,
     isServed: reports.length > 0,
@@ -77,6 +81,13 @@ function aboutIn(folder: string): About {
   }
 }
 
+/** Nothing of a manifest that cannot be read: the check of its files tells that. */
+const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
+  readManifest(join(folder, 'package.json')).then(
+    ({ manifest }) => manifest.contributes,
+    () => undefined
+  )
+
 async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
   // one that is switched off is verified as if it were not
   const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
@@ -93,6 +104,7 @@ const healthOf = ({ locked, running, isServed, idle }: Info): string => {
 const factsOf = (info: Info) => ({
   ...lockedFacts(info.locked),
   ...info.about,
+  contributes: info.contributes ?? {},
   folder: info.folder,
   health: healthOf(info),
   ...(info.fault === undefined ? {} : { fault: info.fault }),
@@ -115,13 +127,14 @@ function processRows(plugin: PluginReport): string[][] {
 const MIB = 1_048_576
 
 function textOf(info: Info): string {
-  const { locked, folder, about, fault, running, unset, asOf, isOpen } = info
+  const { locked, folder, about, contributes, fault, running, unset, asOf, isOpen } = info
   const added = running[0]?.added ?? {}
   const rows = [
     ['from', originWords(locked.origin)],
     ...(about.description === undefined ? [] : [['what', oneLine(about.description)]]),
     ...(about.homepage === undefined ? [] : [['home', about.homepage]]),
     ...(about.license === undefined ? [] : [['licence', about.license]]),
+    ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],
     ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],

@@ -1,5 +1,5 @@
 import { findPackageJSON } from 'node:module'
-import { type Manifest, readManifest } from '@svc/core'
+import { type Manifest, readManifest, slotsOf } from '@svc/core'
 import { DEFAULTS } from '../curated.ts'
 import { OWN_WORDS } from '../summaries.ts'
 import type { Finding, Linted } from './lint.ts'
@@ -7,10 +7,10 @@ import type { Finding, Linted } from './lint.ts'
 /** Names that svc or one of its own plugins has: the server of who installs it would not start. */
 export async function takenFindings({ info }: Linted): Promise<Finding[]> {
   if (info === undefined) return []
-  const { commands = {}, ...slots } = info.manifest.contributes ?? {}
+  const { commands = {} } = info.manifest.contributes ?? {}
   const taken = await curatedNames()
-  const names = Object.entries(slots).flatMap(([slot, list]) =>
-    (list as readonly string[]).flatMap(name => taken.get(`${slot} ${name}`)?.map(by => nameTaken(slot, name, by)) ?? [])
+  const names = slotsOf(info.manifest).flatMap(([slot, list]) =>
+    list.flatMap(name => taken.get(`${slot} ${name}`)?.map(by => nameTaken(slot, name, by)) ?? [])
   )
   return [...names, ...Object.keys(commands).flatMap(commandFindings)]
 }
@@ -40,7 +40,5 @@ async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {
 }
 
 /** Slot and name of all that a manifest declares word for word; commands are none. */
-export const namesIn = ({ contributes = {} }: Manifest): (readonly [slot: string, name: string])[] =>
-  Object.entries(contributes).flatMap(([slot, list]) =>
-    (Array.isArray(list) ? (list as readonly string[]) : []).flatMap(name => (name.includes('*') ? [] : [[slot, name] as const]))
-  )
+export const namesIn = (manifest: Manifest): (readonly [slot: string, name: string])[] =>
+  slotsOf(manifest).flatMap(([slot, list]) => list.flatMap(name => (name.includes('*') ? [] : [[slot, name] as const])))

@@ -11,6 +11,7 @@ const refused = () => svcError('AUTHENTICATION_FAILED', 'the ticket is not valid
 
 /** @type {(secret: string) => import('@svc/core/contracts').AuthScheme} */
 const createTicket = secret => ({
+  headers: ['x-ticket'],
   challenge: 'Ticket',
   shown: { type: 'apiKey', in: 'header', name: 'x-ticket', description: '`<who>.<unix seconds>.<HMAC-SHA-256 of both, in hex>`' },
   async prepare() {

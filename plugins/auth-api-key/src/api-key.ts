@@ -32,6 +32,8 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
   const doubt = isGuessable(key) ? keyGuessable(variable, SHORT) : undefined
   return {
     ...(doubt ? { doubt } : {}),
+    // a key in the place of a token is refused with a hint
+    headers: ['x-api-key', 'authorization'],
     challenge: 'ApiKey header="X-API-Key"',
     shown: {
       type: 'apiKey',

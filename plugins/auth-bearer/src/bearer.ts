@@ -61,6 +61,7 @@ export function createBearer({ tokens, log, lasting }: BearerParts): AuthScheme 
     known.clear()
   }
   return {
+    headers: ['authorization'],
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', description: 'A token of `svc tokens create`. It has scopes.' },
     prepare: open,

@@ -29,6 +29,7 @@ export function createOidc(parts: OidcParts): AuthScheme {
   const { issuer, scopeClaim, log, lasting, jwksUri, times = KEY_TIMES } = parts
   const keys = createKeys({ place: { issuer, jwksUri }, times, log, signal: lasting.signal })
   return {
+    headers: ['authorization'],
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: `An access token of ${issuer}. It has scopes.` },
     async prepare() {

@@ -23,13 +23,13 @@ export function sendReply(x: Exchange, { status, headers, body, text }: RouteRep
   const out = x.headers.slice()
   if (x.life.draining) out.push('Connection', 'close')
   for (const name in headers) put(out, x.life.headers.length, name, headers[name]!)
-  if (body !== undefined) return sendText(x, status ?? 200, out, JSON_TYPE, JSON.stringify(body))
+  if (body !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : JSON_TYPE, JSON.stringify(body))
   if (text !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : TEXT_TYPE, text)
   sendEmpty(x, status ?? 204, out)
 }
 
 /** A route's own word replaces what every answer carries (a page has a policy of its own), but for `Vary`, which adds up. */
-function put(out: string[], common: number, name: string, value: string) {
+export function put(out: string[], common: number, name: string, value: string) {
   const wanted = name.toLowerCase()
   for (let at = 0; at < common && wanted !== 'vary'; at += 2)
     if (out[at]!.toLowerCase() === wanted) return void (out[at + 1] = value)

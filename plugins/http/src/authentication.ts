@@ -1,8 +1,10 @@
-import { codeOf, messageOf, type Principal, type SlotView, type Use, within } from '@svc/core'
-import type { AuthScheme, Route, Store } from '@svc/core/contracts'
-import { authenticationFailed, noScheme, schemeFailed, schemeSilent, schemeUnready, scopeMissing, tooMany } from './errors.ts'
+import { codeOf, messageOf, type SlotView, type Use } from '@svc/core'
+import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { CredentialHeaders } from './credentials.ts'
+import { authenticationFailed, scopeMissing } from './errors.ts'
 import type { Exchange, Gate } from './exchange.ts'
-import { createGuesses, GUESSES, MINUTE } from './guesses.ts'
+import type { Guesses } from './guesses.ts'
+import { type Ask, type Asked, createAsk, createAsked, type Holder, prepareAll } from './schemes.ts'
 
 /** Who asks, and whether he may. */
 export interface Authentication {
@@ -24,38 +26,37 @@ interface AuthenticationParts {
   /** Milliseconds that all schemes together have for a request. */
   readonly timeoutMs: number
   readonly schemes: SlotView<AuthScheme>
-  readonly store: Pick<Store, 'count'> | undefined
+  readonly headers: CredentialHeaders
+  readonly guesses: Guesses
 }
-
-type Holder = Pick<Principal, 'id' | 'scopes'> & { readonly expires?: number }
 
 const ANONYMOUS = 'anonymous'
 const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
 const STRANGE = 'the credential is none that is known here'
-/** Headers that carry one credential each: two are a contradiction, whatever they say. */
-const SINGLE = ['authorization', 'x-api-key'] as const
 
-export function createAuthentication({ enabled, timeoutMs, schemes, store }: AuthenticationParts): Authentication {
+export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationParts): Authentication {
   const asked = createAsked(schemes, enabled)
-  const guesses = createGuesses(store)
+  const ask = createAsk(headers, timeoutMs)
+  const shows = (x: Exchange) => showsOne(x) || headers.read(x.credentials).length > 0
+  const isGuess = (x: Exchange) => headers.read(x.credentials).some(one => !isOfProxy(one))
 
-  const refuse = async (x: Exchange, error: unknown, who: Asked) => {
-    if (codeOf(error) !== 'AUTHENTICATION_FAILED') return error
-    const wait = await guesses.add(x.address, x.use)
-    return wait === undefined ? challenged(x, who, messageOf(error)) : tooMany(GUESSES, MINUTE / 1000, wait)
+  const check = async (x: Exchange, who: Asked): Promise<Holder | undefined> => {
+    if (x.doubled !== undefined) throw authenticationFailed(`${x.doubled} is given more than once`)
+    const holder = await ask(who, x, x.credentials)
+    if (holder && isTwo(x)) await refuseStranger(who, x, ask)
+    // one that no scheme takes for its own is a guess too: a scheme may tell by its answer that it was near
+    if (!holder && (who.own.length > 0 ? shows(x) : isGuess(x))) throw authenticationFailed(STRANGE)
+    return holder
   }
   const identify = async (x: Exchange, who: Asked): Promise<Holder> => {
     let holder: Holder | undefined
     try {
-      refuseDoubled(x)
-      holder = await askInTime(who, x, timeoutMs)
-      if (holder && isTwo(x)) await refuseStranger(who, x, timeoutMs)
-      if (!holder && who.own.length > 0 && showsOne(x)) throw authenticationFailed(STRANGE)
+      holder = await guesses.guard(x, () => check(x, who))
     } catch (error) {
-      throw await refuse(x, error, who)
+      throw codeOf(error) === 'AUTHENTICATION_FAILED' ? challenged(x, who, messageOf(error)) : error
     }
-    if (!holder) throw challenged(x, who, showsOne(x) ? STRANGE : undefined)
+    if (!holder) throw challenged(x, who, shows(x) ? STRANGE : undefined)
     return holder
   }
   const whoFor = (x: Exchange) => {
@@ -63,7 +64,10 @@ export function createAuthentication({ enabled, timeoutMs, schemes, store }: Aut
     return scope === undefined ? undefined : asked(scope)
   }
   return {
-    prepare: use => prepareAll(schemes, enabled, use),
+    async prepare(use) {
+      await prepareAll(schemes, enabled, use)
+      if (enabled || schemes.entries().some(([, { always }]) => always === true)) await guesses.prepare(use)
+    },
     gate(x) {
       const place = placeOf(x)
       if (place && place.scope === undefined) return admit(x, ANONYMOUS, enabled ? NONE : ALL)
@@ -79,7 +83,7 @@ export function createAuthentication({ enabled, timeoutMs, schemes, store }: Aut
       const { scope } = placeOf(x) ?? {}
       const who = whoFor(x)
       if (!who) return {}
-      const holder = await askInTime(who, x, timeoutMs).catch(() => undefined)
+      const holder = await ask(who, x, x.credentials).catch(() => undefined)
       return holder?.id === x.principal.id && isWithin(holder.scopes, scope) ? holder : undefined
     },
   }
@@ -102,111 +106,23 @@ function admit(x: Exchange, id: string, scopes: readonly string[]) {
   else x.use = { ...use, trace: x.trace, ...(x.traceState === undefined ? {} : { traceState: x.traceState }) }
 }
 
-const showsOne = ({ req }: Exchange) => SINGLE.some(name => req.headers[name] !== undefined)
+/** The two headers that the schemes of svc read. */
+const OWN = ['authorization', 'x-api-key'] as const
 
-function refuseDoubled({ req }: Exchange) {
-  for (const name of SINGLE)
-    if (req.headers[name]?.includes(',') && req.headersDistinct[name]!.length > 1)
-      throw authenticationFailed(`${name} is given more than once`)
-}
+/** Such a header is a credential even where no loaded scheme reads it. */
+const showsOne = ({ credentials }: Exchange) => OWN.some(name => credentials[name] !== undefined)
 
 /** A key and a token; what a proxy before us has asked for itself (Basic, Digest) is none of ours. */
-const isTwo = ({ req: { headers } }: Exchange) =>
-  headers['x-api-key'] !== undefined && /^bearer\b/i.test(headers.authorization ?? '')
+const isTwo = ({ credentials }: Exchange) =>
+  credentials['x-api-key'] !== undefined && /^bearer\b/i.test(credentials.authorization ?? '')
+
+/** What a proxy before us has asked for itself. */
+const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
 /** One that nobody knows is not made good by one beside it. */
-async function refuseStranger(who: Asked, x: Exchange, ms: number): Promise<void> {
-  for (const name of SINGLE) {
-    const { [name]: _other, ...headers } = x.req.headers
-    if (!(await askInTime(who, x, ms, headers)))
-      throw authenticationFailed('one of the two credentials is none that is known here')
-  }
-}
-
-/** Whoever asks waits for the schemes no longer than that, whether or not they listen to signal and deadline. */
-function askInTime({ own, common }: Asked, x: Exchange, ms: number, headers = x.req.headers): Promise<Holder | undefined> {
-  const request = { headers: headers as Record<string, string>, address: x.address }
-  const deadline = Date.now() + ms
-  let current: Named | undefined
-  const noting = (one: Named) => (current = one)
-  const ask = async (signal: AbortSignal) => {
-    const use = { ...x.use, signal, deadline }
-    return (await askAll(own, request, use, noting)) ?? (await askAll(common, request, use, noting))
-  }
-  return within(ms, ask, { signal: x.ending.signal, late: () => schemeSilent(current, ms) })
-}
-
-type Request = Parameters<AuthScheme['authenticate']>[0]
-
-/** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
-async function askAll(schemes: readonly Named[], request: Request, use: Use, noting: (one: Named) => void) {
-  let holder: Holder | undefined
-  for (const one of schemes) {
-    noting(one)
-    const told = await one.scheme.authenticate(request, use)
-    if (!told) continue
-    if (holder && holder.id !== told.id) throw authenticationFailed('two different credentials were given')
-    holder ??= told
-  }
-  return holder
-}
-
-/** A scheme, its name and whose it is. */
-interface Named {
-  readonly scheme: AuthScheme
-  readonly name: string
-  readonly plugin: string | undefined
-}
-
-/** Who is asked about requests to the places of one scope. */
-interface Asked {
-  /** Those that guard these places: whom one of them knows, nobody else is asked about. */
-  readonly own: readonly Named[]
-  readonly common: readonly Named[]
-  readonly challenge: string
-}
-
-/** Who is asked about the places of a scope, found anew when the slot has changed; `undefined` where nobody is. */
-function createAsked(slot: SlotView<AuthScheme>, enabled: boolean) {
-  let version = -1
-  let known = new Map<Route['scope'], Asked | undefined>()
-  return (scope: Route['scope']) => {
-    if (version !== slot.version) known = new Map()
-    version = slot.version
-    const found = known.get(scope)
-    if (found || known.has(scope)) return found
-    const asked = askedAbout(namedOf(slot), scope, enabled)
-    known.set(scope, asked)
-    return asked
-  }
-}
-
-const namedOf = (slot: SlotView<AuthScheme>): readonly Named[] =>
-  slot.entries().map(([name, scheme]) => ({ scheme, name, plugin: slot.owner(name) }))
-
-function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boolean): Asked | undefined {
-  const own = all.filter(
-    ({ scheme: { guards, always } }) => guards !== undefined && guards === scope && (enabled || always === true)
-  )
-  const common = enabled ? all.filter(({ scheme }) => scheme.guards === undefined) : []
-  if (!enabled && own.length === 0) return undefined
-  const challenge = [...new Set([...common, ...own].map(({ scheme }) => scheme.challenge))].join(', ') || 'none'
-  return { own, common, challenge }
-}
-
-/** What a plugin says by a code explains itself; the rest says nothing of where it came from. */
-const isKnown = (code: string | undefined): code is string => code !== undefined && code !== 'INTERNAL_ERROR'
-
-async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
-  const all = namedOf(schemes)
-  if (enabled && all.every(({ scheme }) => scheme.guards !== undefined)) throw noScheme()
-  for (const { scheme, name, plugin } of all) {
-    if (!enabled && scheme.always !== true) continue
-    try {
-      await scheme.prepare?.(use)
-    } catch (error) {
-      const code = codeOf(error)
-      throw isKnown(code) ? schemeUnready(code, plugin, error) : schemeFailed(name, plugin, error)
-    }
+async function refuseStranger(who: Asked, x: Exchange, ask: Ask): Promise<void> {
+  for (const name of OWN) {
+    const { [name]: _other, ...rest } = x.credentials
+    if (!(await ask(who, x, rest))) throw authenticationFailed('one of the two credentials is none that is known here')
   }
 }

@@ -11,7 +11,7 @@ export interface SslConfig {
 /** Whose pages may use the server. */
 export interface CorsConfig {
   enabled: boolean
-  /** Absent: the origins of this machine. */
+  /** Absent: the origins of this machine where authentication is off, else none. */
   origins?: string[]
   methods: string[]
   headers: string[]
@@ -113,7 +113,8 @@ export const serverConfig = schema<ServerConfig>({
           pattern: ORIGIN,
           patternHint: 'must be an origin like https://app.example.com, without a path, or *',
         },
-        description: 'Origins whose pages may use the server, * for all. Default: the origins of this machine.',
+        description:
+          'Origins whose pages may use the server, * for all. Default: the origins of this machine (http://localhost:5173); none while authentication is on.',
       },
       methods: words(['GET', 'POST', 'PUT', 'DELETE'], 'Methods that they may use.'),
       headers: words(

@@ -22,11 +22,13 @@ export interface CorsParts {
   readonly addresses: Addresses
   /** Each Host is checked: then a page that came from this very server may ask it. */
   readonly isHostChecked: boolean
+  /** A credential is asked for: then another program of this machine is a stranger like others. */
+  readonly isAuthenticated: boolean
 }
 
 /** Throws CORS_INVALID. */
-export function createCors({ config, addresses, isHostChecked }: CorsParts): Cors {
-  const allows = createOrigins(config)
+export function createCors({ config, addresses, isHostChecked, isAuthenticated }: CorsParts): Cors {
+  const allows = createOrigins(config, isAuthenticated)
   const all = config.origins?.includes('*') === true
   refuseLentCredentials(config)
   const more = [
@@ -42,8 +44,10 @@ export function createCors({ config, addresses, isHostChecked }: CorsParts): Cor
       'Access-Control-Max-Age': String(config.max_age),
     },
   } satisfies RouteReply
+  // nobody can bend a loopback name to another address
   const isOwn = ({ req }: Exchange, origin: string) =>
-    isHostChecked && origin.toLowerCase() === `${addresses.schemeOf(req)}://${req.headers.host ?? ''}`.toLowerCase()
+    (isHostChecked || LOOPBACK.test(origin)) &&
+    origin.toLowerCase() === `${addresses.schemeOf(req)}://${req.headers.host ?? ''}`.toLowerCase()
   const gate: Gate = x => {
     const { origin } = x.req.headers
     if (origin === undefined) return
@@ -62,9 +66,9 @@ export function refuseLentCredentials({ origins, credentials }: CorsConfig): voi
   if (credentials && origins?.includes('*')) throw corsCredentials()
 }
 
-/** Which origins are allowed: those listed, else those of this machine; none where CORS is off. */
-function createOrigins({ enabled, origins }: CorsConfig): (origin: string) => boolean {
-  if (!enabled) return () => false
+/** Which origins are allowed: those listed, else those of this machine where no credential is asked for; none where CORS is off. */
+function createOrigins({ enabled, origins }: CorsConfig, isAuthenticated: boolean): (origin: string) => boolean {
+  if (!enabled || (isAuthenticated && !origins)) return () => false
   if (origins?.includes('*')) return () => true
   if (origins) {
     const listed = new Set(origins.map(one => one.toLowerCase()))

@@ -124,6 +124,12 @@ export const schemeFailed = (name: string, plugin: string | undefined, cause: un
     mend: `mend that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
   })
 
+export const schemeHeadersInvalid = (name: string, plugin: string | undefined, what: string) =>
+  svcError('SCHEME_HEADERS_INVALID', `"headers" of the credential scheme "${name}" ${what}`, {
+    ...(plugin === undefined ? {} : { plugin }),
+    mend: 'let the scheme declare the request headers that it reads, in lower case: headers: ["x-my-key"]; it gets no others',
+  })
+
 /** What a scheme's plugin says of itself, as its own. */
 export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
   const { details = {}, mend } = Object(cause) as Partial<SvcError>

@@ -41,6 +41,10 @@ export interface Exchange {
   trace: string | undefined
   /** W3C `tracestate` beside it. */
   traceState: string | undefined
+  /** Headers that carry a credential, taken off the request: only schemes see them. */
+  credentials: Readonly<Record<string, string>>
+  /** The header among them that was given more than once. */
+  doubled: string | undefined
   principal: Principal
   /** What the handler is called with; made once the principal is known. */
   use: Use
@@ -64,6 +68,8 @@ export interface Exchange {
 }
 
 const NOBODY: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
+/** What a request without credentials has. */
+export const NO_CREDENTIALS: Exchange['credentials'] = Object.freeze({})
 const NOTHING: Readonly<Record<string, string>> = Object.freeze({})
 
 /** Makes what is known of a request when it comes. */
@@ -84,6 +90,8 @@ export function createExchange(req: IncomingMessage, res: ServerResponse, life: 
     address: '',
     trace: undefined,
     traceState: undefined,
+    credentials: NO_CREDENTIALS,
+    doubled: undefined,
     principal: NOBODY,
     use: { signal: ending.signal, principal: NOBODY, requestId: '' },
     route: undefined,

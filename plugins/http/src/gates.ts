@@ -22,6 +22,8 @@ export interface GateParts {
   readonly addresses: Addresses
   readonly host: HostGuard
   readonly cors: Cors
+  /** Takes the credentials off the request. */
+  readonly credentials: Gate
   readonly authentication: Authentication
   readonly crowd: Crowd
   readonly standing: Gate
@@ -41,6 +43,7 @@ export function createGates(parts: GateParts): readonly Gate[] {
     parts.cors.gate, // and the guard of origins; answers preflights
     leaving,
     createFlood(config.max_requests_per_second),
+    parts.credentials, // from here on only schemes see them
     parts.authentication.gate, // and scopes
     parts.crowd.gate,
     parts.standing, // streams without an end

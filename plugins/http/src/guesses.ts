@@ -1,32 +1,140 @@
 import { networkOf } from '@svc/address'
-import type { Use } from '@svc/core'
-import type { Store } from '@svc/core/contracts'
+import { codeOf, type Use, within } from '@svc/core'
+import type { Json, Peers, Store } from '@svc/core/contracts'
+import type { CredentialHeaders } from './credentials.ts'
+import { tooMany } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import type { Holder } from './schemes.ts'
+import type { SeenGood } from './seen-good.ts'
 import { createTally } from './tally.ts'
 
-/** So many refused credentials a minute has an address; credentials that are good pass all the same. */
-export const GUESSES = 10
-export const MINUTE = 60_000
+/** So many refused credentials a minute has an address. */
+const GUESSES = 10
+const MINUTE = 60_000
 const GUESSERS = 10_000
+/** The topic by which a worker tells the others that an address has guessed enough. */
+const TOPIC = 'http.guesses'
+/** So long an answer waits until the other workers know. */
+const TELL_MS = 1_000
 
-/** Counts refused credentials by the network they come from. */
+/**
+ * Slows down who guesses: past the limit, credentials from an address are checked only if they were seen good from there lately. So a guess beyond the limit
+ * teaches nothing, not even one that is right, and who works with a good credential at the same address goes on.
+ */
 export interface Guesses {
-  /** Counts one more; answers the whole seconds to wait where it is one too many. */
-  add(address: string, use: Use): Promise<number | undefined>
+  /** Before the server opens. */
+  prepare(use: Use): Promise<void>
+  /**
+   * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that nobody has seen good, no more are checked at a
+   * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
+   */
+  guard(x: Exchange, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
+  /** For a tap of `Peers.hooks.told`. */
+  readonly told: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
-/** Counted in the store, for all workers and all servers that share it; where there is none, or it cannot count just now, in this process. */
-export function createGuesses(store: Pick<Store, 'count'> | undefined): Guesses {
-  const tally = createTally(MINUTE, GUESSERS)
-  const here = (key: string) => (tally.add(key) > GUESSES ? tally.secondsLeft(key) : undefined)
+export interface GuessesParts {
+  readonly store: Pick<Store, 'count'> | undefined
+  readonly peers: Pick<Peers, 'tell'> | undefined
+  readonly headers: Pick<CredentialHeaders, 'read'>
+  readonly seen: SeenGood
+  readonly lasting: Use
+}
+
+export function createGuesses({ store, peers, headers, seen, lasting }: GuessesParts): Guesses {
+  const refused = createTally(MINUTE, GUESSERS)
+  const blocked = createBlocked()
+  const checking = createChecking()
+
+  const count = async (network: string, use: Use): Promise<void> => {
+    const isFull = refused.add(network) >= GUESSES
+    const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], use).catch(() => undefined)
+    const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
+    if (!isFull && window.count < GUESSES) return
+    const endsAt = Math.max(window.endsAt, isFull ? Date.now() + refused.secondsLeft(network) * 1_000 : 0)
+    blocked.until(network, endsAt)
+    await within(TELL_MS, () => peers?.tell(TOPIC, { network, ends_at: endsAt }, lasting)).catch(() => {})
+  }
+  /** Resolves once credentials that are not known here may be checked. */
+  const enter = async (network: string, digest: string, x: Exchange): Promise<void> => {
+    for (;;) {
+      const wait = blocked.seconds(network)
+      if (wait !== undefined) {
+        if (await seen.isShared(digest, x.use)) return checking.enter(network)
+        throw tooMany(GUESSES, MINUTE / 1_000, wait)
+      }
+      if (refused.count(network) + checking.count(network) < GUESSES || seen.isKnown(digest)) return checking.enter(network)
+      await checking.left(network)
+      x.ending.signal.throwIfAborted()
+    }
+  }
   return {
-    async add(address, use) {
-      const key = networkOf(address)
-      // whoever goes on guessing costs the store nothing: this worker has seen enough of it
-      const known = here(key)
-      if (known !== undefined || !store) return known
-      const told = await store.count(`guess ${key}`, [{ ms: MINUTE, limit: GUESSES }], use).catch(() => undefined)
-      if (!told || told.counted) return undefined
-      return Math.max(1, Math.ceil((told.windows[0]!.endsAt - Date.now()) / 1000))
+    prepare: use => seen.prepare(use),
+    async guard(x, check) {
+      const credentials = headers.read(x.credentials)
+      if (credentials.length === 0) return check()
+      const network = networkOf(x.address)
+      const digest = seen.digestOf(network, credentials)
+      const isNew = !seen.isKnown(digest)
+      if (isNew) await enter(network, digest, x)
+      try {
+        const holder = await check()
+        if (holder) seen.note(digest)
+        return holder
+      } catch (error) {
+        if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
+        seen.forget(digest)
+        await count(network, x.use)
+        throw error
+      } finally {
+        if (isNew) checking.leave(network)
+      }
     },
+    told({ topic, message }) {
+      if (topic !== TOPIC) return
+      const { network, ends_at: endsAt } = Object(message) as { network?: unknown; ends_at?: unknown }
+      blocked.until(String(network), Number(endsAt))
+    },
+  }
+}
+
+/** Networks that have guessed enough, until when; where room is short, the first gives way. */
+function createBlocked() {
+  const ends = new Map<string, number>()
+  return {
+    until(network: string, endsAt: number) {
+      const latest = Math.max(ends.get(network) ?? 0, Math.min(endsAt, Date.now() + MINUTE))
+      ends.delete(network)
+      if (ends.size >= GUESSERS) ends.delete(ends.keys().next().value ?? '')
+      ends.set(network, latest)
+    },
+    /** Whole seconds to wait; `undefined` where it is not blocked. */
+    seconds(network: string): number | undefined {
+      const left = (ends.get(network) ?? 0) - Date.now()
+      if (left > 0) return Math.ceil(left / 1_000)
+      ends.delete(network)
+      return undefined
+    },
+  }
+}
+
+/** How many unknown credentials of a network are being checked. */
+function createChecking() {
+  const open = new Map<string, { count: number; waiting: (() => void)[] }>()
+  return {
+    count: (network: string) => open.get(network)?.count ?? 0,
+    enter(network: string) {
+      const one = open.get(network) ?? { count: 0, waiting: [] }
+      one.count++
+      open.set(network, one)
+    },
+    leave(network: string) {
+      const one = open.get(network)
+      if (!one) return
+      if (--one.count === 0) open.delete(network)
+      for (const go of one.waiting.splice(0)) go()
+    },
+    /** Resolves when one of them has been checked. */
+    left: (network: string) => new Promise<void>(resolve => void (open.get(network)?.waiting.push(resolve) ?? resolve())),
   }
 }

@@ -30,14 +30,16 @@ export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'hos
   }
   const gate: Gate = ({ req }) => {
     const sent = req.headers.host
-    if (sent === undefined && req.httpVersion === '1.1') throw invalidValue('host', 'is missing')
+    // HTTP/1.0 allows a request without one, but then nothing says that this server was meant
+    if (sent === undefined) throw invalidValue('host', 'is missing')
     const authority = authorityOf(req.url)
+    const given = authority ?? sent
     // for the guard of origins and for mounts too: what Host says counts no more
     if (authority !== undefined) req.headers.host = authority
-    const given = authority ?? sent
-    if (given === undefined || good.has(given)) return
+    if (good.has(given)) return
     if (given.includes(',')) throw invalidValue('host', 'is given more than once')
     if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
+    if (given === '') throw invalidValue('host', 'is empty')
     if (good.size < REMEMBERED) good.add(given)
   }
   return { isChecked, gate }

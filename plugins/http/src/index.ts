@@ -11,7 +11,7 @@ export default definePlugin({
   section: 'server',
   config: serverConfig,
   check: serverProblems,
-  requires: { routes: Routes, mounts: Mounts, schemes: AuthSchemes },
+  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes },
   optional: { limits: Limits, peers: Peers, store: Store },
   provides: Http,
   async setup(scope, given) {
@@ -30,6 +30,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.figures, server.figures.own)
     scope.tap(Peers.hooks.inherit, server.figures.inherit)
     scope.tap(Peers.hooks.wanted, server.wanted)
+    scope.tap(Peers.hooks.told, server.told)
     scope.defer(() => server.drain({ successor: false }))
     return server.service
   },

@@ -13,6 +13,8 @@ export interface Bound {
   readonly plugin: string | undefined
   readonly route: Route
   readonly checks: Checks
+  /** Its plugin runs in a process of its own: it is no part of the server, and must not act as one. */
+  readonly isIsolated: boolean
 }
 
 /** What a path leads to. */
@@ -34,26 +36,45 @@ export interface Routing {
 const NOWHERE: Found = { params: {}, allowed: [] }
 const nobody = () => {}
 
-/** Finds routes by method and path. Routes come and go: the router is made again when the slot has changed. */
-export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, log: Log): Routing {
+/** What routes are found among. */
+export interface RoutingParts {
+  readonly routes: SlotView<Route>
+  readonly mounts: SlotView<Mount>
+  /** Whether a plugin runs in a process of its own. */
+  readonly isIsolated: (plugin: string | undefined) => boolean
+  readonly log: Log
+}
+
+/**
+ * Finds routes by method and path. Routes come and go: the router is made again when the slot has changed. What the server has itself, a mount or a route of a
+ * plugin in its own process, no isolated plugin can take, whatever comes first.
+ */
+export function createRouting({ routes, mounts, isIsolated, log }: RoutingParts): Routing {
   const known = new WeakMap<Route, Bound>()
   let table = new Map<string, Bound>()
   let router = new Router()
   let plain = new Map<string, Found>()
   let built = -1
   const boundOf = (name: string, route: Route) => {
-    const bound = known.get(route) ?? { name, plugin: routes.owner(name), route, checks: createChecks(route) }
+    const bound = known.get(route) ?? bind(name, route, routes.owner(name), isIsolated(routes.owner(name)))
     known.set(route, bound)
     return bound
   }
   const build = (version: number) => {
     built = version
-    table = new Map(sorted(withoutTwins(routes, log)).map(([name, route]) => [name, boundOf(name, route)]))
+    const all = sorted(routes.entries().map(([name, route]) => boundOf(name, route)))
+    table = new Map(withoutTwins(all, log).map(bound => [bound.name, bound]))
     router = new Router({ sensitive: true })
     for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
     // most requests need no pattern
-    const isPlain = ({ route }: Bound) => /^[\w./-]+$/.test(route.path)
+    const isPlain = ({ route, isIsolated }: Bound) => !isIsolated && /^[\w./-]+$/.test(route.path)
     plain = new Map([...table.values()].filter(isPlain).map(bound => [placeOf(bound.route), { ...NOWHERE, bound }]))
+  }
+  /** Isolated plugins have the paths that are left. */
+  const layersOf = (method: string, path: string) => {
+    const all = router.match(path, method).path.map(layer => ({ layer, bound: table.get(layer.name ?? '')! }))
+    const own = all.filter(({ bound }) => !bound.isIsolated)
+    return own.length > 0 || isReserved(path) || mountOf(mounts, path) ? own : all
   }
   return {
     guides: () => [...mounts.entries(), ...routes.entries()].filter(([, { guide }]) => guide).map(([, { path }]) => path),
@@ -62,16 +83,15 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
       if (built !== version) build(version)
       const there = plain.get(`${method} ${path}`)
       if (there) return there
-      const { path: layers, pathAndMethod } = router.match(path, method)
-      const layer = pathAndMethod[0]
-      const bound = layer && table.get(layer.name ?? '')
-      if (bound)
+      const layers = layersOf(method, path)
+      const { layer, bound } = layers.find(one => one.layer.methods.includes(method)) ?? {}
+      if (layer)
         return {
           bound,
           params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params,
           allowed: [],
         }
-      if (layers.length > 0) return { params: NOWHERE.params, allowed: methodsOf(layers) }
+      if (layers.length > 0) return { params: NOWHERE.params, allowed: methodsOf(layers.map(one => one.layer)) }
       const mount = mountOf(mounts, path)
       if (!mount) return NOWHERE
       const found = { ...NOWHERE, mount }
@@ -81,6 +101,20 @@ export function createRouting(routes: SlotView<Route>, mounts: SlotView<Mount>, 
     },
   }
 }
+
+/** A body crosses to the process of its plugin in one message. */
+const LONGEST_ISOLATED = 16 * 1024 * 1024
+
+/** A route of an isolated plugin is counted and limited like every other, and is no guide to the server. */
+function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
+  const { uncounted: _, guide: __, bodyLimit, ...rest } = given
+  const limit = bodyLimit === undefined ? {} : { bodyLimit: Math.min(bodyLimit, LONGEST_ISOLATED) }
+  const route = isIsolated ? { ...rest, ...limit } : given
+  return { name, plugin, route, checks: createChecks(route), isIsolated }
+}
+
+/** What is found there speaks for the whole server: who holds its certificate, who gives out its tokens (RFC 8615). */
+const isReserved = (path: string) => path === '/.well-known' || path.startsWith('/.well-known/')
 
 /** The mount with the longest path that the request's path lies below. */
 function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
@@ -95,21 +129,26 @@ const methodsOf = (layers: readonly { methods: string[] }[]) => [
   ...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS']),
 ]
 
-/** `/a/b` before `/a/:id`, whoever was added first. */
-const sorted = (entries: [string, Route][]) => entries.toSorted(([, a], [, b]) => rank(a) - rank(b))
-const rank = ({ path }: Route) => path.split('/').filter(part => part.startsWith(':')).length
+/** Those of the server before those of isolated plugins, then `/a/b` before `/a/:id`, whoever was added first. */
+const sorted = (all: readonly Bound[]) => all.toSorted((a, b) => rank(a) - rank(b))
+const rank = ({ route, isIsolated }: Bound) =>
+  (isIsolated ? ISOLATED_LAST : 0) + route.path.split('/').filter(part => part.startsWith(':')).length
+const ISOLATED_LAST = 1_000
 
-function withoutTwins(routes: SlotView<Route>, log: Log): [string, Route][] {
+function withoutTwins(all: readonly Bound[], log: Log): Bound[] {
   const seen = new Map<string, string>()
-  return routes.entries().filter(([name, route]) => {
+  return all.filter(({ name, plugin, route, isIsolated }) => {
     const place = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
     const first = seen.get(place)
-    if (first)
+    const isLost = isIsolated && isReserved(route.path)
+    if (first || isLost)
       log.error(
-        { route: name, first, plugin: routes.owner(name) },
-        `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`
+        { route: name, first, plugin },
+        first
+          ? `the route ${name} is not served: ${first} has ${route.method} ${route.path} already`
+          : `the route ${name} is not served: only plugins in the process of the server have paths below /.well-known`
       )
     else seen.set(place, name)
-    return first === undefined
+    return first === undefined && !isLost
   })
 }

@@ -2,6 +2,8 @@
 export interface Tally {
   /** Counts one more; answers the count in the window. */
   add(key: string): number
+  /** The count in the window as it stands. */
+  count(key: string): number
   /** Whole seconds until the window of this key ends. */
   secondsLeft(key: string): number
 }
@@ -24,6 +26,10 @@ export function createTally(windowMs: number, most: number, now: () => number = 
       const at = now()
       const open = windows.get(key)
       return open && open.ends > at ? ++open.count : begin(key, at)
+    },
+    count(key) {
+      const open = windows.get(key)
+      return open && open.ends > now() ? open.count : 0
     },
     secondsLeft(key) {
       const open = windows.get(key)

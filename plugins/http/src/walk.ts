@@ -1,18 +1,29 @@
 import type { ServerResponse } from 'node:http'
 import type { Mount } from '@svc/core/contracts'
-import { checkedReply, requestOf, sendReply } from './answer.ts'
+import { checkedReply, put, requestOf, sendReply } from './answer.ts'
 import type { Exchange, Gate } from './exchange.ts'
 import type { Refusal } from './refusal.ts'
+import type { RouteReplies } from './route-replies.ts'
+import type { Bound } from './routing.ts'
 import { type StreamLimits, sendStream } from './stream.ts'
 
 interface WalkParts {
   readonly gates: readonly Gate[]
   readonly refuse: Refusal
   readonly limits: StreamLimits
+  readonly replies: RouteReplies
 }
 
 /** The way of a request: through the gates to its route or mount, and the answer. Never fails. */
-export function createWalk({ gates, refuse, limits }: WalkParts): (x: Exchange) => Promise<void> {
+export function createWalk({ gates, refuse, limits, replies }: WalkParts): (x: Exchange) => Promise<void> {
+  const answer = async (x: Exchange, bound: Bound) => {
+    const { route } = bound
+    if (!route.stream) return sendReply(x, replies.fit(bound, checkedReply(await route.handle!(requestOf(x), x.use))))
+    if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
+    const type = route.streams ?? 'text/plain; charset=utf-8'
+    for (const [name, value] of Object.entries(replies.forStream(bound, type))) put(x.headers, x.life.headers.length, name, value)
+    await sendStream(x, route.stream(requestOf(x), x.use), type, limits)
+  }
   return async x => {
     try {
       for (const gate of gates) {
@@ -21,10 +32,7 @@ export function createWalk({ gates, refuse, limits }: WalkParts): (x: Exchange) 
         if (reply) return sendReply(x, reply)
       }
       if (x.mount) return await handOver(x, x.mount)
-      const { route } = x.route!
-      if (!route.stream) return sendReply(x, checkedReply(await route.handle!(requestOf(x), x.use)))
-      if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
-      await sendStream(x, route.stream(requestOf(x), x.use), route.streams ?? 'text/plain; charset=utf-8', limits)
+      await answer(x, x.route!)
     } catch (error) {
       refuse(x, error)
     }

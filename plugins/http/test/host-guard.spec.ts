@@ -74,7 +74,7 @@ describe('the guard of the Host', () => {
     it(`refuses ${target}, however good the Host beside it is`, async () => {
       const { status, body } = await ask(one.url, 'localhost', target)
       expect([status, body.error_code]).to.deep.equal([403, 'FORBIDDEN'])
-      expect((await raw(one.url, `GET ${target} HTTP/1.0\r\n\r\n`)).status).to.equal(403)
+      expect((await raw(one.url, `GET ${target} HTTP/1.0\r\nHost: localhost\r\n\r\n`)).status).to.equal(403)
     })
 
   it('lets no Host beside a whole URL make another origin its own', async () => {
@@ -86,8 +86,13 @@ describe('the guard of the Host', () => {
     expect(status).to.equal(403)
   })
 
-  it('takes a request of HTTP/1.0 without Host, which no page can send', async () => {
-    expect((await raw(one.url, 'GET /free HTTP/1.0\r\n\r\n')).status).to.equal(200)
+  it('wants a Host of HTTP/1.0 too', async () => {
+    for (const target of ['/free', 'http://localhost/free', '/raw/x']) {
+      const { status, body } = await raw(one.url, `GET ${target} HTTP/1.0\r\n\r\n`)
+      expect([status, body.error_code], target).to.deep.equal([400, 'INVALID_VALUE'])
+      expect(body.details).to.include({ field: 'host' })
+    }
+    expect((await raw(one.url, 'GET /free HTTP/1.0\r\nHost: localhost\r\n\r\n')).status).to.equal(200)
   })
 
   it('answers to any name on a bind beyond loopback, unless names are listed', async () => {

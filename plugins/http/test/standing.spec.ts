@@ -12,6 +12,7 @@ describe('a stream without an end', () => {
     const ended = new Set<string>()
     let news = signalOf()
     const scheme: AuthScheme = {
+      headers: ['x-api-key'],
       challenge: 'Key',
       async authenticate({ headers }) {
         const id = headers['x-api-key'] ?? ''

@@ -35,6 +35,7 @@ export function createServerKey({ auth, env, log }: ServerKeyParts): AuthScheme 
     guards: 'tools',
     ...(doubt ? { doubt } : {}),
     always: required,
+    headers: ['authorization', 'x-api-key'],
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', description: 'The key of the tool server; X-API-Key may carry it as well.' },
     async prepare() {

@@ -13,6 +13,7 @@ const INITIALIZE = JSON.stringify({
 
 /** Whoever names himself is believed. */
 const named = item(AuthSchemes, 'named', {
+  headers: ['x-name'],
   challenge: 'Name',
   authenticate: async ({ headers }: { headers: Readonly<Record<string, string>> }) =>
     headers['x-name'] === undefined ? undefined : { id: headers['x-name'], scopes: ['tools'] },

@@ -23,7 +23,7 @@ interface Document {
   }
 }
 
-const scheme: AuthScheme = { challenge: 'Key', authenticate: async () => undefined }
+const scheme: AuthScheme = { headers: ['x-key'], challenge: 'Key', authenticate: async () => undefined }
 const SCHEMES = [
   item(AuthSchemes, 'key', { ...scheme, shown: { type: 'apiKey', in: 'header', name: 'X-Key', description: 'The key.' } }),
   item(AuthSchemes, 'acme/card-2', { ...scheme, shown: { type: 'http', scheme: 'acme' } }),

@@ -5,6 +5,7 @@ import { PATH, serveRuns, until } from './support/runs.ts'
 
 /** Whoever says a name is that. */
 const byName: AuthScheme = {
+  headers: ['x-name'],
   challenge: 'Name',
   authenticate: async ({ headers }) => (headers['x-name'] ? { id: headers['x-name'], scopes: ['workflows'] } : undefined),
 }

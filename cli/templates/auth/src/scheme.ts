@@ -16,6 +16,8 @@ const refused = () => svcError('AUTHENTICATION_FAILED', 'the key is not the one 
 
 //js: /** @type {(key: string) => import('@svc/core/contracts').AuthScheme} */
 export const createSampleWord = (key: string): AuthScheme => ({
+  // all that `authenticate` gets of a request; routes never see them
+  headers: ['x-sample-word'],
   challenge: 'SampleWord header="x-sample-word"',
   shown: { type: 'apiKey', in: 'header', name: 'x-sample-word', description: 'The key of the server.' },
   // called once before the server opens, where it will be asked: what it throws fails the start

@@ -24,6 +24,7 @@ export const keys = (
   known: Readonly<Record<string, { readonly id: string; readonly scopes: readonly string[] }>>,
   challenge = `Key header="${header}"`
 ): AuthScheme => ({
+  headers: [header],
   challenge,
   async authenticate({ headers }) {
     const given = headers[header]

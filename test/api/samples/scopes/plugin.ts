@@ -5,6 +5,7 @@ import { AuthSchemes } from '@svc/core/contracts'
 export default definePlugin({
   setup: scope =>
     void scope.add(AuthSchemes, 'word', {
+      headers: ['x-scopes'],
       challenge: 'Word',
       authenticate: async ({ headers }) => {
         const scopes = headers['x-scopes']

@@ -1,0 +1,127 @@
+import type { Log, SlotView } from '@svc/core'
+import type { AuthScheme } from '@svc/core/contracts'
+import { schemeHeadersInvalid } from './errors.ts'
+import { type Exchange, type Gate, NO_CREDENTIALS } from './exchange.ts'
+
+/** Headers that carry a credential, whether or not a scheme reads them. */
+const ALWAYS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key']
+
+/** Headers that the server itself or every route needs: no scheme can take them away. */
+const RESERVED = new Set([
+  'accept',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'forwarded',
+  'host',
+  'idempotency-key',
+  'last-event-id',
+  'origin',
+  'prefer',
+  'traceparent',
+  'tracestate',
+  'transfer-encoding',
+  'upgrade',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-request-id',
+])
+const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
+const MOST_HEADERS = 8
+
+/** Keeps the credentials of a request from everything but the schemes that declare their headers. */
+export interface CredentialHeaders {
+  /** The gate: moves the credentials from the request to `x.credentials`. Routes, mounts and the log see a request without them. */
+  readonly gate: Gate
+  /** The headers of a request that this scheme may see. */
+  forScheme(scheme: AuthScheme, credentials: Exchange['credentials']): Readonly<Record<string, string>>
+  /** The credentials that a loaded scheme reads: nothing where no scheme could know the caller. */
+  read(credentials: Exchange['credentials']): readonly (readonly [name: string, value: string])[]
+}
+
+/** The headers that a scheme declares. Throws SCHEME_HEADERS_INVALID. */
+export function declaredHeaders(
+  scheme: Pick<AuthScheme, 'headers'>,
+  name: string,
+  plugin: string | undefined
+): readonly string[] {
+  const { headers } = scheme as { readonly headers?: unknown }
+  if (!Array.isArray(headers) || headers.length === 0 || headers.length > MOST_HEADERS)
+    throw schemeHeadersInvalid(name, plugin, `must be a list of 1 to ${MOST_HEADERS} header names`)
+  for (const header of headers as unknown[]) {
+    if (typeof header !== 'string' || !HEADER.test(header))
+      throw schemeHeadersInvalid(name, plugin, `has ${JSON.stringify(header)}, which is not a header name in lower case`)
+    if (RESERVED.has(header)) throw schemeHeadersInvalid(name, plugin, `has "${header}", which belongs to the server`)
+  }
+  return headers as readonly string[]
+}
+
+/**
+ * A name that was once declared stays a credential for the life of the server: while the process of its scheme restarts, clients still send the header, and
+ * no route may see it.
+ */
+export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick<Log, 'error'>): CredentialHeaders {
+  const names = new Set(ALWAYS)
+  const declared = new Map<AuthScheme, ReadonlySet<string>>()
+  let readable = new Set<string>()
+  let version = -1
+  const learn = () => {
+    version = schemes.version
+    const there = new Set<AuthScheme>()
+    readable = new Set()
+    for (const [name, scheme] of schemes.entries()) {
+      there.add(scheme)
+      const headers = declared.get(scheme) ?? headersOf(name, scheme)
+      declared.set(scheme, headers)
+      for (const header of headers) readable.add(header)
+    }
+    for (const header of readable) names.add(header)
+    for (const scheme of declared.keys()) if (!there.has(scheme)) declared.delete(scheme)
+  }
+  const headersOf = (name: string, scheme: AuthScheme): ReadonlySet<string> => {
+    try {
+      return new Set(declaredHeaders(scheme, name, schemes.owner(name)))
+    } catch (err) {
+      log.error({ err, scheme: name }, 'a credential scheme is not asked: it does not declare its headers')
+      return new Set()
+    }
+  }
+  const current = () => {
+    if (version !== schemes.version) learn()
+  }
+  return {
+    gate(x) {
+      current()
+      for (const name of names) takeOff(x, name)
+      if (x.mount && x.credentials !== NO_CREDENTIALS) hideRaw(x, names)
+    },
+    forScheme(scheme, credentials) {
+      current()
+      const seen = declared.get(scheme)
+      return Object.fromEntries(Object.entries(credentials).filter(([name]) => seen?.has(name)))
+    },
+    read(credentials) {
+      current()
+      return Object.entries(credentials).filter(([name]) => readable.has(name))
+    },
+  }
+}
+
+function takeOff(x: Exchange, name: string) {
+  const { headers } = x.req
+  const value = headers[name]
+  if (value === undefined) return
+  if (x.credentials === NO_CREDENTIALS) x.credentials = {}
+  Object.assign(x.credentials, { [name]: String(value) })
+  // cookies may come in several headers, other credentials may not
+  if (name !== 'cookie' && (x.req.headersDistinct[name]?.length ?? 0) > 1) x.doubled = name
+  Reflect.deleteProperty(headers, name)
+}
+
+/** A mount gets the raw request: its other forms must not have the credentials either. */
+function hideRaw({ req }: Exchange, names: ReadonlySet<string>) {
+  const { rawHeaders } = req
+  req.headersDistinct = Object.fromEntries(Object.entries(req.headersDistinct).filter(([name]) => !names.has(name)))
+  req.rawHeaders = rawHeaders.filter((_, at) => !names.has(rawHeaders[at - (at % 2)]!.toLowerCase()))
+}

@@ -1,0 +1,106 @@
+import { codeOf, type SlotView, type Use, within } from '@svc/core'
+import type { AuthScheme, Route } from '@svc/core/contracts'
+import { type CredentialHeaders, declaredHeaders } from './credentials.ts'
+import { authenticationFailed, noScheme, schemeFailed, schemeSilent, schemeUnready } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Who holds a credential. */
+export type Holder = NonNullable<Awaited<ReturnType<AuthScheme['authenticate']>>>
+
+/** A scheme, its name and whose it is. */
+interface Named {
+  readonly scheme: AuthScheme
+  readonly name: string
+  readonly plugin: string | undefined
+}
+
+/** Who is asked about requests to the places of one scope. */
+export interface Asked {
+  /** Those that guard these places: whom one of them knows, nobody else is asked about. */
+  readonly own: readonly Named[]
+  readonly common: readonly Named[]
+  readonly challenge: string
+}
+
+/** Who is asked about the places of a scope, found anew when the slot has changed; `undefined` where nobody is. */
+export function createAsked(slot: SlotView<AuthScheme>, enabled: boolean) {
+  let version = -1
+  let known = new Map<Route['scope'], Asked | undefined>()
+  return (scope: Route['scope']): Asked | undefined => {
+    if (version !== slot.version) known = new Map()
+    version = slot.version
+    const found = known.get(scope)
+    if (found || known.has(scope)) return found
+    const asked = askedAbout(namedOf(slot), scope, enabled)
+    known.set(scope, asked)
+    return asked
+  }
+}
+
+const namedOf = (slot: SlotView<AuthScheme>): readonly Named[] =>
+  slot.entries().map(([name, scheme]) => ({ scheme, name, plugin: slot.owner(name) }))
+
+function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boolean): Asked | undefined {
+  const own = all.filter(
+    ({ scheme: { guards, always } }) => guards !== undefined && guards === scope && (enabled || always === true)
+  )
+  const common = enabled ? all.filter(({ scheme }) => scheme.guards === undefined) : []
+  if (!enabled && own.length === 0) return undefined
+  const challenge = [...new Set([...common, ...own].map(({ scheme }) => scheme.challenge))].join(', ') || 'none'
+  return { own, common, challenge }
+}
+
+/** Asks the schemes about the credentials of a request; each sees the headers that it declares and no others. */
+export type Ask = (asked: Asked, x: Exchange, credentials: Exchange['credentials']) => Promise<Holder | undefined>
+
+/** Whoever asks waits for the schemes no longer than `ms`, whether or not they listen to signal and deadline. */
+export const createAsk =
+  (headers: Pick<CredentialHeaders, 'forScheme'>, ms: number): Ask =>
+  ({ own, common }, x, credentials) => {
+    const deadline = Date.now() + ms
+    let current: Named | undefined
+    const askOne = (one: Named, use: Use) => {
+      current = one
+      return one.scheme.authenticate({ headers: headers.forScheme(one.scheme, credentials), address: x.address }, use)
+    }
+    const ask = async (signal: AbortSignal) => {
+      const use = { ...x.use, signal, deadline }
+      return (await askAll(own, use, askOne)) ?? (await askAll(common, use, askOne))
+    }
+    return within(ms, ask, { signal: x.ending.signal, late: () => schemeSilent(current, ms) })
+  }
+
+/** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
+async function askAll(
+  schemes: readonly Named[],
+  use: Use,
+  ask: (one: Named, use: Use) => Promise<Holder | undefined>
+): Promise<Holder | undefined> {
+  let holder: Holder | undefined
+  for (const one of schemes) {
+    const told = await ask(one, use)
+    if (!told) continue
+    if (holder && holder.id !== told.id) throw authenticationFailed('two different credentials were given')
+    holder ??= told
+  }
+  return holder
+}
+
+/** What a plugin says by a code explains itself; the rest says nothing of where it came from. */
+const isKnown = (code: string | undefined): code is string => code !== undefined && code !== 'INTERNAL_ERROR'
+
+/** Asks every scheme whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, SCHEME_HEADERS_INVALID, and what a scheme throws. */
+export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
+  const all = namedOf(schemes)
+  if (enabled && all.every(({ scheme }) => scheme.guards !== undefined)) throw noScheme()
+  for (const { scheme, name, plugin } of all) {
+    if (!enabled && scheme.always !== true) continue
+    declaredHeaders(scheme, name, plugin)
+    try {
+      await scheme.prepare?.(use)
+    } catch (error) {
+      const code = codeOf(error)
+      throw isKnown(code) ? schemeUnready(code, plugin, error) : schemeFailed(name, plugin, error)
+    }
+  }
+}

@@ -1,0 +1,249 @@
+import { noBubblewrap } from '@svc/core/testing'
+import { expect } from 'chai'
+import { type Client, createClient } from '../support/client.ts'
+import type { Service } from '../support/service.ts'
+import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
+
+const why = noBubblewrap()
+const group = why === undefined ? describe : describe.skip
+
+const SANDBOX = "sandbox; default-src 'none'"
+const KEY = 'the-key-of-this-server-and-no-other'
+
+/** Answers what it is asked to answer. */
+const echoing = (name: string, isolation: 'process' | 'in-process', more = '', moreRoutes: object = {}): Stranger => ({
+  name: `svc-plugin-${name}`,
+  isolation,
+  svc: {
+    kind: 'routes',
+    ...routesOf({ [name]: { method: 'GET', path: `/${name}`, scope: 'read' }, ...moreRoutes }),
+  },
+  code: `import { definePlugin } from '@svc/core'
+import { Routes } from '@svc/core/contracts'
+const route = (method, path, handle, more) => ({ method, path, summary: 'Answers', scope: 'read', handle, ...more })
+const said = text => async () => ({ text })
+export default definePlugin({
+  setup(scope) {
+    scope.add(Routes, '${name}', route('GET', '/${name}', async ({ query }) => JSON.parse(query.reply)))
+    ${more}
+  },
+})`,
+})
+
+/** Streams of other types, and routes where the server has its own. */
+const EVIL = echoing(
+  'evil',
+  'process',
+  `const stream = (name, streams) => scope.add(Routes, name, { method: 'GET', path: '/' + name, summary: 'Streams', scope: 'read', streams,
+      async *stream() { yield '<script>alert(1)</script>' } })
+    stream('page', 'text/html')
+    stream('events', 'text/event-stream')
+    scope.add(Routes, 'a-metrics', route('GET', '/metrics', said('of evil')))
+    scope.add(Routes, 'b-metrics', route('POST', '/metrics', said('of evil')))
+    scope.add(Routes, 'c-any', route('GET', '/:any', said('of evil')))
+    scope.add(Routes, 'd-mount', route('GET', '/docs', said('of evil')))
+    scope.add(Routes, 'e-mount', route('GET', '/docs/:file', said('of evil')))
+    scope.add(Routes, 'f-known', route('GET', '/.well-known/oauth-protected-resource', said('of evil')))
+    scope.add(Routes, 'g-known', route('GET', '/:a/acme-challenge/:b', said('of evil')))
+    scope.add(Routes, 'h-inner', route('GET', '/things/export', said('of evil')))`,
+  {
+    page: { method: 'GET', path: '/page', scope: 'read' },
+    events: { method: 'GET', path: '/events', scope: 'read' },
+    'a-metrics': { method: 'GET', path: '/metrics', scope: 'read' },
+    'b-metrics': { method: 'POST', path: '/metrics', scope: 'read' },
+    'c-any': { method: 'GET', path: '/:any', scope: 'read' },
+    'd-mount': { method: 'GET', path: '/docs', scope: 'read' },
+    'e-mount': { method: 'GET', path: '/docs/:file', scope: 'read' },
+    'f-known': { method: 'GET', path: '/.well-known/oauth-protected-resource', scope: 'read' },
+    'g-known': { method: 'GET', path: '/:a/acme-challenge/:b', scope: 'read' },
+    'h-inner': { method: 'GET', path: '/things/export', scope: 'read' },
+  }
+)
+const INSIDE = echoing(
+  'inside',
+  'in-process',
+  "scope.add(Routes, 'things', route('GET', '/things/:id', said('of the server')))",
+  {
+    things: { method: 'GET', path: '/things/:id', scope: 'read' },
+  }
+)
+
+/** What a browser, a cache or a proxy takes from the server and from no plugin. */
+const FORBIDDEN = {
+  'set-cookie': 'session=evil',
+  'content-security-policy': 'default-src *',
+  'content-security-policy-report-only': 'default-src *; report-uri https://evil.example',
+  'x-frame-options': 'ALLOWALL',
+  'clear-site-data': '"*"',
+  'access-control-allow-origin': '*',
+  'access-control-allow-credentials': 'true',
+  'service-worker-allowed': '/',
+  'strict-transport-security': 'max-age=63072000; includeSubDomains',
+  'x-request-id': 'forged',
+  'x-content-type-options': 'sniff',
+  'www-authenticate': 'Basic realm="svc"',
+  refresh: '0; url=https://evil.example',
+  link: '<https://evil.example/a.css>; rel=stylesheet',
+  'alt-svc': 'h2="evil.example:443"',
+  'report-to': '{"endpoints":[{"url":"https://evil.example"}]}',
+  'reporting-endpoints': 'default="https://evil.example"',
+  nel: '{"report_to":"default","max_age":1}',
+  'permissions-policy': 'camera=*',
+  'referrer-policy': 'unsafe-url',
+  'cross-origin-resource-policy': 'cross-origin',
+  'cross-origin-opener-policy': 'unsafe-none',
+  'x-accel-redirect': '/internal/secret',
+  'x-sendfile': '/etc/passwd',
+  'x-ratelimit-remaining': '1000000',
+  'content-encoding': 'gzip',
+}
+const FRAMING = {
+  connection: 'x-mine, close',
+  'content-length': '1',
+  'transfer-encoding': 'chunked',
+  'keep-alive': 'timeout=999',
+  'proxy-authenticate': 'Basic',
+  te: 'trailers',
+  trailer: 'x-mine',
+  upgrade: 'h2c',
+  date: 'Thu, 01 Jan 1970 00:00:00 GMT',
+}
+
+group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+  this.timeout(60_000)
+  let service: Service
+  let client: Client
+  before(async () => {
+    service = await serveStrangers([EVIL, INSIDE], {
+      beside: ['metrics', 'docs-page', 'auth-api-key'],
+      config: { server: { auth: { enabled: true } } },
+      env: { SVC_API_KEY: KEY },
+    })
+    client = createClient(service.url)
+  })
+  after(async () => {
+    client.close()
+    await service[Symbol.asyncDispose]()
+  })
+
+  const get = (path: string, method = 'GET') => client.send({ method, path, headers: { 'x-api-key': KEY } })
+  const ask = (reply: object, route = 'evil') => get(`/${route}?reply=${encodeURIComponent(JSON.stringify(reply))}`)
+  const titled = (name: string) => name.replaceAll(/\b[a-z]/g, letter => letter.toUpperCase())
+
+  it('carry no header that speaks for the server; the answer comes without it, and the log names plugin, route and header once', async () => {
+    const plain = await ask({ text: 'x' })
+    for (const [name, value] of Object.entries(FORBIDDEN))
+      for (const spelling of [name, titled(name)]) {
+        const { status, headers, text } = await ask({ headers: { [spelling]: value, 'x-plugin-mine': 'kept' }, text: 'x' })
+        expect([status, text, headers['x-plugin-mine']], spelling).to.deep.equal([200, 'x', 'kept'])
+        expect(headers[name], spelling).to.not.equal(value)
+        if (name !== 'x-request-id') expect(headers[name], spelling).to.equal(plain.headers[name])
+      }
+    for (const name of Object.keys(FORBIDDEN)) await service.seen(new RegExp(`"header":"${name}"`))
+    const warnings = service
+      .output()
+      .split('\n')
+      .filter(line => line.includes('"header":"set-cookie"'))
+    expect(warnings).to.have.length(1)
+    expect(JSON.parse(warnings[0]!)).to.include({ level: 40, of: 'svc-plugin-evil', route: 'evil' })
+  })
+
+  for (const route of ['evil', 'inside'])
+    it(`leave framing and connection to the server, from the route /${route} too`, async () => {
+      for (const [name, value] of Object.entries(FRAMING)) {
+        const { status, headers, text } = await ask({ headers: { [titled(name)]: value }, body: { said: 'hello' } }, route)
+        expect([status, text], name).to.deep.equal([200, '{"said":"hello"}'])
+        expect(headers[name], name).to.not.equal(value)
+      }
+    })
+
+  for (const type of [
+    'text/html',
+    'TEXT/HTML; Charset=UTF-8',
+    'image/svg+xml',
+    'application/xml',
+    'text/xml',
+    'application/xhtml+xml',
+    'text/javascript',
+    'application/pdf',
+    'multipart/x-mixed-replace; boundary=x',
+    'text/plain, text/html',
+    'application/x-json',
+    'text/plain; charset=utf-7',
+    'nonsense',
+    '',
+  ])
+    it(`run nothing in a browser as ${JSON.stringify(type)}`, async () => {
+      for (const content of [{ text: '<script>alert(1)</script>' }, { body: '<script>alert(1)</script>' }]) {
+        const { status, headers } = await ask({ headers: { 'Content-Type': type }, ...content })
+        expect(status).to.equal(200)
+        expect(headers).to.include({
+          'content-security-policy': SANDBOX,
+          'x-content-type-options': 'nosniff',
+          'x-frame-options': 'DENY',
+        })
+        expect(headers['content-type']).to.equal(type)
+      }
+    })
+
+  for (const type of ['application/json', 'Application/Problem+JSON', 'text/plain; charset=utf-8', 'text/event-stream'])
+    it(`are data as ${type}`, async () => {
+      const { status, headers } = await ask({ headers: { 'content-type': type }, text: '{}' })
+      expect([status, headers['content-type']]).to.deep.equal([200, type])
+      expect(headers['content-security-policy']).to.not.include('sandbox')
+    })
+
+  it('have one type: two of them are no answer', async () => {
+    const { status } = await ask({ headers: { 'content-type': 'text/plain', 'Content-Type': 'text/html' }, text: '<b>' })
+    expect(status).to.equal(500)
+  })
+
+  it('run nothing in a browser as streams either', async () => {
+    expect((await get('/page')).headers).to.include({ 'content-type': 'text/html', 'content-security-policy': SANDBOX })
+    expect((await get('/events')).headers['content-security-policy']).to.not.include('sandbox')
+  })
+
+  it('send no client elsewhere: its key would go along', async () => {
+    for (const location of [
+      'https://evil.example/',
+      '//evil.example/',
+      '/\\evil.example/',
+      '\\\\evil.example',
+      '/\t/evil.example',
+      'javascript:alert(1)',
+    ]) {
+      const { status, headers } = await ask({ status: 302, headers: { Location: location }, text: '' })
+      expect([status, headers.location], location).to.deep.equal([500, undefined])
+    }
+    for (const status of [307, 308])
+      expect((await ask({ status, headers: { location: '/evil' }, text: '' })).status, `${status}`).to.equal(500)
+    const { status, headers } = await ask({ status: 303, headers: { location: '/evil?reply={}' }, text: '' })
+    expect([status, headers.location]).to.deep.equal([303, '/evil?reply={}'])
+  })
+
+  it('never come in the place of what the server has itself, nor below /.well-known', async () => {
+    for (const path of ['/metrics', '/docs', '/docs/x', '/things/export', '/things/1'])
+      expect((await get(path)).text, path).to.not.include('of evil')
+    expect((await get('/things/export')).text).to.equal('of the server')
+    expect((await get('/metrics', 'POST')).status).to.equal(405)
+    for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/acme-challenge/token'])
+      expect((await get(path)).status, path).to.equal(404)
+    expect((await get('/anything')).text).to.equal('of evil')
+    expect((await get('/x/acme-challenge/y')).text).to.equal('of evil')
+  })
+})
+
+/** What a plugin in the process of the server may do, it may do still. */
+group('answers of routes in the process of the server', function () {
+  this.timeout(60_000)
+
+  it('may have a policy and cookies of their own', async () => {
+    await using service = await serveStrangers([INSIDE], { beside: ['metrics'] })
+    const reply = {
+      headers: { 'content-security-policy': "default-src 'self'", 'set-cookie': 'a=b', 'content-type': 'text/html' },
+      text: '',
+    }
+    const { headers } = await fetch(`${service.url}/inside?reply=${encodeURIComponent(JSON.stringify(reply))}`)
+    expect([headers.get('content-security-policy'), headers.get('set-cookie')]).to.deep.equal(["default-src 'self'", 'a=b'])
+  })
+})
