@@ -46,7 +46,11 @@ export async function startProcess(
     detached: true,
   })
   const { onFault, onOutput = stream => stream.resume() } = options
-  for (const name of ['stdout', 'stderr'] as const) onOutput(child[name]!, name)
+  for (const name of ['stdout', 'stderr'] as const)
+    onOutput(
+      child[name]!.on('error', () => {}),
+      name
+    )
   const isHeld = prepared.hold !== 'nothing'
   const channel = openChannel(socketTransport(child.stdio[3] as Socket, isHeld ? STRANGERS_LINE : {}), {
     name: request.plugin,

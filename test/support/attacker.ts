@@ -29,6 +29,8 @@ interface AttackedOptions {
 export interface Attacked extends AsyncDisposable {
   readonly service: Service
   readonly folder: string
+  /** Starts the same server once more, after its end. */
+  again(): Promise<Service>
 }
 
 /** Groups of cases that need the sandbox: without it they are skipped with the reason. */
@@ -38,31 +40,28 @@ export const describeIsolated = (title: string, cases: (this: Mocha.Suite) => vo
 }
 
 /** Starts a server with these plugins. */
-export async function startAttacked({ plugins, config = {}, curated = [], env }: AttackedOptions): Promise<Attacked> {
+export async function startAttacked({ plugins, config = {}, curated = [], env = {} }: AttackedOptions): Promise<Attacked> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-attacked-'))
   const home = join(folder, 'home')
   await mkdir(home)
   const entries = await Promise.all(plugins.map(plugin => writePlugin(folder, plugin)))
   await configureFew(folder, { ...config, plugins: entries as never }, curated)
-  try {
-    const service = await startService({
-      home,
-      cwd: folder,
-      args: ['--config', join(folder, 'svc.config.json')],
-      ...(env ? { env } : {}),
-    })
-    return {
-      service,
-      folder,
-      async [Symbol.asyncDispose]() {
-        await service[Symbol.asyncDispose]()
-        await rm(folder, { recursive: true, force: true, maxRetries: 10 })
-      },
-    }
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true })
-    throw error
+  const start = () => startService({ home, cwd: folder, args: ['--config', join(folder, 'svc.config.json')], env })
+  const attacked = {
+    service: await start().catch(async (error: unknown) => {
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    }),
+    folder,
+    async again() {
+      return (attacked.service = await start())
+    },
+    async [Symbol.asyncDispose]() {
+      await attacked.service[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+    },
   }
+  return attacked
 }
 
 async function writePlugin(folder: string, { name, code, svc = {}, isolation = 'process' }: AttackerPlugin) {
