@@ -86,8 +86,8 @@ export async function startProcess(
 const RELEASE_MS = 10_000
 const MIB = 1024 * 1024
 /** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */
-const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, budget: BUDGET_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
-const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
+export const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, budget: BUDGET_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
+export const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)

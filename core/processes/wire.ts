@@ -107,9 +107,9 @@ export function createFrameReader(
   { most = MOST_BYTES, budget }: FrameLimits = {}
 ): (chunk: Buffer) => void {
   const parts = createParts()
-  /** Bytes from the beginning of a frame to its end; of one whose length has not come, those of its length. */
-  const wanted = (bytes: Buffer): number => {
-    if (bytes.length < 4) return 4
+  /** Bytes from the beginning of a frame to its end; undefined where its length has not come yet. */
+  const wanted = (bytes: Buffer): number | undefined => {
+    if (bytes.length < 4) return undefined
     const size = bytes.readUInt32LE(0)
     if (size > most) throw frameTooLarge(size, most)
     return size + 4
@@ -123,7 +123,7 @@ export function createFrameReader(
   return chunk => {
     let rest = parts.with(chunk)
     let want = wanted(rest)
-    while (rest.length >= want && want > 4) {
+    while (want !== undefined && rest.length >= want) {
       read(rest.subarray(4, want))
       rest = rest.subarray(want)
       want = wanted(rest)
@@ -150,7 +150,7 @@ function createParts() {
       return memory.subarray(0, have)
     },
     /** Keeps what was not read: the beginning of what will be `want` bytes. What was read may be seen by its values, so its memory is not used again. */
-    keep(rest: Buffer, want: number): void {
+    keep(rest: Buffer, want = 4): void {
       if (rest.length === have && rest.buffer === memory.buffer) return
       memory = Buffer.allocUnsafeSlow(rest.length === 0 ? 0 : Math.max(rest.length, Math.min(want, FIRST_PIECE)))
       have = rest.copy(memory)
