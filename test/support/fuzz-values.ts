@@ -73,11 +73,11 @@ const NASTY: readonly ((dice: Dice) => unknown)[] = [
   () => Buffer.from('bytes'),
   () => new Float64Array(3),
   () => new ArrayBuffer(8),
-  () => new Array(2 ** 32 - 1),
+  () => Object.assign([], { length: 2 ** 32 - 1 }),
   () => Object.assign([], { length: 1000 }),
   () => JSON.parse('{"__proto__":{"polluted":true}}') as unknown,
   () => ({ toString: 1, valueOf: 1, toJSON: 1 }),
-  () => ({ then: 1, code: {}, message: [], details: 'x' }),
+  () => JSON.parse('{"then":1,"code":{},"message":[],"details":"x"}') as unknown,
   () => ({ length: 1e9 }),
   dice => nested(dice.below(1500)),
   dice => shared(dice.below(60)),
@@ -102,8 +102,9 @@ export function mutated(value: unknown, dice: Dice): unknown {
   if (Array.isArray(value)) {
     const list = [...(value as unknown[])]
     const at = dice.below(list.length + 1)
-    if (dice.chance(0.15)) list.splice(at, 1)
-    else if (dice.chance(0.15)) list.splice(at, 0, randomValue(dice))
+    const way = dice.next()
+    if (way < 0.15) list.splice(at, 1)
+    else if (way < 0.3) list.splice(at, 0, randomValue(dice))
     else list[at] = mutated(list[at], dice)
     return list
   }
