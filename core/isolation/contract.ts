@@ -1,9 +1,13 @@
 import type { RefusalKind } from '../contracts/isolation.ts'
 import type { JsonSchema } from '../config/schema.ts'
+import type { FrameBudget } from '../processes/budget.ts'
 import { type AnyHook, type AnyService, type AnySlot, defineService, type Use } from '../src/token.ts'
 
 /** Bytes of one message of an isolated plugin: a result of 10 MiB fits, and reading many small things of it does not stop the host's loop for seconds. */
 export const MOST_OF_A_PLUGIN = 16 * 1024 * 1024
+
+/** What is in such a message: two million numbers fit, and take a tenth of a second. */
+export const BUDGET_OF_A_PLUGIN: FrameBudget = { values: 2 * 1024 * 1024, characters: MOST_OF_A_PLUGIN }
 
 /** What a plugin declares, without its code: tokens are plain data. */
 export interface Description {

@@ -6,7 +6,7 @@ import { placeInStack } from '../loading/syntax.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import { openChannel } from '../processes/channel.ts'
-import { MOST_OF_A_PLUGIN, Outside, Shell } from './contract.ts'
+import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Outside, Shell } from './contract.ts'
 import { openGuard } from './guard.ts'
 import { createShell } from './shell.ts'
 import { socketTransport } from '../processes/wire.ts'
@@ -22,7 +22,9 @@ const load = async (): Promise<Plugin> => {
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
   throw importFailed(name, new TypeError('its default export is no plugin'))
 }
-const channel = openChannel(socketTransport(new Socket({ fd: 3 }), { mostSent: MOST_OF_A_PLUGIN }), { name: 'svc', self: name })
+// What the host would end this process for fails here, and says where.
+const limits = { mostSent: MOST_OF_A_PLUGIN, budgetSent: BUDGET_OF_A_PLUGIN }
+const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
 const outside = channel.reach('outside', Outside)
 // A host that only asks what the plugin declares takes none of these.
 const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))

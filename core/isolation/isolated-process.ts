@@ -6,7 +6,7 @@ import { within } from '../src/within.ts'
 import { systemUse, type Use } from '../src/token.ts'
 import type { Isolation, IsolationRequest, PreparedProcess } from '../contracts/isolation.ts'
 import { type Channel, openChannel } from '../processes/channel.ts'
-import { MOST_OF_A_PLUGIN, Shell } from './contract.ts'
+import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Shell } from './contract.ts'
 import { coverInherited } from '../processes/inherited.ts'
 import { socketTransport } from '../processes/wire.ts'
 
@@ -46,7 +46,11 @@ export async function startProcess(
     detached: true,
   })
   const { onFault, onOutput = stream => stream.resume() } = options
-  for (const name of ['stdout', 'stderr'] as const) onOutput(child[name]!, name)
+  for (const name of ['stdout', 'stderr'] as const)
+    onOutput(
+      child[name]!.on('error', () => {}),
+      name
+    )
   const isHeld = prepared.hold !== 'nothing'
   const channel = openChannel(socketTransport(child.stdio[3] as Socket, isHeld ? STRANGERS_LINE : {}), {
     name: request.plugin,
@@ -82,8 +86,8 @@ export async function startProcess(
 const RELEASE_MS = 10_000
 const MIB = 1024 * 1024
 /** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */
-const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
-const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
+export const STRANGERS_LINE = { most: MOST_OF_A_PLUGIN, budget: BUDGET_OF_A_PLUGIN, unread: 128 * MIB, isFair: true }
+export const STRANGERS_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
 async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)

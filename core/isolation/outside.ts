@@ -1,4 +1,6 @@
+import { Checks, HealthFacts } from '../contracts/health.ts'
 import type { RefusalKind } from '../contracts/isolation.ts'
+import { MetricSources } from '../contracts/metrics.ts'
 import type { Channel } from '../processes/channel.ts'
 import type { Scope, TapOptions } from '../src/plugin.ts'
 import type { SlotToken, Waterfall } from '../src/token.ts'
@@ -33,6 +35,9 @@ const blaming = (plugin: string) => (error: unknown) => {
   throw Object.assign(error as Error, { plugin })
 }
 
+/** Slots in which a plugin reports about itself: those who read the report do not lend it their rights. */
+const REPORTS: ReadonlySet<string> = new Set([Checks.name, HealthFacts.name, MetricSources.name])
+
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks. */
@@ -43,7 +48,8 @@ export function outsideOf(plugin: Isolated, scope: Scope, parts: Parts): Outside
       const token: SlotToken = plugin.own(slot)
       contributions.put({ path, name: `${token.name}/${name}`, data }, () => {
         const item = channel.reach(path, token, { only: methods, data }) as object
-        return scope.add(token, name, { ...item, ...uses.lend(token, item) })
+        const lent = REPORTS.has(token.name) ? uses.lendToItself(token, item) : uses.lend(token, item)
+        return scope.add(token, name, { ...item, ...lent })
       })
     },
     async tap(hook, path, options) {

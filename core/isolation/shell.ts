@@ -1,4 +1,4 @@
-import { messageOf, whereOf } from '../src/errors.ts'
+import { codeOf, messageOf, whereOf } from '../src/errors.ts'
 import type { Log } from '../src/log.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { type AnyService, type AnySlot, type SlotView, systemUse, type Use } from '../src/token.ts'
@@ -60,12 +60,23 @@ async function setUp(plugin: Plugin, scope: IsolatedScope, given: Record<string,
   }
 }
 
+/** Of an error the log shows this; no object with a class crosses. */
+function plainError(error: Error): object {
+  const { message, stack, cause } = error
+  const inner = cause instanceof Error && !message.includes(cause.message) ? `: ${cause.message}` : ''
+  const code = codeOf(error)
+  return { type: error.constructor.name, message: message + inner, stack, ...(code === undefined ? {} : { code }) }
+}
+
+const plainFacts = (facts: object) =>
+  Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact instanceof Error ? plainError(fact) : fact]))
+
 function logOf(outside: Outside, use: Use): Log {
   const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
     // A line with facts that cannot cross is still a line.
     const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, use)
     outside
-      .log(level, facts, message, use)
+      .log(level, plainFacts(facts), message, use)
       .catch(lost)
       .catch(() => {})
   }

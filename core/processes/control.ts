@@ -120,6 +120,8 @@ async function listenAt(server: Server, base: string): Promise<Place> {
   const place = await placeFor(base)
   server.listen(place.path)
   await once(server, 'listening')
+  // of a connection that could not be accepted: its command fails, the server goes on
+  server.on('error', () => {})
   await chmod(place.path, 0o600)
   return place
 }

@@ -54,6 +54,12 @@ export const frameTooLarge = (bytes: number, most: number) =>
     mend: 'send it in pieces, as items',
   })
 
+export const frameOverBudget = (bytes: number, why: string) =>
+  svcError('FRAME_OVER_BUDGET', `a message of ${bytes} bytes is more than it may be: ${why}`, {
+    details: { bytes },
+    mend: 'send plain values (JSON, undefined, bigint, Date, Uint8Array), large ones in pieces, as items of a stream',
+  })
+
 export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
   svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
     plugin,
@@ -124,9 +130,10 @@ export function problemsToWire(error: unknown): WireError[] {
 /** The error that crossed. The far side may lie: what is not of the form is left out, what is too long cut, and nothing in it moves the cursor of a terminal. */
 export function fromWire(wire: WireError): SvcError {
   const code = codeOf(wire) ?? ''
+  const message: unknown = wire.message
   const { details = {}, ...texts } = partsOf(wire)
   const parts = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, readable(text)]))
-  return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', readable(String(wire.message)), {
+  return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', typeof message === 'string' ? readable(message) : '', {
     ...parts,
     details: isSmall(details, LONGEST_DETAILS) ? details : shortened(details),
   })

@@ -143,8 +143,8 @@ export class Server {
     const { post, onFault } = this.#options
     const label = `${path}.${method}`
     const one = this.#begin(id, bytes)
-    if (wire.aborted) one.controller.abort(fromWire(wire.aborted))
     try {
+      if (wire.aborted) one.controller.abort(fromWire(wire.aborted))
       this.#checkRoom()
       const { shape, implementation } = this.#find(path, method)
       const begin = Reflect.get(implementation, method) as Method

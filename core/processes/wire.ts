@@ -3,7 +3,8 @@ import type { Socket } from 'node:net'
 import { DefaultSerializer, deserialize } from 'node:v8'
 import type { MessagePort } from 'node:worker_threads'
 import { messageOf } from '../src/errors.ts'
-import { frameTooLarge } from './errors.ts'
+import { type FrameBudget, overBudget } from './budget.ts'
+import { frameOverBudget, frameTooLarge } from './errors.ts'
 import { copyPlain } from './plain.ts'
 
 /** Carries plain values, in order, to one far side. What they mean is the channel's matter. */
@@ -30,6 +31,10 @@ export interface SocketLimits {
   /** Of a message to it, where it takes less than this side does. */
   readonly mostSent?: number
   readonly unread?: number
+  /** Of the values in a message. Default: none. */
+  readonly budget?: FrameBudget
+  /** Of the values in a message to it. */
+  readonly budgetSent?: FrameBudget
   /** Leaves this process as much time for others as what comes in takes. */
   readonly isFair?: boolean
 }
@@ -89,31 +94,72 @@ export function encodeFrame(value: unknown, most = MOST_BYTES): Buffer {
   return frame
 }
 
-/** Cuts a stream of bytes into values; throws when a frame announces more than may be. */
-export function createFrameReader(receive: (value: unknown, bytes: number) => void, most = MOST_BYTES): (chunk: Buffer) => void {
-  let chunks: Buffer[] = []
-  let have = 0
-  let want = 4
-  const take = (rest: Buffer): Buffer => {
-    const size = rest.readUInt32LE(0)
+/** What a reader of frames lets through. */
+export interface FrameLimits {
+  /** Bytes of one frame. */
+  readonly most?: number
+  readonly budget?: FrameBudget | undefined
+}
+
+/** Cuts a stream of bytes into values; throws when a frame announces more than may be, is no value, or is over its budget. */
+export function createFrameReader(
+  receive: (value: unknown, bytes: number) => void,
+  { most = MOST_BYTES, budget }: FrameLimits = {}
+): (chunk: Buffer) => void {
+  const parts = createParts()
+  /** Bytes from the beginning of a frame to its end; undefined where its length has not come yet. */
+  const wanted = (bytes: Buffer): number | undefined => {
+    if (bytes.length < 4) return undefined
+    const size = bytes.readUInt32LE(0)
     if (size > most) throw frameTooLarge(size, most)
-    want = size + 4
-    if (rest.length < want) return rest
-    receive(deserialize(rest.subarray(4, want)), size)
-    const next = rest.subarray(want)
-    want = 4
-    return next
+    return size + 4
+  }
+  const read = (frame: Buffer) => {
+    const value: unknown = deserialize(frame)
+    const why = budget && overBudget(value, frame.length, budget)
+    if (why !== undefined) throw frameOverBudget(frame.length, why)
+    receive(value, frame.length)
   }
   return chunk => {
-    chunks.push(chunk)
-    have += chunk.length
-    if (have < want) return
-    let rest = chunks.length === 1 ? chunk : Buffer.concat(chunks, have)
-    while (rest.length >= want) rest = take(rest)
-    chunks = rest.length > 0 ? [rest] : []
-    have = rest.length
+    let rest = parts.with(chunk)
+    let want = wanted(rest)
+    while (want !== undefined && rest.length >= want) {
+      read(rest.subarray(4, want))
+      rest = rest.subarray(want)
+      want = wanted(rest)
+    }
+    parts.keep(rest, want)
   }
 }
+
+/** The beginning of a frame that has come in parts: in one piece of memory, as one part may be a single byte. */
+function createParts() {
+  let memory: Buffer = Buffer.alloc(0)
+  let have = 0
+  const grow = (bytes: number) => {
+    const larger = Buffer.allocUnsafeSlow(bytes)
+    memory.copy(larger, 0, 0, have)
+    memory = larger
+  }
+  return {
+    /** All that has come and was not read. */
+    with(chunk: Buffer): Buffer {
+      if (have === 0) return chunk
+      if (have + chunk.length > memory.length) grow(Math.max(have + chunk.length, memory.length * 2))
+      have += chunk.copy(memory, have)
+      return memory.subarray(0, have)
+    },
+    /** Keeps what was not read: the beginning of what will be `want` bytes. What was read may be seen by its values, so its memory is not used again. */
+    keep(rest: Buffer, want = 4): void {
+      if (rest.length === have && rest.buffer === memory.buffer) return
+      memory = Buffer.allocUnsafeSlow(rest.length === 0 ? 0 : Math.max(rest.length, Math.min(want, FIRST_PIECE)))
+      have = rest.copy(memory)
+    },
+  }
+}
+
+/** Bytes that are set aside for the beginning of a frame, whatever length it announces. */
+const FIRST_PIECE = 65_536
 
 /**
  * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
@@ -123,13 +169,16 @@ export function createFrameReader(receive: (value: unknown, bytes: number) => vo
  */
 export function socketTransport(
   socket: Socket,
-  { most = MOST_BYTES, mostSent = MOST_BYTES, unread = Number.POSITIVE_INFINITY, isFair = false }: SocketLimits = {}
+  { most, mostSent = MOST_BYTES, unread = Number.POSITIVE_INFINITY, budget, budgetSent, isFair = false }: SocketLimits = {}
 ): Transport {
   let breach: (why: string) => void = () => {}
   return {
     send(value) {
       if (!socket.writable) return
-      socket.write(encodeFrame(value, mostSent))
+      const frame = encodeFrame(value, mostSent)
+      const why = budgetSent && overBudget(value, frame.length, budgetSent)
+      if (why !== undefined) throw frameOverBudget(frame.length, why)
+      socket.write(frame)
       if (socket.writableLength > unread) breach(`it leaves more than ${unread} bytes unread`)
     },
     listen(receive, gone) {
@@ -137,7 +186,7 @@ export function socketTransport(
         gone(why, true)
         socket.destroy()
       }
-      const read = createFrameReader(receive, most)
+      const read = createFrameReader(receive, { ...(most === undefined ? {} : { most }), budget })
       socket.on('data', (chunk: Buffer) => {
         if (isFair && chunk.length >= GULP) rest(socket)
         try {

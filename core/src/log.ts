@@ -61,7 +61,8 @@ export function createLog(options: LogOptions): Logger {
     base: null,
     formatters: { log: facts => withoutSecrets(facts) },
     serializers: {
-      err: (error: Error) => withoutSecrets({ ...stdSerializers.err(error), message: messageWithCauses(error) }),
+      err: (error: unknown) =>
+        error instanceof Error ? withoutSecrets({ ...stdSerializers.err(error), message: messageWithCauses(error) }) : error,
       msg: (text: unknown) => (typeof text === 'string' ? withoutPassword(text) : text),
     },
     timestamp: () => `,"time":"${timestamp()}"`,

@@ -97,7 +97,7 @@ describe('a channel whose far side lies', () => {
     const peer = lying()
     const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemUse(new AbortController().signal)))
     peer.speak([FAIL, 1, { code: 5, message: { a: 1 }, details: 'x', plugin: [], mend: 'look' }])
-    expect(await waiting).to.deep.include({ code: 'INTERNAL_ERROR', message: '[object Object]', details: {}, mend: 'look' })
+    expect(await waiting).to.deep.include({ code: 'INTERNAL_ERROR', message: '', details: {}, mend: 'look' })
   })
 })
 

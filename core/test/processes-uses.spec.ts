@@ -71,8 +71,9 @@ describe('an isolated plugin that says it asks for others', () => {
     expect(await failureOf(say('who has gone'))).to.include({ code: 'USE_FORGED' })
   })
 
-  it('may have the rights of the program while the program itself waits for it', async () => {
+  it('is itself, without rights, also while the program itself waits for it', async () => {
     const use = systemUse(new AbortController().signal)
-    expect(JSON.parse(await host.service(Bells).press('the program', use))).to.deep.equal({ id: 'system', scopes: ['*'] })
+    for (const lie of ['the program', 'honest'])
+      expect(JSON.parse(await host.service(Bells).press(lie, use)), lie).to.deep.equal({ id: 'plugin:liar', scopes: [] })
   })
 })

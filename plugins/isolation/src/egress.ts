@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { ClientRequest, IncomingMessage, Server, ServerResponse } from 'node:http'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
+import { pipeline as piped } from 'node:stream/promises'
 import { codeOf } from '@svc/core'
 import type { Resolve } from '@svc/guarded-fetch'
 import { createDestinations, type Destinations, entryOf } from './destinations.ts'
@@ -30,11 +31,19 @@ export interface EgressOptions {
 export async function openEgress(socket: string, { declared, onRefused, resolve }: EgressOptions): Promise<AsyncDisposable> {
   const destinations = createDestinations(declared, resolve)
   const way: Way = { destinations, onRefused, open: new Set(), answering: new Set(), looking: new Map() }
-  const server = createServer((asked, answer) => void forward(asked, answer, way))
+  const server = createServer((asked, answer) => {
+    const fail = () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end('the host cannot be reached'))
+    forward(asked, answer, way).catch(fail)
+  })
   server.maxConnections = CONNECTIONS
   server.headersTimeout = CONNECT_MS
+  // of a connection that could not be taken: its plugin sees that, and this process goes on
+  server.on('error', () => {})
   server.on('connection', near => keep(near, way.open))
-  server.on('connect', (asked: IncomingMessage, near: Duplex, head: Buffer) => void tunnel(asked, near, head, way))
+  server.on('connect', (asked: IncomingMessage, near: Duplex, head: Buffer) => {
+    near.on('error', () => near.destroy())
+    tunnel(asked, near, head, way).catch(() => refuse(near, [502, 'the host cannot be reached']))
+  })
   server.listen(socket)
   await once(server, 'listening')
   return { [Symbol.asyncDispose]: () => close(server, way.open) }
@@ -94,22 +103,39 @@ function look(key: string, resolve: () => Promise<readonly string[]>, { looking 
 
 const isRefusal = (found: readonly string[] | Refusal): found is Refusal => typeof found[0] === 'number'
 
+interface Target {
+  readonly host: string
+  readonly port: number
+}
+
+const BRACKETED = /^\[[\d.:a-f]+\](:\d+)?$/i
+const NAMED = /^[\w-]+(\.[\w-]+)*\.?(:\d+)?$/
+const LONGEST_NAME = 253
+
+/** The host and the port of `host:port`; undefined for what no connection can lead to. */
+function targetOf(authority: string, usual: number): Target | undefined {
+  const isBracketed = BRACKETED.test(authority)
+  if (!isBracketed && !NAMED.test(authority)) return undefined
+  const { host, port = usual } = entryOf(authority)
+  const isHost = isBracketed ? isIP(host) === 6 : host !== '' && host.length <= LONGEST_NAME
+  return isHost && port > 0 && port < 65_536 ? { host, port } : undefined
+}
+
+/** Everything of a tunnel happens within this promise: what throws in a listener of a socket would end the worker. */
 async function tunnel({ url = '' }: IncomingMessage, near: Duplex, head: Buffer, way: Way): Promise<void> {
-  near.on('error', () => near.destroy())
-  const { host, port = 443 } = entryOf(url)
+  const target = targetOf(url, 443)
+  if (!target) return refuse(near, [400, 'this is a proxy: ask it for host:port'])
+  const { host, port } = target
   const found = await addressesOf(host, port, way)
   if (isRefusal(found)) return refuse(near, found)
   if (near.destroyed) return
   const far = keep(connect({ host, port, lookup: lookupOf(found), autoSelectFamily: true }), way.open).setTimeout(CONNECT_MS)
-  const onFailed = () => refuse(near, [502, `${host} cannot be reached`])
-  near.once('close', () => far.destroy())
-  far.once('error', onFailed)
-  far.once('connect', () => {
-    far.off('error', onFailed).setTimeout(IDLE_MS)
-    near.write('HTTP/1.1 200 Connection Established\r\n\r\n')
-    far.write(head)
-    pipeline(near, far, near, () => {})
-  })
+  near.once('close', () => far.destroy(new Error('the plugin has left')))
+  await once(far, 'connect')
+  far.setTimeout(IDLE_MS)
+  near.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+  far.write(head)
+  pipeline(near, far, near, () => {})
 }
 
 function refuse(near: Duplex, [status, words]: Refusal): void {
@@ -132,6 +158,7 @@ const lookupOf =
     else found(null, all[0]!.address, all[0]!.family)
   }
 
+/** Everything of a request happens within this promise, too. */
 async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way): Promise<void> {
   const near = asked.socket
   // Who asks before it is answered would have as many connections of this process as it likes behind one of its own.
@@ -139,36 +166,44 @@ async function forward(asked: IncomingMessage, answer: ServerResponse, way: Way)
   way.answering.add(near)
   answer.on('close', () => way.answering.delete(near))
   const url = URL.parse(asked.url ?? '')
-  if (url?.protocol !== 'http:') return void answer.writeHead(400).end('this is a proxy: ask it for a whole URL, http://…')
-  const { host } = entryOf(url.host)
-  const port = Number(url.port) || 80
-  const found = await addressesOf(host, port, way)
+  const target = url?.protocol === 'http:' ? targetOf(url.host, 80) : undefined
+  if (!url || !target) return void answer.writeHead(400).end('this is a proxy: ask it for a whole URL, http://…')
+  const found = await addressesOf(target.host, target.port, way)
   if (isRefusal(found)) return void answer.writeHead(found[0], { 'content-type': 'text/plain' }).end(found[1])
   if (near.destroyed) return
-  const headers = {
-    ...Object.fromEntries(Object.entries(asked.headers).filter(([name]) => !HOP.test(name))),
-    host: url.host,
-    // Of a GET Node would send it without any: its end would be the beginning of another request.
-    ...('transfer-encoding' in asked.headers ? { 'transfer-encoding': 'chunked' } : {}),
-  }
-  const options = {
-    host,
-    port,
+  const far = request({
+    ...target,
     path: url.pathname + url.search,
     method: asked.method,
-    headers,
+    headers: {
+      ...endToEnd(asked),
+      host: url.host,
+      // Of a GET Node would send it without any: its end would be the beginning of another request.
+      ...('transfer-encoding' in asked.headers ? { 'transfer-encoding': 'chunked' } : {}),
+    },
     agent: false,
     lookup: lookupOf(found),
-  } as const
-  const far = request(options, reply => {
-    answer.writeHead(
-      reply.statusCode ?? 502,
-      Object.fromEntries(Object.entries(reply.headers).filter(([name]) => !HOP.test(name)))
-    )
-    pipeline(reply, answer, () => {})
   })
   answer.on('close', () => far.destroy())
   far.on('socket', socket => keep(socket, way.open))
-  far.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end(`${host} cannot be reached`)))
   pipeline(asked, far, () => {})
+  const reply = await replyTo(far)
+  answer.writeHead(reply.statusCode!, endToEnd(reply))
+  await piped(reply, answer)
+}
+
+const endToEnd = ({ headers }: IncomingMessage) => Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP.test(name)))
+
+/** What a server answers. A status below 200 is no answer: Node's parser lets it through and Node's writer throws. */
+function replyTo(far: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((done, fail) => {
+    const refuseReply = () => {
+      far.destroy()
+      fail(new Error('it is no answer'))
+    }
+    far.on('response', reply => (reply.statusCode! < 200 ? refuseReply() : done(reply)))
+    far.on('upgrade', refuseReply)
+    far.on('error', fail)
+    far.on('close', refuseReply)
+  })
 }

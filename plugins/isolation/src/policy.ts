@@ -1,7 +1,6 @@
-import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, type Log, messageOf, type Use } from '@svc/core'
+import { codeOf, type Log, messageOf, systemUse, type Use } from '@svc/core'
 import type { Isolation, IsolationRequest, PreparedProcess, ProcessSandbox } from '@svc/core/contracts'
 import { openEgress } from './egress.ts'
 import { variablesFor } from './environment.ts'
@@ -12,6 +11,7 @@ import { type Allowed, allowedOf } from './permissions.ts'
 import type { Quarantine } from './quarantine.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { type IsolationConfig, limitsFor } from './settings.ts'
+import { makeTemporary, removeTemporary, sweepTemporary } from './temporary.ts'
 
 export interface PolicyOptions {
   readonly config: IsolationConfig
@@ -31,6 +31,7 @@ interface Held {
 export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposable {
   const { log, quarantine } = options
   const held = new Map<string, Held>()
+  const swept = sweepTemporary().catch((err: unknown) => log.warn({ err }, 'left-over temporary folders were not removed'))
   const counted = new Map<string, Refusals>()
   const refusalsOf = (plugin: string) => {
     const refusals = counted.get(plugin) ?? createRefusals(plugin, log)
@@ -59,7 +60,8 @@ export function createPolicy(options: PolicyOptions): Isolation & AsyncDisposabl
     quarantine: (who, use) => quarantine.put(who, use),
     quarantined: (who, use) => quarantine.watch(who, use),
     async [Symbol.asyncDispose]() {
-      const use = { signal: AbortSignal.timeout(10_000), principal: { id: 'system', scopes: ['*'] }, requestId: 'isolation' }
+      const use = systemUse(AbortSignal.timeout(10_000), 'isolation')
+      await swept
       await Promise.all([...held.keys()].map(id => release(id, use)))
     },
   }
@@ -122,13 +124,12 @@ interface InSandbox {
 async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use): Promise<Made> {
   const { allowed, visible, refusals, config, sandbox } = parts
   const { memoryBytes, pids, ...watch } = limitsFor(config, request.plugin)
-  const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
+  const folder = await makeTemporary('egress')
   const socket = join(folder, 'socket')
   const onRefused = (host: string, why: string) => refusals.count('network', host, why === 'address' ? ADDRESS : undefined)
   const egress = await openEgress(socket, { declared: allowed.network, onRefused })
-  const close = () => Promise.all([egress[Symbol.asyncDispose](), rm(folder, { recursive: true, force: true })])
+  const close = () => Promise.all([egress[Symbol.asyncDispose](), removeTemporary(folder)])
   try {
-    await chmod(folder, 0o700)
     const limits = {
       memoryBytes,
       pids,
@@ -184,7 +185,7 @@ async function behindPermissions(
   config: IsolationConfig
 ): Promise<Made> {
   const { memoryBytes, pids: _, ...watch } = limitsFor(config, request.plugin)
-  const own = await mkdtemp(join(tmpdir(), 'svc-plugin-'))
+  const own = await makeTemporary('plugin')
   const read = [...visible, ...allowed.read, ...allowed.write, own].map(path => `--allow-fs-read=${path}`)
   const write = [...allowed.write, own].map(path => `--allow-fs-write=${path}`)
   const guard = { env: allowed.env, visible: [...visible, ...allowed.read, ...allowed.write, own] }
@@ -194,7 +195,7 @@ async function behindPermissions(
   return {
     prepared: { id: own, file: process.execPath, args, env, hold: 'permissions', ...watch },
     async release() {
-      await rm(own, { recursive: true, force: true })
+      await removeTemporary(own)
       return []
     },
   }

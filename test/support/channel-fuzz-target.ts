@@ -1,0 +1,91 @@
+// The host's side of the channel of an isolated plugin, for test/support/channel-fuzz.ts: channel-fuzz-target.ts <socket path>.
+import { createServer, type Socket } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { definePlugin, defineService, type Scope, startHost, systemUse, type Use } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+import { openChannel, socketTransport } from '@svc/core/processes'
+import { Outside } from '../../core/isolation/contract.ts'
+import { createContributions } from '../../core/isolation/contributions.ts'
+import type { Isolated } from '../../core/isolation/furnish.ts'
+import { STRANGERS_CALLS, STRANGERS_LINE } from '../../core/isolation/isolated-process.ts'
+import { createLentUses } from '../../core/isolation/lent-uses.ts'
+import { createLineBudget } from '../../core/isolation/line-budget.ts'
+import { outsideOf } from '../../core/isolation/outside.ts'
+import type { TargetReport } from './channel-fuzz.ts'
+
+interface Echo {
+  echo(value: unknown, use: Use): Promise<unknown>
+  count(to: number, use: Use): AsyncIterable<number>
+}
+const Echo = defineService<Echo>('echo', { api: 1, methods: { echo: 'call', count: 'stream' } })
+const echo: Echo = {
+  echo: async value => (written(value), value),
+  async *count(to) {
+    for (let at = 0; at < Math.min(to, 1000); at++) yield at
+  },
+}
+
+/** What the host does with most of what comes: it becomes JSON. */
+const written = (value: unknown) => JSON.stringify(value, (_, one: unknown) => (typeof one === 'bigint' ? String(one) : one))
+
+const name = 'fuzz'
+let breaches = 0
+
+function serve(socket: Socket, scope: Scope): void {
+  const channel = openChannel(socketTransport(socket, STRANGERS_LINE), {
+    name,
+    self: 'svc',
+    held: STRANGERS_CALLS,
+    graceMs: 50,
+    onBreach: () => void breaches++,
+  })
+  const uses = createLentUses(name)
+  const contributions = createContributions(name)
+  const budget = createLineBudget(() => {})
+  channel.signal.addEventListener('abort', () => {
+    contributions.removeAll()
+    budget[Symbol.dispose]()
+  })
+  const plugin: Isolated = {
+    ref: { name, module: '', held: { folder: '', permissions: { hooks: ['*'], services: ['*'] } } },
+    options: {},
+    section: undefined,
+    requires: {},
+    optional: {},
+    provides: undefined,
+    own: token => (token.name === Tools.name ? (Tools as typeof token) : token),
+  }
+  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} }))
+  channel.offer<unknown>('given.echo', Echo, uses.guard(Echo, echo))
+  void ask(channel.reach('far', Echo), systemUse(channel.signal))
+}
+
+/** Calls and streams that the far side may answer as it likes. */
+async function ask(far: Echo, use: Use): Promise<void> {
+  const read = async () => {
+    for await (const item of far.count(10, use)) written(item)
+  }
+  await Promise.allSettled([...Array.from({ length: 6 }, () => far.echo('x', use).then(written)), read(), read()])
+}
+
+let scope: Scope | undefined
+await startHost({
+  plugins: [
+    {
+      name,
+      use: definePlugin({ setup: own => void (scope = own) }),
+      manifest: { api: 1, kind: 'tool', contributes: { tools: ['*'] } },
+    },
+  ],
+  log: { destination: { write() {} } },
+})
+const delay = monitorEventLoopDelay({ resolution: 10 })
+delay.enable()
+const server = createServer(socket => serve(socket, scope!))
+server.listen(process.argv[2], () => process.send!('ready'))
+process.on('message', () => {
+  const report: TargetReport = { breaches, longestMs: Math.round(delay.max / 1e6) }
+  // in a later turn: what has come over the sockets is read first
+  setImmediate(() => process.send!(report))
+})
+process.on('disconnect', () => process.exit())
