@@ -6,6 +6,7 @@ const HIDDEN = '\u200b\u202e\u{e0041}\u{e0042}\u001b[31m\u0007\ud800'
 const words = `before${HIDDEN}after`
 const text = one => ({ content: [{ type: 'text', text: one }] })
 const answers = new Map()
+const holds = new Map()
 let asked = 0
 
 const say = message => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
@@ -41,6 +42,17 @@ const TOOLS = {
     return text('told')
   },
   ask: async ({ params }) => text(JSON.stringify(await ask('elicitation/create', params))),
+  // tells its word, then waits for `release`; goes on talking when it is cancelled
+  hold: ({ word }, { progressToken }, id) =>
+    new Promise(resolve => {
+      holds.set(id, { word, resolve })
+      note('progress', { progressToken, progress: 1, message: word })
+    }),
+  release: () => {
+    for (const { word, resolve } of holds.values()) resolve(text(word))
+    holds.clear()
+    return text('released')
+  },
   forge: ({ line }) => {
     process.stderr.write(`${line}\n`)
     return { error: { code: -32_000, message: line } }
@@ -58,15 +70,28 @@ const RESULTS = {
   'tools/list': () => ({
     tools: Object.keys(TOOLS).map(name => ({ name, description: `Does ${name}.${HIDDEN}`, inputSchema: { type: 'object' } })),
   }),
-  'tools/call': ({ name, arguments: args, _meta = {} }) => TOOLS[name](args ?? {}, _meta),
+  'tools/call': ({ name, arguments: args, _meta = {} }, id) => TOOLS[name](args ?? {}, _meta, id),
 }
 
 for await (const line of createInterface({ input: process.stdin })) void take(JSON.parse(line))
 
 async function take({ id, method, params, result, error }) {
   if (method === undefined) return answers.get(id)?.(result ?? error)
+  if (method === 'notifications/cancelled') return late(params.requestId)
   if (id === undefined) return
   if (!RESULTS[method]) return say({ id, error: { code: -32_601, message: 'no such method' } })
-  const answer = await RESULTS[method](params)
+  const answer = await RESULTS[method](params, id)
   say({ id, ...(answer.error ? { error: answer.error } : { result: answer }) })
+}
+
+function late(id) {
+  const { word } = holds.get(id) ?? {}
+  holds.delete(id)
+  if (word === undefined) return
+  note('message', { level: 'info', data: `late ${word}` })
+  void ask('elicitation/create', {
+    message: `late ${word}`,
+    requestedSchema: { type: 'object', properties: { yes: { type: 'boolean' } } },
+  })
+  note('message', { level: 'info', data: 'said' })
 }
