@@ -79,7 +79,7 @@ describe('svc mcp', function () {
 
   it('logs a person in, and the svc that runs connects', async home => {
     await using authority = await openAuthority()
-    await svcIn(home)('add', 'one', authority.remote.url)
+    await svcIn(home)('add', 'one', authority.remote.url, '--issuer', authority.issuer)
     await using service = await startService({ home })
     await until(service, 'one', info => info.state === 'needs_auth')
     const child = spawn(process.execPath, [...SVC, 'mcp', 'login', 'one'], {

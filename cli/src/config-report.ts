@@ -1,4 +1,4 @@
-import { type Config, get, isTree, type Plan, SECRET } from '@svc/core'
+import { type Config, get, isTree, maskArguments, type Plan, SECRET } from '@svc/core'
 import { SERVED } from './reserved.ts'
 
 /** One value of the configuration in force. */
@@ -66,15 +66,21 @@ const HIDING = new Set(['headers', 'env'])
 /** Names of headers, which every browser is told. */
 const isCors = ([first, second]: readonly string[]) => first === 'server' && second === 'cors'
 
-/** Secrets are told by their name, and by where people put them: headers, environments, addresses. */
+/** Secrets are told by their name, and by where people put them: headers, environments, addresses, arguments of commands. */
 function masked(keys: readonly string[], value: unknown): unknown {
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
-  if (Array.isArray(value)) return value.map(inner => masked(keys, inner))
+  if (Array.isArray(value)) return listOfArguments(keys, value) ?? value.map(inner => masked(keys, inner))
   if (value === undefined || value === null || typeof value === 'boolean') return value
   const isSecret = (!isCors(keys) && keys.some(key => HIDING.has(key))) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))
   if (isSecret) return MASK
   return typeof value === 'string' && (value.includes('://') || IS_URL.test(keys.at(-1) ?? '')) ? maskedUrl(value) : value
 }
+
+/** The arguments of a command, which say only together what is a secret. */
+const listOfArguments = (keys: readonly string[], list: readonly unknown[]) =>
+  keys.at(-1) === 'args' && list.every(one => typeof one === 'string')
+    ? maskArguments(list, MASK).map(one => maskedUrl(one))
+    : undefined
 
 /** Keys whose value is an address, though it may lack its scheme. */
 const IS_URL = /ur[il]s?$/i

@@ -85,6 +85,9 @@ function faultsOf(errors: ErrorObject[]): Fault[] {
 /** Names whose values are never shown. */
 export const SECRET = /(^|[_-])(keys?|token|secrets?|passwords?|authorization|cookies?)$/i
 
+/** Keys that hold secrets under names of other people's choice. */
+const HOLDERS = new Set(['args', 'env', 'headers'])
+
 const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
 
 function faultOf(error: ErrorObject): Fault {
@@ -94,7 +97,7 @@ function faultOf(error: ErrorObject): Fault {
     return { ...placed([...keys, String(params.missingProperty)]), keyword: 'required', message: 'is required' }
   if (EXTRA_KEYWORDS.has(error.keyword)) return unknownKey(keys, error, params)
   const allowed = error.keyword === 'enum' ? { allowed: params.allowedValues as unknown[] } : {}
-  const secret = keys.some(key => SECRET.test(key))
+  const secret = keys.some(key => SECRET.test(key) || HOLDERS.has(key))
   const message = `${expectation(error, params)}, was ${secret ? 'another value' : show(error.data)}`
   return { ...placed(keys), keyword: error.keyword, message, ...(secret ? {} : { value: error.data }), ...allowed }
 }

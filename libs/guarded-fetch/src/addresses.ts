@@ -3,8 +3,10 @@ import { svcError } from '@svc/core'
 
 /** Says where a connection may go. */
 export interface AddressGuard {
-  /** Whether `host`, which leads to `address`, may be reached. */
-  permits(host: string, address: string): boolean
+  /** Whether `host`, which leads to `address`, may be reached at this port. */
+  permits(host: string, address: string, port: number): boolean
+  /** Hears all addresses of a name before it is asked for each. */
+  saw?(host: string, addresses: readonly string[]): void
 }
 
 /** IPv4 that is not public (IANA's special-purpose registry), and what clouds keep their metadata at. */
@@ -35,28 +37,33 @@ let lists: { readonly closed: BlockList; readonly open: BlockList } | undefined
 const listsMade = () => (lists ??= { closed: listOf([...CLOSED_V4, ...CLOSED_V6]), open: listOf(OPEN_V6) })
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** Makes the guard. `allow`: addresses (`10.0.0.7`), networks (`10.0.0.0/8`), names (`internal.example`, `*.internal.example`). Throws CONFIG_INVALID. */
-export function createAddressGuard(allow: readonly string[] = []): AddressGuard {
+/** Makes the guard. `allow`: addresses (`10.0.0.7`), networks (`10.0.0.0/8`), names (`internal.example`, `*.internal.example`). `servers` let through what they do. Throws CONFIG_INVALID. */
+export function createAddressGuard(allow: readonly string[] = [], servers: readonly AddressGuard[] = []): AddressGuard {
   const names = allow.filter(isName).map(name => name.toLowerCase())
   const allowed = listOf(allow.filter(one => !isName(one)))
   const named = (host: string) =>
     names.some(name => (name.startsWith('*.') ? host.endsWith(name.slice(1)) && host.length >= name.length : host === name))
   return {
-    permits(host, written) {
+    saw(host, addresses) {
+      for (const server of servers) server.saw?.(host, addresses)
+    },
+    permits(host, written, port) {
       const address = plain(written)
       if (isIP(address) === 0) return false
-      return named(host.toLowerCase().replace(/\.$/, '')) || holds(allowed, address) || isPublic(address)
+      if (named(host.toLowerCase().replace(/\.$/, '')) || holds(allowed, address) || isPublic(address)) return true
+      return servers.some(one => one.permits(host, address, port))
     },
   }
 }
 
-function isPublic(address: string): boolean {
+/** Whether an address, as `plain` writes it, is a public one. */
+export function isPublic(address: string): boolean {
   const { closed, open } = listsMade()
   return !holds(closed, address) && (isIPv4(address) || holds(open, address))
 }
 
 /** Without zone; IPv4 that is written as IPv6 is IPv4. */
-function plain(address: string): string {
+export function plain(address: string): string {
   const bare = address.split('%', 1)[0]!
   return MAPPED.exec(bare)?.[1] ?? bare
 }

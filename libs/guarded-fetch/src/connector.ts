@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { Agent, buildConnector, type Dispatcher, ProxyAgent } from 'undici'
 import type { AddressGuard } from './addresses.ts'
 import { addressForbidden } from './errors.ts'
-import type { Resolve } from './resolve.ts'
+import type { GuardedResolve } from './resolve.ts'
 
 export { request } from 'undici'
 
@@ -11,7 +11,7 @@ export { request } from 'undici'
 export interface ConnectorOptions {
   readonly guard: AddressGuard
   /** Answers only what may be reached. */
-  readonly resolve: Resolve
+  readonly resolve: GuardedResolve
   readonly connectMs: number
   readonly connections: number
   readonly keepAliveMs: number
@@ -26,19 +26,21 @@ export function createAgent({ guard, resolve, ...options }: ConnectorOptions): D
   const { SVC_EGRESS: uri } = process.env
   // Set in the process of an isolated plugin: the host's proxy is its only way out, finds the names and looks at the addresses itself.
   if (uri !== undefined) return new ProxyAgent({ uri, ...poolOf(options), ...trust(options), proxyTunnel: true })
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: options.connectMs,
-    lookup: lookupWith(resolve),
-    maxCachedSessions: 0,
-    ...(options.ca !== undefined && { ca: options.ca }),
-  } as buildConnector.BuildOptions)
+  const connectorTo = (port: number) =>
+    buildConnector({
+      allowH2: false,
+      timeout: options.connectMs,
+      lookup: lookupWith(resolve, port),
+      maxCachedSessions: 0,
+      ...(options.ca !== undefined && { ca: options.ca }),
+    } as buildConnector.BuildOptions)
   return new Agent({
     connect(target, done) {
       const { hostname } = target
+      const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
       // an address needs no lookup
-      if (isIP(hostname) !== 0 && !guard.permits(hostname, hostname)) done(addressForbidden(hostname), null)
-      else connect(target, done)
+      if (isIP(hostname) !== 0 && !guard.permits(hostname, hostname, port)) done(addressForbidden(hostname), null)
+      else connectorTo(port)(target, done)
     },
     ...poolOf(options),
   })
@@ -57,8 +59,8 @@ const poolOf = ({ connections, keepAliveMs, headerBytes }: Pool) => ({
 
 const trust = ({ ca }: Pick<ConnectorOptions, 'ca'>) => (ca === undefined ? {} : { requestTls: { ca } })
 
-const lookupWith = (resolve: Resolve) => (host: string, options: LookupOptions, found: Found) => {
-  resolve(host).then(
+const lookupWith = (resolve: GuardedResolve, port: number) => (host: string, options: LookupOptions, found: Found) => {
+  resolve(host, port).then(
     addresses => {
       const all = addresses.map(address => ({ address, family: isIP(address) }))
       if (options.all) found(null, all)

@@ -10,6 +10,10 @@ import { checkUrl, redirectOf, type Step } from './step.ts'
 export interface GuardedFetchOptions {
   /** What may be reached though it is not public: addresses, networks, names (`10.0.0.0/8`, `internal.example`, `*.internal.example`). */
   readonly allow?: readonly string[]
+  /** Servers of the operator that others may name: each at its own port and where it was found. */
+  readonly servers?: readonly AddressGuard[]
+  /** Says where it may go in place of `allow` and `servers`: that of a server that is asked itself. */
+  readonly guard?: AddressGuard
   /** The only ports that may be asked for; all where it is left out. */
   readonly ports?: readonly number[]
   readonly userAgent?: string
@@ -71,7 +75,7 @@ const HEADER_BYTES = 32_768
 
 /** Makes a fetch that reaches public addresses only. Loads undici at its first request. Throws CONFIG_INVALID. */
 export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
-  const guard = createAddressGuard(options.allow)
+  const guard = options.guard ?? createAddressGuard(options.allow, options.servers)
   let opened: Promise<Opened> | undefined
   const close = async () => {
     await (await opened)?.agent.destroy()

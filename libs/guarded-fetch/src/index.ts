@@ -9,4 +9,5 @@ export {
   type GuardedResponse,
 } from './guarded-fetch.ts'
 export type { FetchLimits } from './limits.ts'
+export { createNamedServer, type NamedServer } from './named-server.ts'
 export { createGuardedResolve, type Resolve } from './resolve.ts'

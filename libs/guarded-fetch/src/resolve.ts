@@ -6,14 +6,18 @@ import { addressForbidden, dnsTimeout, hostUnknown } from './errors.ts'
 /** Finds the addresses of a name. */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
-/** What a connector asks: the addresses of a name that may be reached, and only these. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
-export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: Resolve = fromSystem): Resolve {
-  return async host => {
+/** Finds the addresses of a name that may be reached at a port, and only these. Throws ADDRESS_FORBIDDEN, HOST_UNKNOWN. */
+export type GuardedResolve = (host: string, port: number) => Promise<readonly string[]>
+
+/** What a connector asks. */
+export function createGuardedResolve(guard: AddressGuard, ms: number, resolve: Resolve = fromSystem): GuardedResolve {
+  return async (host, port) => {
     const all = await within(ms, () => resolve(host), { late: () => dnsTimeout(host, ms) }).catch((error: unknown) => {
       throw /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/.test(codeOf(error) ?? '') ? hostUnknown(host) : error
     })
     if (all.length === 0) throw hostUnknown(host)
-    const open = all.filter(address => guard.permits(host, address))
+    guard.saw?.(host, all)
+    const open = all.filter(address => guard.permits(host, address, port))
     if (open.length === 0) throw addressForbidden(host)
     return open
   }

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { createGuardedResolve, createNamedServer } from '@svc/guarded-fetch'
 import { get, refusal, upstream } from './support/upstream.ts'
 
 const NEVER = { resolve: () => Promise.reject(new Error('nobody asked')) }
@@ -96,5 +97,33 @@ describe('where a guarded fetch goes', () => {
     const unknown = () => Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }))
     expect(await codeOf('http://nowhere.example/', { resolve: unknown })).to.equal('HOST_UNKNOWN')
     expect(await codeOf('http://silent.example/', { resolve: () => new Promise(() => {}), dnsMs: 20 })).to.equal('HOST_UNKNOWN')
+  })
+})
+
+describe('a server that the operator has named', () => {
+  const server = (url: string, ...answers: string[][]) => {
+    const named = createNamedServer(url)
+    return { named, find: createGuardedResolve(named.guard, 1_000, async () => answers.shift()!) }
+  }
+
+  it('is reached where it lies, at its own port, and nowhere else in the name of others', async () => {
+    const { named, find } = server('http://tools.internal:9000/mcp', ['10.0.0.7'])
+    expect(await find('tools.internal', 9000)).to.deep.equal(['10.0.0.7'])
+    expect(named.permits('tools.internal', '10.0.0.7', 9000)).to.equal(true)
+    for (const [host, address, port] of [
+      ['tools.internal', '10.0.0.8', 9000],
+      ['tools.internal', '10.0.0.7', 6379],
+      ['other.internal', '10.0.0.7', 9000],
+    ] as const)
+      expect(named.permits(host, address, port), `${host} ${address} ${port}`).to.equal(false)
+  })
+
+  it('that was public is not followed inward, and none to the credentials of a cloud', async () => {
+    const { find } = server('https://tools.example/mcp', ['8.8.8.8'], ['127.0.0.1'], ['8.8.4.4'])
+    expect(await find('tools.example', 443)).to.deep.equal(['8.8.8.8'])
+    expect((await refusal(find('tools.example', 443))).code).to.equal('ADDRESS_FORBIDDEN')
+    expect(await find('tools.example', 443)).to.deep.equal(['8.8.4.4'])
+    const inner = server('http://tools.internal/mcp', ['169.254.169.254'])
+    expect((await refusal(inner.find('tools.internal', 80))).code).to.equal('ADDRESS_FORBIDDEN')
   })
 })

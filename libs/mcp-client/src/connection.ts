@@ -2,6 +2,7 @@ import type { Client } from '@modelcontextprotocol/client'
 import { codeOf, within } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { isModern, META } from '@svc/mcp'
+import { stripped } from '@svc/tool-parts'
 import { capabilitiesOf } from './call/capabilities.ts'
 import type { Respond } from './call/running.ts'
 import type { Exchange } from './exchange.ts'
@@ -113,8 +114,8 @@ async function loggedIn(link: Link, signal: AbortSignal): Promise<boolean> {
 function connected({ name, clock }: Settled, client: Client, { link, exchange, begin, toolsChanged }: Wiring): Connection {
   const protocolVersion = client.getNegotiatedProtocolVersion()!
   const stateless = isModern(protocolVersion)
-  const { name: called, version } = client.getServerVersion() ?? {}
-  const instructions = client.getInstructions()
+  const { name: called, version } = stripped(client.getServerVersion() ?? {}, () => {}) as { name?: string; version?: string }
+  const instructions = stripped(client.getInstructions(), () => {})
   begin(stateless)
   if (stateless && client.getServerCapabilities()?.tools?.listChanged) void followTools(client, link, clock, toolsChanged)
   return {

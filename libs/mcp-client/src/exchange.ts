@@ -55,7 +55,8 @@ const LONGEST_MESSAGE = 2_000
 /** `name` is the server's, `generation` this connection's: an answer to an older one is nobody's here. */
 export function createExchange(name: string, generation: number, link: Link, isStateless: () => boolean): Exchange {
   const pending = new Map<string, Pending>()
-  const line: Line = { name, link, isStateless, pending }
+  const given = createGivenUp()
+  const line: Line = { name, link, isStateless, pending, given }
   let last = 0
   let over: Error | undefined
   const rejectAll = (error: Error) => {
@@ -71,7 +72,7 @@ export function createExchange(name: string, generation: number, link: Link, isS
     },
     awaits: id => pending.has(id as string),
     take(message) {
-      if (message.method === undefined) return answer(name, message, pending)
+      if (message.method === undefined) return answer(name, message, line)
       return message.method === 'notifications/progress' && progress(message.params, pending)
     },
     tooLong(id, error) {
@@ -80,7 +81,7 @@ export function createExchange(name: string, generation: number, link: Link, isS
     },
     asker() {
       const sender = link.sender()
-      return sender === undefined ? onlyOne(pending) : pending.get(sender)?.asker
+      return sender === undefined ? onlyOne(pending, given.owners()) : pending.get(sender)?.asker
     },
     end(error) {
       over ??= error
@@ -99,11 +100,40 @@ interface Line {
   readonly link: Link
   readonly isStateless: () => boolean
   readonly pending: Map<string, Pending>
+  readonly given: GivenUp
+}
+
+/** Requests that were given up: a server that goes on talking of one says so to nobody else. */
+interface GivenUp {
+  add(id: string, owner: string | undefined): void
+  /** Its answer has come: now it is over. */
+  over(id: string): void
+  owners(): readonly (string | undefined)[]
+}
+
+/** Milliseconds for which an honest server may go on with what was given up; as long others are not asked for what it asks. */
+const GOES_ON_MS = 5_000
+const MOST_GIVEN_UP = 1_000
+
+function createGivenUp(): GivenUp {
+  const all = new Map<string, { readonly owner: string | undefined; readonly until: number }>()
+  return {
+    add(id, owner) {
+      if (all.size >= MOST_GIVEN_UP) all.delete(all.keys().next().value!)
+      all.set(id, { owner, until: performance.now() + GOES_ON_MS })
+    },
+    over: id => void all.delete(id),
+    owners() {
+      const now = performance.now()
+      for (const [id, { until }] of all) if (until < now) all.delete(id)
+      return [...all.values()].map(one => one.owner)
+    },
+  }
 }
 
 /** Sends a request, and ends it once: with its answer, a failure, or the signal. */
 function ask(
-  { name, link, isStateless, pending }: Line,
+  { name, link, isStateless, pending, given }: Line,
   message: Request,
   { headers, signal, asker }: AskOptions,
   ending: Pick<Pending, 'resolve' | 'reject'>
@@ -123,6 +153,7 @@ function ask(
     ending.reject(error)
   }
   const onAbort = () => {
+    if (asker !== undefined) given.add(id, asker.owner)
     reject(signal.reason as Error)
     if (!link.perRequest || !isStateless()) cancel(link, id)
     streams?.abort()
@@ -148,9 +179,10 @@ const cutOff = (name: string) => callFailed(name, 'connection_refused', 'the con
 const isRpcError = (error: unknown): error is RpcError =>
   typeof error === 'object' && error !== null && typeof (error as RpcError).code === 'number'
 
-function answer(name: string, { id, result, error }: Message, pending: Map<string, Pending>): boolean {
+function answer(name: string, { id, result, error }: Message, { pending, given }: Line): boolean {
   if (typeof id !== 'string') return false
   const one = pending.get(id)
+  given.over(id)
   // what comes too late is nobody's
   if (one === undefined) return OURS.test(id)
   if (isRpcError(error)) one.resolve({ error })
@@ -172,10 +204,12 @@ function progress(params: unknown, pending: Map<string, Pending>): boolean {
   return true
 }
 
-/** Whose request is under way, where no other's is. */
-function onlyOne(pending: Map<string, Pending>): Asker | undefined {
+/** Whose request is under way, where no other's is, nor was given up just now. */
+function onlyOne(pending: Map<string, Pending>, givenUp: readonly (string | undefined)[]): Asker | undefined {
   const askers = [...pending.values()].flatMap(one => (one.asker === undefined ? [] : [one.asker]))
   const [first] = askers
-  const isOne = askers.length === 1 || (first?.owner !== undefined && askers.every(one => one.owner === first.owner))
+  const isAlone = askers.length === 1 && givenUp.length === 0
+  const owners = [...askers.map(one => one.owner), ...givenUp]
+  const isOne = isAlone || (first?.owner !== undefined && owners.every(owner => owner === first.owner))
   return isOne ? askers.at(-1) : undefined
 }

@@ -1,8 +1,17 @@
 import type { InputRequest } from '@svc/core/contracts'
 import { CLOCK } from './clock.ts'
 import { badOption } from './errors.ts'
+import { type NamedServers, namedServers } from './named-servers.ts'
 import { createMemoryStorage } from './oauth/memory-storage.ts'
-import { type Backoff, type Clock, LIMITS, type McpClientOptions, type McpLimits, type ReconnectPolicy } from './options.ts'
+import {
+  type Backoff,
+  type Clock,
+  type HttpOptions,
+  LIMITS,
+  type McpClientOptions,
+  type McpLimits,
+  type ReconnectPolicy,
+} from './options.ts'
 
 /** Options with all that was left out. */
 export interface Settled {
@@ -17,6 +26,8 @@ export interface Settled {
   readonly can: readonly InputRequest['method'][]
   readonly limits: McpLimits
   readonly clock: Clock
+  /** Of a server somewhere else: what the operator has named. */
+  readonly servers: () => NamedServers
 }
 
 const TIMEOUT_MS = 30_000
@@ -27,6 +38,7 @@ const QUARANTINE_AFTER = 20
 /** Throws CONFIG_INVALID. */
 export function settle(options: McpClientOptions): Settled {
   const timeoutMs = above0('timeoutMs', options.timeoutMs ?? TIMEOUT_MS)
+  let servers: NamedServers | undefined
   return {
     options: withStorage(options),
     name: options.name ?? (options.url === undefined ? options.command : shownUrl(options.url)),
@@ -39,6 +51,7 @@ export function settle(options: McpClientOptions): Settled {
     can: options.can ?? ['elicitation/create'],
     limits: { ...LIMITS, ...options.limits },
     clock: options.clock ?? CLOCK,
+    servers: () => (servers ??= namedServers(options as HttpOptions)),
   }
 }
 

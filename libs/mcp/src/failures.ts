@@ -1,5 +1,6 @@
 import { type SvcError, svcError } from '@svc/core'
 import type { McpErrorClass, McpFailure } from '@svc/core/contracts'
+import { stripResult } from '@svc/tool-parts'
 
 /** What is known of a failure besides its class. */
 export interface FailureFacts {
@@ -21,9 +22,10 @@ const MENDS: Readonly<Record<McpErrorClass, string>> = {
 }
 const RETRYABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'timeout'])
 
-/** An error MCP_CALL_FAILED. `message` must be free of credentials and of paths of this machine. */
-export function callFailed(server: string, kind: McpErrorClass, message: string, facts: FailureFacts = {}): SvcError {
+/** An error MCP_CALL_FAILED. What is `said` must be free of credentials and of paths of this machine; hidden characters in it are taken out. */
+export function callFailed(server: string, kind: McpErrorClass, said: string, facts: FailureFacts = {}): SvcError {
   const { delivered = 'maybe', rpcCode, cause } = facts
+  const { text: message } = stripResult(said)
   return svcError('MCP_CALL_FAILED', `${server}: ${message}`, {
     details: {
       server,

@@ -1,5 +1,5 @@
 import type { Json } from '@svc/core/contracts'
-import { stripData, stripWords, type Stripped } from './hidden.ts'
+import { stripData, stripWords, type Stripped } from '@svc/tool-parts'
 import { headersOf, type ParamHeader } from './param-headers.ts'
 import { hashOf } from './pin.ts'
 import type { McpToolSchema } from './tool-schema.ts'

@@ -8,12 +8,11 @@ import {
   isModern,
   PROTOCOL_VERSIONS,
   readTool,
-  stripData,
-  stripWords,
   toMcpSchema,
   type McpToolSchema,
   type ToolSchema,
 } from '@svc/mcp'
+import { stripData, stripWords } from '@svc/tool-parts'
 import { expect } from 'chai'
 import { anyJson, seeded } from './support/random.ts'
 

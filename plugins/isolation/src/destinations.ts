@@ -23,7 +23,7 @@ export function createDestinations(declared: readonly string[], resolve?: Resolv
     resolve(host, port) {
       const named = at(port).map(entry => entry.host)
       const guard = createAddressGuard(named.filter(one => isIP(one) !== 0 || one === 'localhost'))
-      return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host)
+      return createGuardedResolve(guard, DNS_MS, isIP(host) === 0 ? resolve : async () => [host])(host, port)
     },
   }
 }

@@ -12,3 +12,14 @@ export const pathMissing = (plugin: string, path: string): SvcError =>
     details: { plugin, path },
     mend: 'create it, or take it out of what the plugin may write',
   })
+
+export const dependencyInvalid = (name: string, file: string): SvcError =>
+  svcError(
+    'ISOLATION_DEPENDENCY',
+    `a package names ${JSON.stringify(name.slice(0, 200))} as a dependency, which is no package name`,
+    {
+      where: file,
+      details: { name: name.slice(0, 200) },
+      mend: 'take it out of the dependencies of that package.json',
+    }
+  )

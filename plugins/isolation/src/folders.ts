@@ -2,10 +2,11 @@ import { readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { dependencyInvalid } from './errors.ts'
 
 /**
  * The folders that a package is made of: its own, each `node_modules` around it, and those of packages that these only link to (a workspace, a linked
- * plugin, the host's core).
+ * plugin, the host's core). Throws ISOLATION_DEPENDENCY where a package.json names as a dependency what is no package name.
  */
 export async function foldersOf(folders: readonly string[]): Promise<string[]> {
   const found = new Set<string>()
@@ -52,8 +53,8 @@ interface Package {
   readonly optionalDependencies?: object
 }
 
-/** A name, and no path: a package.json may say anything, and what is found so is shown to the plugin. */
-const PACKAGE = /^(?:@[^/\\]+\/)?[^./\\][^/\\]*$/
+/** What npm ever took as a name. A package.json may say anything, and what is found by it is shown to the plugin: `file:tmp` is a place of the machine. */
+const PACKAGE = /^(?:@[\w.~!*'()-]+\/)?[\w~!*'()-][\w.~!*'()-]*$/
 
 /** Where the dependencies of a package really lie, those that are installed. */
 async function linkedFrom(folder: string): Promise<string[]> {
@@ -61,7 +62,9 @@ async function linkedFrom(folder: string): Promise<string[]> {
   const text = await readFile(file, 'utf8').catch(() => '{}')
   const { dependencies, peerDependencies, optionalDependencies } = JSON.parse(text) as Package
   const names = Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies })
-  return names.filter(name => PACKAGE.test(name)).flatMap(name => folderOf(name, pathToFileURL(file).href) ?? [])
+  const stray = names.find(name => !PACKAGE.test(name))
+  if (stray !== undefined) throw dependencyInvalid(stray, file)
+  return names.flatMap(name => folderOf(name, pathToFileURL(file).href) ?? [])
 }
 
 function folderOf(name: string, from: string): string | undefined {

@@ -70,13 +70,14 @@ function remote(entry: McpClientConfig, url: string, { env, storage }: Connectio
 }
 
 function oauthOf(entry: McpClientConfig, env: ConnectionParts['env']): OAuthOptions {
-  const { client_id, client_secret, client_secret_env, token_url, scope } = entry.oauth ?? {}
+  const { client_id, client_secret, client_secret_env, token_url, issuer, scope } = entry.oauth ?? {}
   const secret =
     client_secret_env === undefined ? client_secret : variable(entry, client_secret_env, 'oauth.client_secret_env', env)
   return {
     ...(client_id === undefined ? {} : { clientId: client_id }),
     ...(secret === undefined ? {} : { clientSecret: secret }),
     ...(token_url === undefined ? {} : { tokenUrl: token_url }),
+    ...(issuer === undefined ? {} : { issuer }),
     ...(scope === undefined ? {} : { scope }),
   }
 }

@@ -47,6 +47,7 @@ const RULES: readonly Rule[] = [
       ? fault(['oauth', 'token_url'], 'needs client_id and its secret', 'set oauth.client_id and oauth.client_secret_env')
       : undefined,
   ({ oauth }) => (oauth?.token_url === undefined ? undefined : urlFault(oauth.token_url, ['oauth', 'token_url'])),
+  ({ oauth }) => (oauth?.issuer === undefined ? undefined : urlFault(oauth.issuer, ['oauth', 'issuer'])),
   ({ sandbox, sandbox_config }) =>
     sandbox_config !== undefined && sandbox === undefined
       ? fault(['sandbox_config'], 'holds nothing without sandbox: true', 'add sandbox: true, or false where it is to wait')

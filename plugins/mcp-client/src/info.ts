@@ -1,4 +1,4 @@
-import { SECRET } from '@svc/core'
+import { maskArguments } from '@svc/core'
 import type { McpServerInfo, McpTool } from '@svc/core/contracts'
 import { timesOf } from './client-options.ts'
 import type { Server } from './servers.ts'
@@ -23,7 +23,7 @@ export function shownOf({ entry }: Server, { told = NEVER, isOn, tools = [] }: F
     ...told,
     name: entry.name,
     ...(entry.url === undefined
-      ? { command: [entry.command ?? '', ...hushed(entry.args ?? [])] }
+      ? { command: [entry.command ?? '', ...maskArguments(entry.args ?? [], '…')] }
       : { url: addressOf(entry.url) }),
     ...(isOn ? {} : { state: 'disabled' }),
     tools: usable ? named('good') : [],
@@ -31,16 +31,6 @@ export function shownOf({ entry }: Server, { told = NEVER, isOn, tools = [] }: F
     effects: entry.effects ?? ['execute', 'network'],
     callLimitMs: timesOf(entry).total,
   }
-}
-
-/** Arguments without what follows a flag that is called like a secret. */
-function hushed(args: readonly string[]): string[] {
-  return args.map((arg, at) => {
-    const [flag = '', value] = arg.split('=', 2)
-    if (value !== undefined && SECRET.test(flag)) return `${flag}=…`
-    if (!arg.startsWith('-') && SECRET.test(args[at - 1] ?? '')) return '…'
-    return arg.replace(/\b(bearer|basic)\s+\S+/i, '$1 …')
-  })
 }
 
 /** Without what may be a key: its query. */

@@ -17,6 +17,7 @@ interface OAuthSettings {
   readonly client_secret?: string
   readonly client_secret_env?: string
   readonly token_url?: string
+  readonly issuer?: string
   readonly scope?: string
 }
 
@@ -58,6 +59,9 @@ const oauth = closed({
   client_secret: text('Its secret; better in a variable: client_secret_env.'),
   client_secret_env: text('Name of the environment variable that holds the secret.'),
   token_url: text('Where tokens are asked for with the client credentials; without it they are found as the protocol says.'),
+  issuer: text(
+    'The only authorization server at which somebody may log in, to the letter as it names itself; it may lie on a private address. Without it the one that the server names, on a public address or at the server itself.'
+  ),
   scope: text('Scopes to ask for, with blanks between them.'),
 })
 

@@ -208,7 +208,7 @@ describe('the tool servers of a host', () => {
     const all = await house.clients.list(testUse())
     expect(JSON.stringify(all)).to.not.include('abc123')
     expect(all[0]?.url).to.equal('https://docs.example/mcp')
-    expect(all[1]?.command).to.deep.equal(['x', '--api-key', '…', '--token=…', '--header', 'Authorization: Bearer …', '/data'])
+    expect(all[1]?.command).to.deep.equal(['x', '--api-key', '…', '--token=…', '--header', 'Authorization: …', '/data'])
   })
 
   it('never run open where the sandbox that they ask for is not there', async () => {

@@ -84,7 +84,7 @@ describe('a remote tool server', () => {
 
   it('that wants a person to log in says so', async () => {
     await using authority = await openAuthority()
-    await using house = await openHouse([{ name: 'one', url: authority.remote.url }])
+    await using house = await openHouse([{ name: 'one', url: authority.remote.url, oauth: { issuer: authority.issuer } }])
     expect(await house.say('one', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
     const info = await house.info('one')
     expect(info).to.include({ state: 'needs_auth' })

@@ -31,7 +31,10 @@ export function createFetchPage(web: GuardedFetch, work: BoundedWork<WebWork>, c
     async call({ url, start = 0, max_characters: most = CHARACTERS, format = 'markdown' }, use) {
       const got = await download(web, url, use)
       const page = await converted(work, { ...got, source: format === 'source' }, use)
-      const { content, ...window } = windowOf(page.text, start, most, got.cut ? config.max_bytes : undefined)
+      const { content, ...window } = windowOf(page.text, start, most, {
+        cutAt: got.cut ? config.max_bytes : undefined,
+        hidden: page.hidden,
+      })
       const told = {
         url: got.url,
         content_type: got.type,

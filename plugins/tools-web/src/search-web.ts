@@ -1,7 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
 import { type GuardedFetch, readBody } from '@svc/guarded-fetch'
-import { toolOf } from '@svc/tool-parts'
+import { stripResult, toolOf } from '@svc/tool-parts'
 import { searchStatus, searchUnreachable, searchUnreadable } from './errors.ts'
 import type { Endpoint } from './search-endpoint.ts'
 import type { WebConfig } from './settings.ts'
@@ -97,4 +97,5 @@ function hitsOf(answer: unknown, { results, fields }: Endpoint): Hit[] {
   })
 }
 
-const text = (value: unknown, longest: number) => (typeof value === 'string' ? value.slice(0, longest).trim().toWellFormed() : '')
+const text = (value: unknown, longest: number) =>
+  typeof value === 'string' ? stripResult(value.slice(0, longest).toWellFormed()).text.trim() : ''

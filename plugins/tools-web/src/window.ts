@@ -7,8 +7,16 @@ export interface Window {
   readonly note?: string
 }
 
-/** Cuts `most` characters out of a text, from `start` on, never through a surrogate pair. `cutAt`: the page itself was cut at so many bytes. */
-export function windowOf(text: string, start: number, most: number, cutAt?: number): Window {
+/** What was done to a page before. */
+interface Done {
+  /** It was cut at so many bytes. */
+  readonly cutAt?: number | undefined
+  /** Hidden characters that were taken out of it. */
+  readonly hidden?: readonly string[]
+}
+
+/** Cuts `most` characters out of a text, from `start` on, never through a surrogate pair. */
+export function windowOf(text: string, start: number, most: number, { cutAt, hidden = [] }: Done = {}): Window {
   const from = whole(text, Math.min(start, text.length))
   const end = whole(text, from + most) === from ? from + 2 : whole(text, from + most)
   const more = end < text.length
@@ -16,10 +24,14 @@ export function windowOf(text: string, start: number, most: number, cutAt?: numb
     ...(text === '' ? ['The page is empty.'] : start >= text.length ? [`The page ends before character ${start}.`] : []),
     ...(more ? [`Characters ${from} to ${end} of ${text.length}; read on with start ${end}.`] : []),
     ...(cutAt === undefined ? [] : [`The page is longer than the ${cutAt} bytes that are read; the rest is cut.`]),
+    ...(hidden.length === 0 ? [] : [`Hidden characters were taken out: ${hidden.slice(0, MOST_HIDDEN).join(', ')}.`]),
   ]
   const note = notes.length > 0 ? { note: notes.join(' ') } : {}
   return { content: text.slice(from, end), start: from, characters: text.length, ...(more && { next_start: end }), ...note }
 }
+
+/** Kinds of hidden characters that are told. */
+const MOST_HIDDEN = 10
 
 /** The place itself, or the one before it where it lies within a character. */
 const whole = (text: string, at: number) => {

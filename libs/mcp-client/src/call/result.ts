@@ -1,5 +1,6 @@
 import type { InputRequest, Json, ToolResult } from '@svc/core/contracts'
-import { deeper } from '@svc/mcp'
+import { deeper, HIDDEN_KEY } from '@svc/mcp'
+import { stripped, stripResult } from '@svc/tool-parts'
 import { protocolError, saysUnknownTool, toolNotFound } from '../failures.ts'
 import { isInputMethod } from './capabilities.ts'
 
@@ -9,10 +10,10 @@ export type Outcome =
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
 type Fact = { readonly [key: string]: unknown }
-/** Levels of a result: what is deeper cannot be written as JSON again. */
-const DEPTH = 500
+/** Levels of what a server says: what is deeper cannot be written as JSON again. */
+export const DEPTH = 500
 
-/** Reads what a server answers to a call, and passes it on as it is. Throws MCP_CALL_FAILED. */
+/** Reads what a server answers to a call, and passes it on as it is, but for hidden characters. Throws MCP_CALL_FAILED. */
 export function readOutcome(server: string, tool: string, raw: unknown): Outcome {
   const { resultType = 'complete', content, structuredContent, isError, _meta } = raw as Fact
   if (resultType === 'input_required') return readInput(server, raw as Fact)
@@ -21,16 +22,20 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
   if (!Array.isArray(parts) || !parts.every(isPart)) throw protocolError(server, 'its result has no list of contents')
   if (deeper(raw, DEPTH)) throw protocolError(server, `its result is deeper than ${DEPTH} levels`)
   if (isError === true && saysUnknownTool(textOf(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
-  return {
-    type: 'result',
-    result: {
-      content: parts as unknown as ToolResult['content'],
-      ...(structuredContent !== undefined && { structured: structuredContent as Json }),
-      ...(isError === true && { isError }),
-      ...metaOf(_meta),
-    },
+  const hidden = new Set<string>()
+  const clean = <T>(value: T): T => stripped(value, found => found.forEach(one => hidden.add(one)))
+  const result: ToolResult = {
+    content: clean(parts) as unknown as ToolResult['content'],
+    ...(structuredContent !== undefined && { structured: clean(structuredContent) as Json }),
+    ...(isError === true && { isError }),
+    ...metaOf(clean(_meta)),
   }
+  if (hidden.size === 0) return { type: 'result', result }
+  return { type: 'result', result: { ...result, meta: { ...result.meta, [HIDDEN_KEY]: [...hidden].slice(0, MOST_HIDDEN) } } }
 }
+
+/** Kinds of hidden characters that are told of a result. */
+const MOST_HIDDEN = 20
 
 /** What belongs to the connection with this server is nobody else's. */
 function metaOf(given: unknown): Pick<ToolResult, 'meta'> {
@@ -48,14 +53,20 @@ const textOf = (part: Fact | undefined) => (typeof part?.['text'] === 'string' ?
 
 function readInput(server: string, { inputRequests = {}, requestState }: Fact): Outcome {
   const requests = Object.entries((inputRequests ?? {}) as Fact)
-  if (!requests.every(([, one]) => isInputMethod((one as Fact | null)?.['method'])) || deeper(inputRequests, DEPTH))
+  const isKnown = ([key, one]: readonly [string, unknown]) =>
+    isInputMethod((one as Fact | null)?.['method']) && stripResult(key).found.length === 0
+  if (!requests.every(isKnown) || deeper(inputRequests, DEPTH))
     throw protocolError(server, 'it asks for what the protocol does not know')
   return {
     type: 'input',
-    requests: Object.fromEntries(requests) as { readonly [key: string]: InputRequest },
+    requests: shownRequests(Object.fromEntries(requests) as { readonly [key: string]: InputRequest }),
     ...(typeof requestState === 'string' && { state: requestState }),
   }
 }
+
+/** What a person is asked, without hidden characters. The keys are what the server knows its questions by. */
+const shownRequests = (requests: { readonly [key: string]: InputRequest }) =>
+  Object.fromEntries(Object.entries(requests).map(([key, request]) => [key, stripped(request, () => {})] as const))
 
 /** The text of a result, for an error. */
 export const wordsOf = (result: ToolResult): string =>

@@ -2,6 +2,9 @@ import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
 import { createDeadline, type Deadline } from '../clock.ts'
 import type { Asker } from '../exchange.ts'
 import { tooSlow } from '../failures.ts'
+import { stripped } from '@svc/tool-parts'
+import { deeper } from '@svc/mcp'
+import { DEPTH } from './result.ts'
 import type { Settled } from '../settled.ts'
 import { withDefaults } from './defaults.ts'
 import { createJob, type Job } from './job.ts'
@@ -60,17 +63,18 @@ export function askerOf(running: Running, respond: Respond, noAnswer: NoAnswer):
     ...(running.owner !== undefined && { owner: running.owner }),
     step(step) {
       if (step.type === 'progress') running.deadline.extend()
-      running.job.push(step)
+      running.job.push(stripped(step, () => {}))
     },
     ask(id, name, params) {
       const method = name as InputRequest['method']
-      if (!running.can.includes(method)) return respond(id, noAnswer(method))
+      if (!running.can.includes(method) || deeper(params, DEPTH)) return respond(id, noAnswer(method))
       const key = String(id)
       running.questions.set(key, answer => {
         const filled = method === 'elicitation/create' ? withDefaults(params as Params, answer) : answer
         respond(id, filled === undefined ? noAnswer(method) : { result: filled })
       })
-      const request = { method, ...(params !== undefined && { params: params as Params }) } as InputRequest
+      const shown = stripped(params, () => {})
+      const request = { method, ...(shown !== undefined && { params: shown as Params }) } as InputRequest
       running.job.push({ type: 'input', requests: { [key]: request } })
     },
   }

@@ -78,8 +78,13 @@ async function post(
   throw failed(`the token server answers HTTP ${response.status}`)
 }
 
+/** RFC 6749, section 5.2, and what others have added. What else stands there may repeat what it was sent. */
+const CODES =
+  /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|server_error|temporarily_unavailable|slow_down)$/
+
 function tokenOf({ error, access_token: text, token_type: type, expires_in: seconds }: Answer, clock: Clock): Token {
-  if (typeof error === 'string') throw failed(`the token server refuses: ${error.slice(0, 100)}`)
+  if (typeof error === 'string')
+    throw failed(`the token server refuses: ${CODES.test(error) ? error : 'with a code that is not one of OAuth'}`)
   if (typeof text !== 'string' || text === '') throw failed('the token server answers without a token')
   if (String(type).toLowerCase() !== 'bearer') throw failed('the token server gives a token of another kind than bearer')
   const lasts = typeof seconds === 'number' && seconds > 0 ? seconds : UNSAID_S

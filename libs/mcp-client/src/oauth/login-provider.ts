@@ -6,9 +6,9 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
-import { svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import type { Auth } from './auth.ts'
+import { checkedAnswer, checkedPage, checkIssuer } from './authority.ts'
 import { createMemoryStorage } from './memory-storage.ts'
 import type { OAuthOptions } from './options.ts'
 
@@ -50,12 +50,15 @@ export async function createLoginProvider(options: OAuthOptions): Promise<Auth> 
     },
     async redirectToAuthorization(page) {
       if (person === undefined) await keep({ wantedScope: page.searchParams.get('scope') ?? undefined })
-      else attempt.begin(withScope(page, kept.wantedScope))
+      else attempt.begin(withScope(checkedPage(page), kept.wantedScope))
     },
     saveCodeVerifier: verifier => void (attempt.verifier = verifier),
     codeVerifier: () => attempt.verifier,
     discoveryState: () => (attempt.page === undefined ? undefined : attempt.discovery),
-    saveDiscoveryState: found => void (attempt.discovery = found),
+    saveDiscoveryState(found) {
+      checkIssuer(found, options.issuer)
+      attempt.discovery = found
+    },
     invalidateCredentials: scope => keep(forgotten(scope)),
   }
   return {
@@ -63,7 +66,7 @@ export async function createLoginProvider(options: OAuthOptions): Promise<Auth> 
     answer: async () =>
       person === undefined || attempt.page === undefined
         ? undefined
-        : answerOf(await person.authorize(attempt.page), attempt.state),
+        : checkedAnswer(await person.authorize(attempt.page), { ...attempt, page: attempt.page, pinned: options.issuer }),
   }
 }
 
@@ -125,10 +128,4 @@ function forgotten(scope: string): Partial<Record<keyof Kept, undefined>> {
     ...((scope === 'all' || scope === 'client') && { client: undefined }),
     ...((scope === 'all' || scope === 'tokens') && { tokens: undefined }),
   }
-}
-
-/** An answer to another question is somebody else's. */
-function answerOf(answer: URLSearchParams, state: string): URLSearchParams {
-  if (answer.get('state') === state) return answer
-  throw svcError('OAUTH_FAILED', 'the answer to the login belongs to another one', { mend: 'log in again' })
 }

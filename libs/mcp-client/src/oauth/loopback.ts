@@ -6,24 +6,33 @@ import type { Person } from './options.ts'
 /** A person with a browser on this machine. */
 export interface Loopback extends Person, AsyncDisposable {}
 
-const PAGE = '<!doctype html><meta charset="utf-8"><title>svc</title><p>You are logged in. This page may be closed.'
+const page = (text: string) => `<!doctype html><meta charset="utf-8"><title>svc</title><p>${text}`
+const CAME = page('svc has the answer. You can close this page.')
+const STRANGE = page('This is not the answer to a login that svc waits for.')
 const PATH = '/callback'
 
-/** Waits at 127.0.0.1 for the browser to come back; `show` opens the page, or prints where it is. `port` 0 takes any. */
+/**
+ * Waits at 127.0.0.1 for the browser to come back; `show` opens the page, or prints where it is. `port` 0 takes any. Any page of the web can send a browser here: what
+ * does not bring the state of the login is not taken for its answer.
+ */
 export async function openLoopback(show: (page: URL) => void | Promise<void>, port: number): Promise<Loopback> {
   let came = Promise.withResolvers<URLSearchParams>()
+  let state: string | null = null
   const server = createServer((request, response) => {
     const [path, query] = (request.url ?? '').split('?', 2)
     if (path !== PATH) return void response.writeHead(404).end()
-    response.writeHead(200, { 'content-type': 'text/html', connection: 'close' }).end(PAGE)
-    came.resolve(new URLSearchParams(query))
+    const answer = new URLSearchParams(query)
+    const isAnswer = state !== null && answer.get('state') === state
+    response.writeHead(isAnswer ? 200 : 400, { 'content-type': 'text/html', connection: 'close' }).end(isAnswer ? CAME : STRANGE)
+    if (isAnswer) came.resolve(answer)
   })
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
     redirectUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`,
-    async authorize(page) {
+    async authorize(shown) {
       came = Promise.withResolvers()
-      await show(page)
+      state = shown.searchParams.get('state')
+      await show(shown)
       return came.promise
     },
     [Symbol.asyncDispose]: () => closed(server),

@@ -23,6 +23,8 @@ export interface OAuthOptions {
   readonly clientId?: string
   readonly clientSecret?: string
   readonly tokenUrl?: string
+  /** The only authorization server that somebody may be sent to: reached though it is not public. Default: the one that the tool server names. */
+  readonly issuer?: string
   readonly scope?: string
   /** Where a server that needs no registration finds what this client is (https). */
   readonly clientMetadataUrl?: string

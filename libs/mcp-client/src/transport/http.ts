@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { within } from '@svc/core'
+import type { NamedServers } from '../named-servers.ts'
 import type { Clock, HttpOptions } from '../options.ts'
 import { createAuth } from '../oauth/auth.ts'
 import { sharedRefresh } from '../oauth/shared-refresh.ts'
@@ -15,9 +16,15 @@ const GOODBYE_MS = 1_000
 const AGAIN_MS = 250
 
 /** Streamable HTTP, through the SDK's transport over our guarded fetch. */
-export async function openHttp(options: HttpOptions, resultBytes: number, clock: Clock, events: LinkEvents): Promise<Link> {
+export async function openHttp(
+  options: HttpOptions,
+  servers: NamedServers,
+  resultBytes: number,
+  clock: Clock,
+  events: LinkEvents
+): Promise<Link> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
-  const upstream = createUpstreamFetch(options, resultBytes, () => {
+  const upstream = createUpstreamFetch(options, servers, resultBytes, () => {
     const sender = senders.getStore()
     return () => events.tooLong(sender)
   })

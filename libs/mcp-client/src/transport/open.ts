@@ -3,8 +3,12 @@ import type { Link, LinkEvents } from './link.ts'
 import { openStdio } from './stdio.ts'
 
 /** Opens what carries the messages. */
-export async function openLink({ options, limits, clock }: Settled, events: LinkEvents, signal: AbortSignal): Promise<Link> {
+export async function openLink(
+  { options, limits, clock, servers }: Settled,
+  events: LinkEvents,
+  signal: AbortSignal
+): Promise<Link> {
   if (options.url === undefined) return openStdio(options, limits.resultBytes, events, signal)
   const { openHttp } = await import('./http.ts')
-  return openHttp(options, limits.resultBytes, clock, events)
+  return openHttp(options, servers(), limits.resultBytes, clock, events)
 }

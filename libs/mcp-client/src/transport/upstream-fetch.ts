@@ -1,7 +1,9 @@
 import { createGuardedFetch, type GuardedFetch, type GuardedResponse } from '@svc/guarded-fetch'
-import { svcError } from '@svc/core'
+import type { NamedServers } from '../named-servers.ts'
+import { codeOf, svcError } from '@svc/core'
 import type { UnderlyingSource } from 'node:stream/web'
 import type { HttpOptions } from '../options.ts'
+import { credentialsOf, withoutCredentials } from './redacted.ts'
 
 /** The web's `fetch`, as far as the SDK uses it. */
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
@@ -26,21 +28,26 @@ const KEEP_ALIVE_MS = 30_000
 const DNS_MS = 20_000
 
 /**
- * Reaches the server that the operator named, whatever its address is, with its key; and for logging in public addresses, the server's own host and what is allowed. `tooLong` is told
- * of a body, or an event of a stream, of more than `most` bytes; who reads it gets an error.
+ * Reaches the server that the operator named, whatever its address is, with its key; and for logging in public addresses, what the operator named, and what is allowed. A server that
+ * others name too, the tool server in the first place, is reached for them at its own port only, and where it was found. `tooLong` is told of a body, or an event of a
+ * stream, of more than `most` bytes; who reads it gets an error.
  */
-export function createUpstreamFetch(options: HttpOptions, most: number, tooLong: () => () => void): UpstreamFetch {
+export function createUpstreamFetch(
+  options: HttpOptions,
+  { itself, logins }: NamedServers,
+  most: number,
+  tooLong: () => () => void
+): UpstreamFetch {
   const server = new URL(options.url)
-  const hosts = [server, ...(options.oauth?.tokenUrl === undefined ? [] : [new URL(options.oauth.tokenUrl)])].map(hostOf)
   const more = { dnsMs: DNS_MS, ...(options.ca !== undefined && { ca: options.ca }) }
   const own = createGuardedFetch({
-    allow: hosts.slice(0, 1),
+    guard: itself.guard,
     connections: CONNECTIONS,
     keepAliveMs: KEEP_ALIVE_MS,
     limits: OWN,
     ...more,
   })
-  const foreign = createGuardedFetch({ allow: [...hosts, ...(options.allow ?? [])], limits: FOREIGN, ...more })
+  const foreign = createGuardedFetch({ allow: options.allow ?? [], servers: [itself, ...logins], limits: FOREIGN, ...more })
   const open = new Set<GuardedResponse>()
   const refused = new WeakMap<Response, string>()
   return {
@@ -51,9 +58,17 @@ export function createUpstreamFetch(options: HttpOptions, most: number, tooLong:
       const headers = new Headers(init.headers)
       if (isServer) addKey(headers, options)
       const tell = tooLong()
-      const response = await ask(isServer ? own : foreign, url, headers, init)
+      const response = await ask(isServer ? own : foreign, url, headers, init).catch((error: unknown) => {
+        throw !isServer && codeOf(error) === 'ADDRESS_FORBIDDEN' ? loginForbidden(url, error) : error
+      })
       open.add(response)
-      const answer = respond(response, most, tell, () => open.delete(response))
+      const raw = respond(response, most, tell, () => open.delete(response))
+      const isForm = (headers.get('content-type') ?? '').startsWith('application/x-www-form-urlencoded')
+      const answer = await withoutCredentials(
+        raw,
+        credentialsOf(headers, options.apiKeyHeader, isForm ? init.body : undefined),
+        isForm
+      )
       if (response.status === 401) refused.set(answer, headers.get('authorization') ?? '')
       return answer
     },
@@ -64,8 +79,6 @@ export function createUpstreamFetch(options: HttpOptions, most: number, tooLong:
     },
   }
 }
-
-const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 function addKey(headers: Headers, { apiKey, apiKeyHeader = 'authorization' }: HttpOptions): void {
   if (apiKey !== undefined) headers.set(apiKeyHeader, apiKeyHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey)
@@ -155,3 +168,14 @@ const forbidden = (url: URL) =>
   svcError('ADDRESS_FORBIDDEN', `${url.host} may not be reached: network_access is off`, {
     mend: 'allow network_access, or use a server that needs no other address',
   })
+
+const loginForbidden = (url: URL, cause: unknown) =>
+  svcError(
+    'ADDRESS_FORBIDDEN',
+    `${url.origin}, which it names for logging in, leads to an address that is not public: set oauth.issuer if it is yours`,
+    {
+      details: { host: url.host },
+      mend: 'set oauth.issuer of the server to the authorization server, if it is yours',
+      cause,
+    }
+  )

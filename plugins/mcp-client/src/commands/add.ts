@@ -13,6 +13,7 @@ import { USAGE } from './line.ts'
 const OPTIONS = {
   env: { type: 'string', multiple: true },
   'api-key-env': { type: 'string' },
+  issuer: { type: 'string' },
   'allow-path': { type: 'string', multiple: true },
   timeout: { type: 'string' },
   sandbox: { type: 'boolean' },
@@ -53,6 +54,7 @@ interface Wish {
   readonly program: readonly string[]
   readonly env?: readonly string[] | undefined
   readonly 'api-key-env'?: string | undefined
+  readonly issuer?: string | undefined
   readonly 'allow-path'?: readonly string[] | undefined
   readonly timeout?: string | undefined
   readonly sandbox?: boolean | undefined
@@ -73,6 +75,7 @@ function entryOf(wish: Wish): McpClientConfig {
     ...(command === undefined ? {} : { command, args }),
     ...(wish.env === undefined ? {} : { env: Object.fromEntries(wish.env.map(pairOf)) }),
     ...(wish['api-key-env'] === undefined ? {} : { api_key_env: wish['api-key-env'] }),
+    ...(wish.issuer === undefined ? {} : { oauth: { issuer: wish.issuer } }),
     ...(wish.timeout === undefined ? {} : { timeout: Number(wish.timeout) }),
     ...(wish.sandbox || hasLimits ? { sandbox: true } : {}),
     ...(hasLimits ? { sandbox_config: limits } : {}),

@@ -6,6 +6,7 @@ import { listen, type Listening, openRemote, type Remote } from './remote.ts'
 /** An authorization server and the server of the tool protocol that trusts it, both on the loopback. */
 export interface Authority extends AsyncDisposable {
   readonly remote: Remote
+  readonly issuer: string
   readonly tokenUrl: string
   /** The grants that tokens were given for, in order. */
   readonly grants: readonly string[]
@@ -60,6 +61,7 @@ export async function openAuthority(): Promise<Authority> {
   })
   return {
     remote,
+    issuer: auth.url,
     tokenUrl: `${auth.url}/token`,
     grants,
     revoke: () => good.clear(),

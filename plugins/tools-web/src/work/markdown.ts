@@ -1,7 +1,7 @@
 import { gfm } from '@joplin/turndown-plugin-gfm'
 import domino from '@mixmark-io/domino'
 import TurndownService from 'turndown'
-import type { Page } from './page.ts'
+import type { PageText } from './page.ts'
 
 /** What a reader of the page does not see, or could do nothing with. */
 const UNSEEN = [
@@ -21,7 +21,7 @@ const UNSEEN = [
 ] as const
 const LONGEST_TITLE = 500
 
-export function markdownOf(html: string, url: string): Page {
+export function markdownOf(html: string, url: string): PageText {
   const document = domino.createDocument(html)
   const base = URL.parse(document.querySelectorAll('base[href]')[0]?.getAttribute('href') ?? '', url)?.href ?? url
   const title = document.title.trim().replaceAll(/\s+/g, ' ').slice(0, LONGEST_TITLE)

@@ -1,3 +1,4 @@
+import { stripResult } from '@svc/tool-parts'
 import { textOf } from './charset.ts'
 
 interface Input {
@@ -9,13 +10,25 @@ interface Input {
   readonly source: boolean
 }
 
-export interface Page {
+/** A page as text. */
+export interface PageText {
   readonly title?: string
   readonly text: string
 }
 
-/** Turns the bytes of a page into text, and HTML into Markdown. */
-export async function readPage({ url, charset, html, bytes, source }: Input): Promise<Page> {
+export interface Page extends PageText {
+  /** Hidden characters that were taken out of the text, each with how often. */
+  readonly hidden: readonly string[]
+}
+
+/** Turns the bytes of a page into text, and HTML into Markdown; characters that a reader would not see are taken out. */
+export async function readPage(input: Input): Promise<Page> {
+  const { title, text: raw } = await converted(input)
+  const { text, found } = stripResult(raw)
+  return { ...(title !== undefined && { title: stripResult(title).text }), text, hidden: found }
+}
+
+async function converted({ url, charset, html, bytes, source }: Input): Promise<PageText> {
   const text = await textOf(bytes, charset, html)
   if (source || !(html || looksLikeHtml(text))) return { text }
   const { markdownOf } = await import('./markdown.ts')

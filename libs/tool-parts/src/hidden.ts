@@ -1,0 +1,74 @@
+/** Text without its hidden characters, and which they were. */
+export interface Stripped {
+  readonly text: string
+  /** How often each was there: `U+200B × 3`. */
+  readonly found: readonly string[]
+}
+
+/** Characters that nobody sees but a model reads: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
+const SMUGGLING =
+  '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}\\u{1d173}-\\u{1d17a}'
+/** These join letters or shape emoji in what people write, and may be part of a value. */
+const SHAPING =
+  '\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2028\\u2029\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0'
+
+const IN_WORDS = new RegExp(`[${SMUGGLING}${SHAPING}]`, 'gu')
+const IN_DATA = new RegExp(`[${SMUGGLING}]`, 'gu')
+/** Emoji that are one sign of several, their form, and letters of scripts that are not written right without joiners or marks between words. */
+const EMOJI = '\\p{Extended_Pictographic}'
+const JOINING =
+  '\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gurmukhi}\\p{Script=Gujarati}\\p{Script=Oriya}\\p{Script=Tamil}\\p{Script=Telugu}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Khmer}\\p{Script=Myanmar}'
+const UNSPACED = '\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
+const IN_USE = [
+  `(?<=[${EMOJI}\\ufe0f\\u{1f3fb}-\\u{1f3ff}])\\u200d(?=${EMOJI})`,
+  `(?<=${EMOJI})[\\ufe0e\\ufe0f]`,
+  `(?<=[0-9#*])\\ufe0f(?=\\u20e3)`,
+  `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])`,
+  `(?<=[${UNSPACED}])\\u200b(?=[${UNSPACED}])`,
+].join('|')
+/** What is in use is matched first, and stays. */
+const IN_RESULTS = new RegExp(`(${IN_USE})|[${SMUGGLING}${SHAPING}]`, 'gu')
+
+/** Half a surrogate pair shows as nothing, and is no text. */
+const LONE = /\p{Surrogate}/gu
+
+/** Takes hidden characters out of words that people read. */
+export const stripWords = (text: string): Stripped => strip(text, IN_WORDS)
+/** Takes out of a value what can only be there to deceive. */
+export const stripData = (text: string): Stripped => strip(text, IN_DATA)
+
+/** Takes hidden characters out of what a tool answers; those stay that an emoji, or a word of its script, needs where they stand. */
+export const stripResult = (text: string): Stripped => (PLAIN.test(text) ? { text, found: [] } : strip(text, IN_RESULTS))
+
+/** Most results are plain, and large. */
+const PLAIN = /^[\t\n\r\x20-\x7e]*$/
+
+/** The same value, with the texts in it, keys too, as `stripResult` leaves them; `found` hears what was taken out. A value without hidden characters is itself. */
+export function stripped<T>(value: T, found: (characters: readonly string[]) => void): T
+export function stripped(value: unknown, found: (characters: readonly string[]) => void): unknown {
+  if (typeof value === 'string') {
+    const clean = stripResult(value)
+    if (clean.found.length > 0) found(clean.found)
+    return clean.text
+  }
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items = value.map(one => stripped(one as unknown, found))
+    return items.every((one, at) => one === value[at]) ? value : items
+  }
+  const entries = Object.entries(value).map(([key, one]) => [stripped(key, found), stripped(one as unknown, found)] as const)
+  const isSame = Object.entries(value).every(([key, one], at) => entries[at]![0] === key && entries[at]![1] === one)
+  return isSame ? value : Object.fromEntries(entries)
+}
+
+function strip(text: string, pattern: RegExp): Stripped {
+  const found = new Map<string, number>()
+  const count = (char: string, inUse?: unknown) => {
+    if (typeof inUse === 'string') return char
+    const code = `U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
+    found.set(code, (found.get(code) ?? 0) + 1)
+    return ''
+  }
+  const clean = text.replace(pattern, count).replace(LONE, count)
+  return { text: clean, found: [...found].map(([code, times]) => `${code} × ${times}`) }
+}
