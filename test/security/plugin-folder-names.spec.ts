@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
+import { routesOf } from '../support/stranger.ts'
 import { startService } from '../support/service.ts'
 
 const why = noBubblewrap()
@@ -33,8 +34,7 @@ group(`a dependency of an isolated plugin that is no package name${why === undef
   async function plugin(name: string, dependency: string): Promise<string> {
     const place = join(folder, name)
     await mkdir(place)
-    const contributes = { routes: ['peek'] }
-    const manifest = { api: 1, kind: 'surface', contributes }
+    const manifest = { api: 1, kind: 'surface', ...routesOf({ peek: { method: 'GET', path: '/peek' } }) }
     const dependencies = { [dependency]: '1.0.0' }
     await writeFile(
       join(place, 'package.json'),
