@@ -164,7 +164,6 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
     'application/xml',
     'text/xml',
     'application/xhtml+xml',
-    'text/javascript',
     'application/pdf',
     'multipart/x-mixed-replace; boundary=x',
     'text/plain, text/html',
@@ -184,6 +183,18 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
         })
         expect(headers['content-type']).to.equal(type)
       }
+    })
+
+  for (const type of [
+    'text/javascript',
+    'Application/JavaScript; charset=utf-8',
+    'text/plain, text/javascript',
+    'application/x-ecmascript',
+    'text/jscript',
+  ])
+    it(`are no script for the pages of the server as ${JSON.stringify(type)}`, async () => {
+      const { headers } = await ask({ headers: { 'Content-Type': type }, text: 'alert(1)' })
+      expect(headers).to.include({ 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
     })
 
   for (const type of ['application/json', 'Application/Problem+JSON', 'text/plain; charset=utf-8', 'text/event-stream'])

@@ -83,7 +83,10 @@ export function createRouting({ routes, mounts, isIsolated, log }: RoutingParts)
     return own.length > 0 || isReserved(path) || mountOf(mounts, path) ? own : all
   }
   return {
-    guides: () => [...mounts.entries(), ...routes.entries()].filter(([, { guide }]) => guide).map(([, { path }]) => path),
+    guides() {
+      const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
+      return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)
+    },
     find(method, path) {
       const version = routes.version + mounts.version // both only grow
       if (built !== version) build(version)
