@@ -60,9 +60,13 @@ export default {
 `
 
 /** A tool plugin with this module, and others beside it. */
-async function writeTool(place: Place, code: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
+async function writeTool(
+  place: Place,
+  code: string,
+  files: Readonly<Record<string, string>> = {},
+  svc: object = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
+): Promise<string> {
   await symlink(MODULES, join(place.folder, 'node_modules'))
-  const svc = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
   const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
   await place.write('far/package.json', JSON.stringify(file))
   for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await place.write(`far/${name}`, text)
@@ -102,6 +106,43 @@ describe('the kit behind svc plugins test', function () {
         .to.match(/^PLUGIN_IMPORT_FAILED {2}svc-plugin-far/)
         .and.match(words)
     })
+})
+
+describe('svc plugins test, of what a server would not take', function () {
+  this.timeout(60_000)
+  const failedOf = async (svc: object, added: string) => {
+    await using place = await makePlace()
+    const code = `import { definePlugin } from '@svc/core'
+import { AuthSchemes, Routes } from '@svc/core/contracts'
+export default definePlugin({ setup: scope => void scope.add(${added}) })`
+    const folder = await writeTool(place, code, {}, { api: 1, ...svc })
+    const { cases } = await testPlugin({ folder, seed: 1, home: place.home }, () => {})
+    return cases.filter(one => one.state === 'failed').map(one => `${one.title}: ${one.error}`)
+  }
+  const FAR = { method: 'GET', path: '/far', scope: 'read' }
+  const route = (reply: string) =>
+    `Routes, 'far', { method: 'GET', path: '/far', scope: 'read', summary: 'Far', handle: async () => (${reply}) }`
+  const routes = { kind: 'routes', contributes: { routes: { far: FAR } } }
+
+  it('tells of headers that a route sets and the server leaves out', async () => {
+    expect(await failedOf(routes, route("{ text: '', headers: { ETag: '1', 'X-Plugin-Far': '1' } }"))).to.deep.equal([])
+    const [failed, ...more] = await failedOf(routes, route("{ text: '', headers: { ETag: '1', 'Set-Cookie': 'a=b' } }"))
+    expect(failed).to.include('headers that the server leaves out: set-cookie').and.include('may set: allow, cache-control')
+    expect(more).to.deep.equal([])
+  })
+
+  it('tells of a route that the manifest declares otherwise', async () => {
+    const otherwise = { ...routes, contributes: { routes: { far: { ...FAR, path: '/near' } } } }
+    expect((await failedOf(otherwise, route('{}'))).join()).to.include('CONTRIBUTION_DIFFERS')
+  })
+
+  it('tells of a scheme that does not declare the headers that it reads', async () => {
+    const scheme = (headers: string) => `AuthSchemes, 'far', { ${headers} challenge: 'Far', authenticate: async () => undefined }`
+    const auth = { kind: 'auth', contributes: { auth_schemes: ['far'] } }
+    expect(await failedOf(auth, scheme("headers: ['x-far'],"))).to.deep.equal([])
+    for (const headers of ['', "headers: ['X-Far'],", 'headers: [],'])
+      expect((await failedOf(auth, scheme(headers))).join(), headers).to.include('declares the headers that it reads')
+  })
 })
 
 describe('svc plugins test, of variables', function () {

@@ -102,7 +102,11 @@ describe('svc plugins lint', function () {
     const code = `${LIAR}\nimport { writeFile } from 'node:fs/promises'\n// https://in-a-comment.org\nfetch('https://api.somebody.org/x')\n`
     const svc = {
       ...MANIFEST,
-      contributes: { tools: ['read_file'], commands: { 'serve it': { summary: 'No', module: './gone.js' } } },
+      contributes: {
+        tools: ['read_file'],
+        commands: { 'serve it': { summary: 'No', module: './gone.js' } },
+        routes: { chat: { method: 'GET', path: '/.well-known/x' } },
+      },
     }
     const more = {
       exports: './src/index.ts',
@@ -123,6 +127,8 @@ describe('svc plugins lint', function () {
       'error CORE_MISSING',
       'error PRIVATE',
       'error NAME_TAKEN',
+      'error PERMISSION_MISSING',
+      'warning ROUTE_RESERVED',
       'error COMMAND_TAKEN',
       'warning INSTALL_SCRIPTS',
       'warning ENV_UNDECLARED',

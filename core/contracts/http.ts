@@ -136,7 +136,12 @@ export interface Mount {
 /** Writes an answer that does not come in one piece. */
 export type MountWriter = (response: ServerResponse) => Promise<void>
 
-export const Mounts = defineSlot<Mount>('mounts', { api: 1, methods: { handle: 'call', answer: 'call' }, local: true })
+export const Mounts = defineSlot<Mount>('mounts', {
+  api: 1,
+  methods: { handle: 'call', answer: 'call' },
+  local: true,
+  permission: { without: 'scope', name: 'public_routes' },
+})
 
 /** How OpenAPI describes a credential. */
 export type SecurityScheme =

@@ -87,10 +87,12 @@ const command = closed(
   },
   ['summary', 'module']
 )
+/** Each part is a word or a parameter: paths of other forms take a router long to look at. */
+const PATH = '^/(?:(?::[A-Za-z_]\\w*|[\\w.-]+)(?:/|$))*$'
 const route = closed(
   {
     method: { type: 'string', pattern: '^[A-Z]+$', patternHint: 'must be a method like GET' },
-    path: { type: 'string', pattern: '^/[\\w./:-]*$', patternHint: 'must be a path like /notes/:id' },
+    path: { type: 'string', pattern: PATH, patternHint: 'must be a path like /notes/:id' },
     scope: { type: 'string', pattern: '^[a-z][a-z_]*$', patternHint: 'must be a scope like read' },
   },
   ['method', 'path']

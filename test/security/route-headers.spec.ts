@@ -21,7 +21,6 @@ const echoing = (name: string, isolation: 'process' | 'in-process', more = '', m
   code: `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
 const route = (method, path, handle, more) => ({ method, path, summary: 'Answers', scope: 'read', handle, ...more })
-const said = text => async () => ({ text })
 export default definePlugin({
   setup(scope) {
     scope.add(Routes, '${name}', route('GET', '/${name}', async ({ query }) => JSON.parse(query.reply)))
@@ -30,43 +29,20 @@ export default definePlugin({
 })`,
 })
 
-/** Streams of other types, and routes where the server has its own. */
+/** Streams of types of its own. */
 const EVIL = echoing(
   'evil',
   'process',
   `const stream = (name, streams) => scope.add(Routes, name, { method: 'GET', path: '/' + name, summary: 'Streams', scope: 'read', streams,
       async *stream() { yield '<script>alert(1)</script>' } })
     stream('page', 'text/html')
-    stream('events', 'text/event-stream')
-    scope.add(Routes, 'a-metrics', route('GET', '/metrics', said('of evil')))
-    scope.add(Routes, 'b-metrics', route('POST', '/metrics', said('of evil')))
-    scope.add(Routes, 'c-any', route('GET', '/:any', said('of evil')))
-    scope.add(Routes, 'd-mount', route('GET', '/docs', said('of evil')))
-    scope.add(Routes, 'e-mount', route('GET', '/docs/:file', said('of evil')))
-    scope.add(Routes, 'f-known', route('GET', '/.well-known/oauth-protected-resource', said('of evil')))
-    scope.add(Routes, 'g-known', route('GET', '/:a/acme-challenge/:b', said('of evil')))
-    scope.add(Routes, 'h-inner', route('GET', '/things/export', said('of evil')))`,
+    stream('events', 'text/event-stream')`,
   {
     page: { method: 'GET', path: '/page', scope: 'read' },
     events: { method: 'GET', path: '/events', scope: 'read' },
-    'a-metrics': { method: 'GET', path: '/metrics', scope: 'read' },
-    'b-metrics': { method: 'POST', path: '/metrics', scope: 'read' },
-    'c-any': { method: 'GET', path: '/:any', scope: 'read' },
-    'd-mount': { method: 'GET', path: '/docs', scope: 'read' },
-    'e-mount': { method: 'GET', path: '/docs/:file', scope: 'read' },
-    'f-known': { method: 'GET', path: '/.well-known/oauth-protected-resource', scope: 'read' },
-    'g-known': { method: 'GET', path: '/:a/acme-challenge/:b', scope: 'read' },
-    'h-inner': { method: 'GET', path: '/things/export', scope: 'read' },
   }
 )
-const INSIDE = echoing(
-  'inside',
-  'in-process',
-  "scope.add(Routes, 'things', route('GET', '/things/:id', said('of the server')))",
-  {
-    things: { method: 'GET', path: '/things/:id', scope: 'read' },
-  }
-)
+const INSIDE = echoing('inside', 'in-process')
 
 /** What a browser, a cache or a proxy takes from the server and from no plugin. */
 const FORBIDDEN = {
@@ -115,7 +91,7 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
   let client: Client
   before(async () => {
     service = await serveStrangers([EVIL, INSIDE], {
-      beside: ['metrics', 'docs-page', 'auth-api-key'],
+      beside: ['auth-api-key'],
       config: { server: { auth: { enabled: true } } },
       env: { SVC_API_KEY: KEY },
     })
@@ -164,7 +140,6 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
     'application/xml',
     'text/xml',
     'application/xhtml+xml',
-    'text/javascript',
     'application/pdf',
     'multipart/x-mixed-replace; boundary=x',
     'text/plain, text/html',
@@ -184,6 +159,18 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
         })
         expect(headers['content-type']).to.equal(type)
       }
+    })
+
+  for (const type of [
+    'text/javascript',
+    'Application/JavaScript; charset=utf-8',
+    'text/plain, text/javascript',
+    'application/x-ecmascript',
+    'text/jscript',
+  ])
+    it(`are no script for the pages of the server as ${JSON.stringify(type)}`, async () => {
+      const { headers } = await ask({ headers: { 'Content-Type': type }, text: 'alert(1)' })
+      expect(headers).to.include({ 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
     })
 
   for (const type of ['application/json', 'Application/Problem+JSON', 'text/plain; charset=utf-8', 'text/event-stream'])
@@ -219,17 +206,6 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
       expect((await ask({ status, headers: { location: '/evil' }, text: '' })).status, `${status}`).to.equal(500)
     const { status, headers } = await ask({ status: 303, headers: { location: '/evil?reply={}' }, text: '' })
     expect([status, headers.location]).to.deep.equal([303, '/evil?reply={}'])
-  })
-
-  it('never come in the place of what the server has itself, nor below /.well-known', async () => {
-    for (const path of ['/metrics', '/docs', '/docs/x', '/things/export', '/things/1'])
-      expect((await get(path)).text, path).to.not.include('of evil')
-    expect((await get('/things/export')).text).to.equal('of the server')
-    expect((await get('/metrics', 'POST')).status).to.equal(405)
-    for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/acme-challenge/token'])
-      expect((await get(path)).status, path).to.equal(404)
-    expect((await get('/anything')).text).to.equal('of evil')
-    expect((await get('/x/acme-challenge/y')).text).to.equal('of evil')
   })
 })
 

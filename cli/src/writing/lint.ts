@@ -4,6 +4,7 @@ import { styleText } from 'node:util'
 import { asSvcError, messageOf, type PackageInfo, readManifest } from '@svc/core'
 import { folderOfPlugin } from './folder.ts'
 import { packageFindings } from './lint-package.ts'
+import { routeFindings } from './lint-routes.ts'
 import { sourceFindings } from './lint-source.ts'
 import { takenFindings } from './lint-taken.ts'
 
@@ -41,7 +42,8 @@ export async function lintPlugin(place: string): Promise<Finding[]> {
   const { info, faults } = await manifestOf(file)
   const json = jsonOf(file)
   const linted: Linted = { folder, json, ...(info ? { info } : {}) }
-  return [...faults, ...packageFindings(linted), ...(await takenFindings(linted)), ...sourceFindings(linted)]
+  const named = [...(await takenFindings(linted)), ...routeFindings(linted)]
+  return [...faults, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
 }
 
 async function manifestOf(file: string): Promise<{ info?: PackageInfo; faults: Finding[] }> {

@@ -36,7 +36,7 @@ const NONE: readonly string[] = Object.freeze([])
 const STRANGE = 'the credential is none that is known here'
 
 export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationParts): Authentication {
-  const asked = createAsked(schemes, enabled)
+  const asked = createAsked(schemes, enabled, scheme => headers.isSound(scheme))
   const ask = createAsk(headers, timeoutMs)
   const shows = (x: Exchange) => showsOne(x) || headers.read(x.credentials).length > 0
   const isGuess = (x: Exchange) => headers.read(x.credentials).some(one => !isOfProxy(one))

@@ -1,6 +1,6 @@
 import type { Log, SlotView } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { schemeHeadersInvalid } from './errors.ts'
+import { schemeInvalid } from './errors.ts'
 import { type Exchange, type Gate, NO_CREDENTIALS } from './exchange.ts'
 
 /** Headers that carry a credential, whether or not a scheme reads them. */
@@ -29,32 +29,33 @@ const RESERVED = new Set([
 ])
 const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 const MOST_HEADERS = 8
+const CHALLENGE = /^[A-Za-z][\x20-\x7e]{0,499}$/
 
 /** Keeps the credentials of a request from everything but the schemes that declare their headers. */
 export interface CredentialHeaders {
   /** The gate: moves the credentials from the request to `x.credentials`. Routes, mounts and the log see a request without them. */
   readonly gate: Gate
+  /** Whether a scheme is fit to be asked. */
+  isSound(scheme: AuthScheme): boolean
   /** The headers of a request that this scheme may see. */
   forScheme(scheme: AuthScheme, credentials: Exchange['credentials']): Readonly<Record<string, string>>
   /** The credentials that a loaded scheme reads: nothing where no scheme could know the caller. */
   read(credentials: Exchange['credentials']): readonly (readonly [name: string, value: string])[]
 }
 
-/** The headers that a scheme declares. Throws SCHEME_HEADERS_INVALID. */
-export function declaredHeaders(
-  scheme: Pick<AuthScheme, 'headers'>,
-  name: string,
-  plugin: string | undefined
-): readonly string[] {
-  const { headers } = scheme as { readonly headers?: unknown }
+/** What a scheme says of itself goes into every answer, and decides what others see of a request. Throws SCHEME_INVALID. */
+export function checkScheme(scheme: AuthScheme, name: string, plugin: string | undefined): void {
+  const invalid = (what: string) => schemeInvalid(name, plugin, what)
+  const { headers, challenge } = scheme as { readonly headers?: unknown; readonly challenge?: unknown }
+  if (typeof challenge !== 'string' || !CHALLENGE.test(challenge))
+    throw invalid('has a "challenge" that a header cannot carry: up to 500 visible characters, like Key realm="svc"')
   if (!Array.isArray(headers) || headers.length === 0 || headers.length > MOST_HEADERS)
-    throw schemeHeadersInvalid(name, plugin, `must be a list of 1 to ${MOST_HEADERS} header names`)
+    throw invalid(`needs "headers", a list of 1 to ${MOST_HEADERS} names of request headers that it reads`)
   for (const header of headers as unknown[]) {
     if (typeof header !== 'string' || !HEADER.test(header))
-      throw schemeHeadersInvalid(name, plugin, `has ${JSON.stringify(header)}, which is not a header name in lower case`)
-    if (RESERVED.has(header)) throw schemeHeadersInvalid(name, plugin, `has "${header}", which belongs to the server`)
+      throw invalid(`has ${JSON.stringify(header)} in "headers", which is not the name of a header in lower case`)
+    if (RESERVED.has(header)) throw invalid(`has "${header}" in "headers", which belongs to the server`)
   }
-  return headers as readonly string[]
 }
 
 /**
@@ -81,9 +82,10 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
   }
   const headersOf = (name: string, scheme: AuthScheme): ReadonlySet<string> => {
     try {
-      return new Set(declaredHeaders(scheme, name, schemes.owner(name)))
+      checkScheme(scheme, name, schemes.owner(name))
+      return new Set(scheme.headers)
     } catch (err) {
-      log.error({ err, scheme: name }, 'a credential scheme is not asked: it does not declare its headers')
+      log.error({ err, scheme: name }, 'a credential scheme is not asked')
       return new Set()
     }
   }
@@ -95,6 +97,10 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
       current()
       for (const name of names) takeOff(x, name)
       if (x.mount && x.credentials !== NO_CREDENTIALS) hideRaw(x, names)
+    },
+    isSound(scheme) {
+      current()
+      return (declared.get(scheme)?.size ?? 0) > 0
     },
     forScheme(scheme, credentials) {
       current()

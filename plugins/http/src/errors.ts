@@ -124,10 +124,10 @@ export const schemeFailed = (name: string, plugin: string | undefined, cause: un
     mend: `mend that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
   })
 
-export const schemeHeadersInvalid = (name: string, plugin: string | undefined, what: string) =>
-  svcError('SCHEME_HEADERS_INVALID', `"headers" of the credential scheme "${name}" ${what}`, {
+export const schemeInvalid = (name: string, plugin: string | undefined, what: string) =>
+  svcError('SCHEME_INVALID', `the credential scheme "${name}" ${what}`, {
     ...(plugin === undefined ? {} : { plugin }),
-    mend: 'let the scheme declare the request headers that it reads, in lower case: headers: ["x-my-key"]; it gets no others',
+    mend: 'let the scheme declare the headers that it reads, and its challenge: headers: ["x-my-key"], challenge: "MyKey"',
   })
 
 /** What a scheme's plugin says of itself, as its own. */

@@ -46,14 +46,17 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
   const blocked = createBlocked()
   const checking = createChecking()
 
-  const count = async (network: string, use: Use): Promise<void> => {
-    const isFull = refused.add(network) >= GUESSES
+  /** Counts a refused one; answers the whole seconds to wait where others, checked at the same time, have reached the limit before. */
+  const count = async (network: string, use: Use): Promise<number | undefined> => {
+    const here = refused.add(network)
     const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], use).catch(() => undefined)
     const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
-    if (!isFull && window.count < GUESSES) return
-    const endsAt = Math.max(window.endsAt, isFull ? Date.now() + refused.secondsLeft(network) * 1_000 : 0)
+    if (here < GUESSES && window.count < GUESSES) return undefined
+    const endsAt = Math.max(window.endsAt, here < GUESSES ? 0 : Date.now() + refused.secondsLeft(network) * 1_000)
+    const isFirst = blocked.seconds(network) === undefined
     blocked.until(network, endsAt)
-    await within(TELL_MS, () => peers?.tell(TOPIC, { network, ends_at: endsAt }, lasting)).catch(() => {})
+    if (isFirst) await within(TELL_MS, () => peers?.tell(TOPIC, { network, ends_at: endsAt }, lasting)).catch(() => {})
+    return here > GUESSES || counted?.counted === false ? blocked.seconds(network) : undefined
   }
   /** Resolves once credentials that are not known here may be checked. */
   const enter = async (network: string, digest: string, x: Exchange): Promise<void> => {
@@ -84,8 +87,8 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
       } catch (error) {
         if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
         seen.forget(digest)
-        await count(network, x.use)
-        throw error
+        const wait = await count(network, x.use)
+        throw wait === undefined ? error : tooMany(GUESSES, MINUTE / 1_000, wait)
       } finally {
         if (isNew) checking.leave(network)
       }

@@ -22,13 +22,22 @@ export function createRefusal(log: Log): Refusal {
     const left_out = due(code)
     if (left_out !== undefined) log.warn({ err, request_id: x.requestId, error_code: code, left_out }, 'a request was refused')
   }
+  const send = (x: Exchange, answer: Answer) => {
+    try {
+      sendError(x, answer)
+    } catch (err) {
+      // a plugin has put into it what no header can carry: that costs the answer, not the worker
+      log.error({ err, request_id: x.requestId }, 'an answer could not be sent')
+      x.res.destroy()
+    }
+  }
   const refuse = (x: Exchange, error: unknown) => {
     if (x.gone) return log.debug({ err: error, request_id: x.requestId }, 'ended after the client had left')
     const answer = explainThrown(error, x.requestId)
     if (answer.internal) log.error({ err: error, request_id: x.requestId, ...placeOf(x) }, 'a request failed')
     else if (isTrouble(answer)) unavailable(x, error, answer.record.error_code)
     else log.debug({ err: error, request_id: x.requestId }, 'a request was refused')
-    if (!x.res.headersSent) return sendError(x, answer)
+    if (!x.res.headersSent) return send(x, answer)
     x.refused = answer.record.error_code
     setImmediate(() => x.res.destroy()) // half an answer must not look like a whole one; what was written goes out
   }

@@ -11,6 +11,9 @@ const DATA = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain|text\/event-strea
 /** What a browser may do with anything else: show it, without scripts, forms, other documents, or the origin of this server. */
 const SANDBOX = "sandbox; default-src 'none'"
 const POLICY = 'content-security-policy'
+/** Pages of this server, `/docs` for one, run scripts that come from it: none may come from a stranger, anywhere in a list of types. */
+const SCRIPT = /(?:java|ecma|live|j)script/i
+const PLAIN = 'text/plain; charset=utf-8'
 
 /** A path of this server. Browsers drop tabs and take a backslash for a slash, so `/\t/evil.example` would lead elsewhere. */
 const OWN_PATH = /^\/(?![/\\])[\x21-\x7e]*$/
@@ -24,8 +27,8 @@ const MOST_WARNINGS = 1_000
 export interface RouteReplies {
   /** The answer without the headers that are not the route's to set; each is logged once. Throws ROUTE_ANSWER_INVALID. */
   fit(bound: Bound, reply: RouteReply): RouteReply
-  /** What a stream of this type needs beside the usual headers. */
-  forStream(bound: Bound, type: string): Readonly<Record<string, string>>
+  /** The type of a stream, and what it needs beside the usual headers. */
+  forStream(bound: Bound, type: string): { readonly type: string; readonly headers: Readonly<Record<string, string>> }
 }
 
 export function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
@@ -47,7 +50,7 @@ export function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
       for (const one of given) if (!isAllowed(one)) warn(bound, one[0].toLowerCase().slice(0, 100))
       return isIsolated ? fitIsolated({ ...reply, headers }) : { ...reply, headers }
     },
-    forStream: ({ isIsolated }, type) => (isIsolated ? policyFor(type) : {}),
+    forStream: ({ isIsolated }, type) => (isIsolated ? shownAs(type) : { type, headers: {} }),
   }
 }
 
@@ -61,8 +64,14 @@ function fitIsolated(reply: RouteReply): RouteReply {
   const location = byName.get('location')
   if (location !== undefined && !OWN_PATH.test(location)) throw answerInvalid('a Location that is no path of this server')
   if (RESENDING.includes(status)) throw answerInvalid(`the status ${status}, which makes clients send their body elsewhere`)
-  const type = byName.get('content-type')
-  return { ...reply, headers: type === undefined ? headers : { ...headers, ...policyFor(type) } }
+  const given = byName.get('content-type')
+  if (given === undefined) return { ...reply, headers }
+  const { type, headers: more } = shownAs(given)
+  return { ...reply, headers: { ...Object.fromEntries(byName), 'content-type': type, ...more } }
 }
 
-const policyFor = (type: string): Readonly<Record<string, string>> => (DATA.test(type) ? {} : { [POLICY]: SANDBOX })
+/** How a browser gets what an isolated plugin sends. */
+function shownAs(type: string): ReturnType<RouteReplies['forStream']> {
+  if (SCRIPT.test(type)) return { type: PLAIN, headers: { [POLICY]: SANDBOX } }
+  return { type, headers: DATA.test(type) ? {} : { [POLICY]: SANDBOX } }
+}

@@ -55,14 +55,20 @@ export function createRouting({ routes, mounts, isIsolated, log }: RoutingParts)
   let router = new Router()
   let plain = new Map<string, Found>()
   let built = -1
-  const boundOf = (name: string, route: Route) => {
-    const bound = known.get(route) ?? bind(name, route, routes.owner(name), isIsolated(routes.owner(name)))
-    known.set(route, bound)
-    return bound
+  const boundOf = (name: string, route: Route): Bound[] => {
+    const plugin = routes.owner(name)
+    try {
+      const bound = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
+      known.set(route, bound)
+      return [bound]
+    } catch (err) {
+      log.error({ err, route: name, plugin }, `the route ${name} is not served: its description is not one of a route`)
+      return []
+    }
   }
   const build = (version: number) => {
     built = version
-    const all = sorted(routes.entries().map(([name, route]) => boundOf(name, route)))
+    const all = sorted(routes.entries().flatMap(([name, route]) => boundOf(name, route)))
     table = new Map(withoutTwins(all, log).map(bound => [bound.name, bound]))
     router = new Router({ sensitive: true })
     for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
@@ -77,7 +83,10 @@ export function createRouting({ routes, mounts, isIsolated, log }: RoutingParts)
     return own.length > 0 || isReserved(path) || mountOf(mounts, path) ? own : all
   }
   return {
-    guides: () => [...mounts.entries(), ...routes.entries()].filter(([, { guide }]) => guide).map(([, { path }]) => path),
+    guides() {
+      const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
+      return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)
+    },
     find(method, path) {
       const version = routes.version + mounts.version // both only grow
       if (built !== version) build(version)
@@ -110,7 +119,7 @@ function bind(name: string, given: Route, plugin: string | undefined, isIsolated
   const { uncounted: _, guide: __, bodyLimit, ...rest } = given
   const limit = bodyLimit === undefined ? {} : { bodyLimit: Math.min(bodyLimit, LONGEST_ISOLATED) }
   const route = isIsolated ? { ...rest, ...limit } : given
-  return { name, plugin, route, checks: createChecks(route), isIsolated }
+  return { name, plugin, route, checks: createChecks(route, isIsolated), isIsolated }
 }
 
 /** What is found there speaks for the whole server: who holds its certificate, who gives out its tokens (RFC 8615). */

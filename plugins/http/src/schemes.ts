@@ -1,6 +1,6 @@
 import { codeOf, type SlotView, type Use, within } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
-import { type CredentialHeaders, declaredHeaders } from './credentials.ts'
+import { type CredentialHeaders, checkScheme } from './credentials.ts'
 import { authenticationFailed, noScheme, schemeFailed, schemeSilent, schemeUnready } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -23,7 +23,7 @@ export interface Asked {
 }
 
 /** Who is asked about the places of a scope, found anew when the slot has changed; `undefined` where nobody is. */
-export function createAsked(slot: SlotView<AuthScheme>, enabled: boolean) {
+export function createAsked(slot: SlotView<AuthScheme>, enabled: boolean, isSound: CredentialHeaders['isSound']) {
   let version = -1
   let known = new Map<Route['scope'], Asked | undefined>()
   return (scope: Route['scope']): Asked | undefined => {
@@ -31,7 +31,11 @@ export function createAsked(slot: SlotView<AuthScheme>, enabled: boolean) {
     version = slot.version
     const found = known.get(scope)
     if (found || known.has(scope)) return found
-    const asked = askedAbout(namedOf(slot), scope, enabled)
+    const asked = askedAbout(
+      namedOf(slot).filter(({ scheme }) => isSound(scheme)),
+      scope,
+      enabled
+    )
     known.set(scope, asked)
     return asked
   }
@@ -89,13 +93,13 @@ async function askAll(
 /** What a plugin says by a code explains itself; the rest says nothing of where it came from. */
 const isKnown = (code: string | undefined): code is string => code !== undefined && code !== 'INTERNAL_ERROR'
 
-/** Asks every scheme whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, SCHEME_HEADERS_INVALID, and what a scheme throws. */
+/** Asks every scheme whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, SCHEME_INVALID, and what a scheme throws. */
 export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean, use: Use): Promise<void> {
   const all = namedOf(schemes)
   if (enabled && all.every(({ scheme }) => scheme.guards !== undefined)) throw noScheme()
   for (const { scheme, name, plugin } of all) {
     if (!enabled && scheme.always !== true) continue
-    declaredHeaders(scheme, name, plugin)
+    checkScheme(scheme, name, plugin)
     try {
       await scheme.prepare?.(use)
     } catch (error) {

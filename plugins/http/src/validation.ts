@@ -1,5 +1,6 @@
-import { type Fault, type JsonSchema, type Schema, schema } from '@svc/core'
+import { type Fault, type JsonSchema, schema } from '@svc/core'
 import type { Json, Route } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/tool-schema'
 import { invalidValue, missingField } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -9,7 +10,7 @@ export interface Checks {
   readonly query: Check | undefined
 }
 interface Check {
-  readonly schema: Schema
+  readonly faults: (fields: Fields) => Fault[] | Promise<Fault[]>
   readonly required: readonly string[]
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
@@ -18,9 +19,13 @@ interface Check {
 }
 type Fields = Readonly<Record<string, unknown>>
 
-export const createChecks = (route: Route): Checks => ({ body: checkOf(route.body), query: checkOf(route.query) })
+/** `isIsolated`: the schemas are a stranger's, whose patterns JavaScript's own engine might take for ever with. */
+export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
+  body: checkOf(route.body, isIsolated),
+  query: checkOf(route.query, isIsolated),
+})
 
-function checkOf(json: JsonSchema | undefined): Check | undefined {
+function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | undefined {
   if (json === undefined) return undefined
   const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
     required?: string[]
@@ -28,26 +33,42 @@ function checkOf(json: JsonSchema | undefined): Check | undefined {
   }
   const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
   return {
-    schema: schema(json, { faults: 'first' }),
+    faults: isIsolated ? boundedFaults(json) : ownFaults(json),
     required,
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
 }
 
+function ownFaults(json: JsonSchema): Check['faults'] {
+  const own = schema(json, { faults: 'first' })
+  return fields => own.check(fields)
+}
+
+function boundedFaults(json: JsonSchema): Check['faults'] {
+  let made: Promise<ToolSchema> | undefined
+  return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
+}
+
 /** The gate of body and query: what the route's schemas do not allow goes no further. Throws MISSING_FIELD, INVALID_VALUE. */
-export function validation(x: Exchange): void {
+export function validation(x: Exchange): void | Promise<void> {
   const checks = x.route?.checks
   if (!checks) return
   if (x.search !== '') x.query = parseQuery(x.search, checks.query?.known)
-  if (checks.query) hold(checks.query, typedQuery(checks.query, x.query))
-  if (checks.body) hold(checks.body, x.body as Json as Fields)
+  const { query, body } = checks
+  const looking = query && hold(query, typedQuery(query, x.query))
+  const holdBody = () => body && hold(body, x.body as Json as Fields)
+  return looking ? looking.then(() => holdBody()) : holdBody()
 }
 
-function hold(check: Check, fields: Fields) {
+function hold(check: Check, fields: Fields): void | Promise<void> {
   const missing = check.required.filter(name => !Object.hasOwn(fields, name))
   if (missing.length > 0) throw missingField(missing, check.required, Object.keys(fields).slice(0, 100))
-  const fault = check.schema.check(fields)[0]
+  const faults = check.faults(fields)
+  return faults instanceof Promise ? faults.then(refuseFirst) : refuseFirst(faults)
+}
+
+function refuseFirst([fault]: readonly Fault[]): void {
   if (fault) throw invalid(fault)
 }
 

@@ -20,8 +20,8 @@ export function createWalk({ gates, refuse, limits, replies }: WalkParts): (x: E
     const { route } = bound
     if (!route.stream) return sendReply(x, replies.fit(bound, checkedReply(await route.handle!(requestOf(x), x.use))))
     if (x.method === 'HEAD') return sendReply(x, { status: 200, text: '' })
-    const type = route.streams ?? 'text/plain; charset=utf-8'
-    for (const [name, value] of Object.entries(replies.forStream(bound, type))) put(x.headers, x.life.headers.length, name, value)
+    const { type, headers } = replies.forStream(bound, route.streams ?? 'text/plain; charset=utf-8')
+    for (const [name, value] of Object.entries(headers)) put(x.headers, x.life.headers.length, name, value)
     await sendStream(x, route.stream(requestOf(x), x.use), type, limits)
   }
   return async x => {
