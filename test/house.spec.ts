@@ -193,7 +193,7 @@ describe('the house', () => {
     ['core/src', 1610],
     ['core/loading', 720],
     ['core/config', 995],
-    ['core/processes', 1280],
+    ['core/processes', 1370],
     ['core/supervisor', 1150],
     ['core/isolation', 1530],
   ] as const)
