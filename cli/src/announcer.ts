@@ -72,6 +72,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
       return { pid: event.worker.pid, how: event.how }
     case 'hung':
       return { pid: event.worker.pid, limit_ms: event.limitMs }
+    case 'blamed':
+      return { level: 'error', pid: event.worker.pid, how: event.how, ...event.offence }
     case 'replacing':
       return { delay_ms: event.delayMs }
     case 'looping':
@@ -133,11 +135,20 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
       return event.worker.state === 'draining' ? undefined : `worker ${event.worker.pid} ended (${event.how})`
     case 'hung':
       return `worker ${event.worker.pid} hangs: no sign of life for ${milliseconds(event.limitMs)}; it is killed`
+    case 'blamed':
+      return blamedText(event)
     case 'looping':
       return `error: ${event.deaths} workers in a row died soon after they were brought up, the last one with ${event.how}; others serve on, and it is tried again`
     case 'replacing':
       return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
   }
+}
+
+function blamedText({ worker, how, offence }: Extract<SupervisorEvent<WorkerReport>, { event: 'blamed' }>): string {
+  const { plugin, instance, offences, quarantined } = offence
+  const name = instance === undefined ? plugin : `${plugin} (${instance})`
+  const next = quarantined ? `${name} is quarantined until \`svc reload\`` : `it happened ${offences} times within ten minutes`
+  return `error: worker ${worker.pid} ended (${how}) while it handled a message of ${name}; ${next}`
 }
 
 const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { AnySlot, Config, HostOptions, PluginEntry } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
+import type { IsolatedName } from '@svc/core/contracts'
 import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
 import { OURS, placed } from './plugin-places.ts'
@@ -15,14 +16,18 @@ const SLOTS = Object.values(contracts)
   .map(slot => slot.name)
 
 /** What every host of the command line is started with. */
-export const hostOptions = (config: Config, home: string): HostOptions & { readonly config: Config } => ({
+export const hostOptions = (
+  config: Config,
+  home: string,
+  keptOut: readonly IsolatedName[] = []
+): HostOptions & { readonly config: Config } => ({
   config: { ...config, plugins: placed(config.plugins, home) },
   from: [OURS],
   reserved: RESERVED,
   slots: SLOTS,
   commands: OWN_WORDS,
   version: version(),
-  isolate: isolateWith(config),
+  isolate: isolateWith(config, keptOut),
   without: plugin =>
     isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,
 })

@@ -10,7 +10,7 @@ import {
   systemUse,
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
-import { Isolation } from '@svc/core/contracts'
+import { type IsolatedName, Isolation } from '@svc/core/contracts'
 import type { IsolatedRef } from '@svc/core/isolation'
 import { onlyInProcess } from './errors.ts'
 import { OURS } from './plugin-places.ts'
@@ -21,16 +21,20 @@ const isToken = (value: unknown): value is AnyService | AnySlot =>
 /** The host's own tokens: an isolated plugin is held to their form. */
 const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
-/** Runs packages in processes of their own, held by the service `Isolation`. Throws NOT_ISOLABLE for what cannot. */
+/** Runs packages in processes of their own, held by the service `Isolation`, but for those that are kept out. Throws NOT_ISOLABLE for what cannot. */
 export const isolateWith =
-  (config: Config): Isolate =>
+  (config: Config, keptOut: readonly IsolatedName[] = []): Isolate =>
   async ({ name, module, folder, manifest }, entry) => {
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
     const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/core/isolation')
-    return isolate(ref, { contracts: TOKENS }, entry.declares ?? (await describeInSandbox(ref, config.value)))
+    const describe = () => (keptOut.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
+    return isolate(ref, { contracts: TOKENS, keptOut }, entry.declares ?? (await describe()))
   }
+
+/** What is kept out is not even run to learn what it declares. */
+const NOTHING = { requires: {}, optional: {} }
 
 /** Why a plugin can only run in the host's process, where that is so. */
 export function whyInProcess({ kind, contributes = {} }: Manifest): string | undefined {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
 import {
@@ -110,6 +111,7 @@ function superviseWorkers(
     execArgv: options.linked === undefined ? process.execArgv : [...process.execArgv, '--conditions=development'],
     // whoever waits for what he has saved sees himself whether it stays up
     ...(options.linked === undefined ? {} : { proofMs: 0 }),
+    traceFolder: join(home, 'run'),
     settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
     onEvent(event) {
       if (event.event === 'exited') remember(dead, event.worker.pid)

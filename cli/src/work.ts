@@ -115,7 +115,7 @@ const LOOPBACK = '127.0.0.1'
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, startedAt } = task
   const workers = { name: 'workers', use: workersPlugin(link.peers, serverId, workersIn(config)) }
-  const options = hostOptions(config, home)
+  const options = hostOptions(config, home, link.keptOut)
   return startHost({
     ...options,
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],

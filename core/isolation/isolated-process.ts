@@ -7,6 +7,7 @@ import { systemUse, type Use } from '../src/token.ts'
 import type { Isolation, IsolationRequest, PreparedProcess } from '../contracts/isolation.ts'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Shell } from './contract.ts'
+import { handlingFor } from '../processes/handling.ts'
 import { coverInherited } from '../processes/inherited.ts'
 import { socketTransport } from '../processes/wire.ts'
 
@@ -52,7 +53,8 @@ export async function startProcess(
       name
     )
   const isHeld = prepared.hold !== 'nothing'
-  const channel = openChannel(socketTransport(child.stdio[3] as Socket, isHeld ? STRANGERS_LINE : {}), {
+  const line = { ...(isHeld ? STRANGERS_LINE : {}), during: handlingFor(request) }
+  const channel = openChannel(socketTransport(child.stdio[3] as Socket, line), {
     name: request.plugin,
     self: 'svc',
     ...(onFault ? { onFault } : {}),

@@ -4,7 +4,7 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Manifest } from '../loading/manifest.ts'
 import type { AnyService, AnySlot } from '../src/token.ts'
-import type { IsolationRequest } from '../contracts/isolation.ts'
+import type { IsolatedName, IsolationRequest } from '../contracts/isolation.ts'
 
 /** A plugin by what can be known before it runs. */
 export interface IsolatedRef {
@@ -19,6 +19,8 @@ export interface IsolatedRef {
 }
 
 export interface IsolateOptions {
+  /** Set-ups that are not started: they ended or blocked processes like this one by what they sent. */
+  readonly keptOut?: readonly IsolatedName[]
   /** Of a plain process: all of its environment. Default: PATH and what says the time zone and language. */
   readonly env?: NodeJS.ProcessEnv
   /** Node's flags. Default: those of this process, but for the inspector's. */

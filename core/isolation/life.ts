@@ -1,6 +1,6 @@
 import { codeOf, contractMismatch, messageOf } from '../src/errors.ts'
 import type { Scope, Standing } from '../src/plugin.ts'
-import { systemUse } from '../src/token.ts'
+import { type MethodKind, systemUse } from '../src/token.ts'
 import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, RefusalKind } from '../contracts/isolation.ts'
 import { createBackoff } from '../processes/backoff.ts'
 import { pluginGone } from '../processes/errors.ts'
@@ -16,8 +16,14 @@ const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
 const WORDS = {
   restarting: 'the process of an isolated plugin has ended',
   quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
+  keptOut: 'an isolated plugin is kept out: it is started no more until the server is reloaded',
 } as const
-const ELSEWHERE = 'it has ended too often in another worker'
+const ELSEWHERE = 'it has ended too often in another worker, or has ended workers by what it sent'
+const KEPT_OUT = 'it has ended or blocked workers by what it sent'
+
+/** A method of a service whose process was never started. */
+const absent = (kind: MethodKind, gone: Error): Method =>
+  kind === 'call' ? () => Promise.reject(gone) : () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) })
 
 /** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
 export class Life {
@@ -53,7 +59,8 @@ export class Life {
   async setUp(): Promise<unknown> {
     // Before it begins: a setup that never ends is closed too.
     this.#scope.defer(() => this.#close())
-    await this.#begin()
+    if (this.#isKeptOut()) this.#stayOut()
+    else await this.#begin()
     void this.#hear()
     const methods = Object.keys(this.#service)
     const stub = (name: string): Method => {
@@ -143,6 +150,20 @@ export class Life {
     this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
     this.#plugin.options.onGone?.(how, delayMs)
     if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#again(limits), delayMs)
+  }
+
+  #isKeptOut(): boolean {
+    const { plugin, instance } = this.#request
+    return this.#plugin.options.keptOut?.some(one => one.plugin === plugin && one.instance === instance) ?? false
+  }
+
+  /** Nothing of it is started; the service that it would provide is gone from the first call on. */
+  #stayOut(): void {
+    this.#state = 'quarantined'
+    this.#scope.log.error({ how: KEPT_OUT }, WORDS.keptOut)
+    const gone = pluginGone(this.#plugin.ref.name, KEPT_OUT)
+    const methods = Object.entries(this.#plugin.provides?.methods ?? {})
+    this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, absent(kind, gone)]))
   }
 
   readonly #isOut = () => this.#state === 'quarantined'

@@ -1,10 +1,10 @@
 import type { ChildProcess, Serializable } from 'node:child_process'
 import type { Socket } from 'node:net'
-import { DefaultSerializer, deserialize } from 'node:v8'
 import type { MessagePort } from 'node:worker_threads'
 import { messageOf } from '../src/errors.ts'
 import { type FrameBudget, overBudget } from './budget.ts'
-import { frameOverBudget, frameTooLarge } from './errors.ts'
+import { frameOverBudget } from './errors.ts'
+import { createFrameReader, encodeFrame, MOST_BYTES } from './frames.ts'
 import { copyPlain } from './plain.ts'
 
 /** Carries plain values, in order, to one far side. What they mean is the channel's matter. */
@@ -22,9 +22,6 @@ export interface Transport {
   close(): void
 }
 
-/** The largest message of a socket. */
-export const MOST_BYTES = 64 * 1024 * 1024
-
 /** What the far side of a socket may make this one hold, in bytes: of one message, and of what it does not read. */
 export interface SocketLimits {
   readonly most?: number
@@ -35,9 +32,13 @@ export interface SocketLimits {
   readonly budget?: FrameBudget
   /** Of the values in a message to it. */
   readonly budgetSent?: FrameBudget
+  /** Runs what is to be done with a piece of what came in. */
+  readonly during?: (work: () => void) => void
   /** Leaves this process as much time for others as what comes in takes. */
   readonly isFair?: boolean
 }
+
+const now = (work: () => void) => work()
 
 /** Bytes at once that may hold the words of thousands of calls. */
 const GULP = 16_384
@@ -80,87 +81,6 @@ export function ipcTransport(peer: Peer): Transport {
   }
 }
 
-const HEAD = Buffer.alloc(4)
-
-/** One value as a frame: its length in 4 bytes (little endian), then V8's own form of it. */
-export function encodeFrame(value: unknown, most = MOST_BYTES): Buffer {
-  const serializer = new DefaultSerializer()
-  serializer.writeRawBytes(HEAD)
-  serializer.writeHeader()
-  serializer.writeValue(value)
-  const frame = serializer.releaseBuffer()
-  if (frame.length - 4 > most) throw frameTooLarge(frame.length - 4, most)
-  frame.writeUInt32LE(frame.length - 4)
-  return frame
-}
-
-/** What a reader of frames lets through. */
-export interface FrameLimits {
-  /** Bytes of one frame. */
-  readonly most?: number
-  readonly budget?: FrameBudget | undefined
-}
-
-/** Cuts a stream of bytes into values; throws when a frame announces more than may be, is no value, or is over its budget. */
-export function createFrameReader(
-  receive: (value: unknown, bytes: number) => void,
-  { most = MOST_BYTES, budget }: FrameLimits = {}
-): (chunk: Buffer) => void {
-  const parts = createParts()
-  /** Bytes from the beginning of a frame to its end; undefined where its length has not come yet. */
-  const wanted = (bytes: Buffer): number | undefined => {
-    if (bytes.length < 4) return undefined
-    const size = bytes.readUInt32LE(0)
-    if (size > most) throw frameTooLarge(size, most)
-    return size + 4
-  }
-  const read = (frame: Buffer) => {
-    const value: unknown = deserialize(frame)
-    const why = budget && overBudget(value, frame.length, budget)
-    if (why !== undefined) throw frameOverBudget(frame.length, why)
-    receive(value, frame.length)
-  }
-  return chunk => {
-    let rest = parts.with(chunk)
-    let want = wanted(rest)
-    while (want !== undefined && rest.length >= want) {
-      read(rest.subarray(4, want))
-      rest = rest.subarray(want)
-      want = wanted(rest)
-    }
-    parts.keep(rest, want)
-  }
-}
-
-/** The beginning of a frame that has come in parts: in one piece of memory, as one part may be a single byte. */
-function createParts() {
-  let memory: Buffer = Buffer.alloc(0)
-  let have = 0
-  const grow = (bytes: number) => {
-    const larger = Buffer.allocUnsafeSlow(bytes)
-    memory.copy(larger, 0, 0, have)
-    memory = larger
-  }
-  return {
-    /** All that has come and was not read. */
-    with(chunk: Buffer): Buffer {
-      if (have === 0) return chunk
-      if (have + chunk.length > memory.length) grow(Math.max(have + chunk.length, memory.length * 2))
-      have += chunk.copy(memory, have)
-      return memory.subarray(0, have)
-    },
-    /** Keeps what was not read: the beginning of what will be `want` bytes. What was read may be seen by its values, so its memory is not used again. */
-    keep(rest: Buffer, want = 4): void {
-      if (rest.length === have && rest.buffer === memory.buffer) return
-      memory = Buffer.allocUnsafeSlow(rest.length === 0 ? 0 : Math.max(rest.length, Math.min(want, FIRST_PIECE)))
-      have = rest.copy(memory)
-    },
-  }
-}
-
-/** Bytes that are set aside for the beginning of a frame, whatever length it announces. */
-const FIRST_PIECE = 65_536
-
 /**
  * Over a local socket or an extra pipe of a child. V8's form rather than JSON: it knows bigint, Date, bytes and undefined and is faster; rather than one of
  * our own: it runs no code and makes no classes, a key `__proto__` stays a key, and Chromium reads its renderers' messages with it. Its limit is ours, so
@@ -169,7 +89,7 @@ const FIRST_PIECE = 65_536
  */
 export function socketTransport(
   socket: Socket,
-  { most, mostSent = MOST_BYTES, unread = Number.POSITIVE_INFINITY, budget, budgetSent, isFair = false }: SocketLimits = {}
+  { most, mostSent = MOST_BYTES, unread = Number.POSITIVE_INFINITY, budget, budgetSent, during = now, isFair }: SocketLimits = {}
 ): Transport {
   let breach: (why: string) => void = () => {}
   return {
@@ -187,13 +107,16 @@ export function socketTransport(
         socket.destroy()
       }
       const read = createFrameReader(receive, { ...(most === undefined ? {} : { most }), budget })
-      socket.on('data', (chunk: Buffer) => {
-        if (isFair && chunk.length >= GULP) rest(socket)
+      const take = (chunk: Buffer) => {
         try {
           read(chunk)
         } catch (error) {
           breach(messageOf(error))
         }
+      }
+      socket.on('data', (chunk: Buffer) => {
+        if (isFair && chunk.length >= GULP) rest(socket)
+        during(() => take(chunk))
       })
       socket.on('error', error => gone(messageOf(error)))
       socket.on('close', () => gone('its socket closed'))

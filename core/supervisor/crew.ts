@@ -1,4 +1,5 @@
 import type { SvcError } from '../src/errors.ts'
+import type { BlamedEvent } from './blame.ts'
 import type { Patience } from './deaths.ts'
 import type { HireOptions } from './hire.ts'
 import type { WorkerInfo } from './member.ts'
@@ -22,6 +23,8 @@ export interface SupervisorSettings {
 export interface SupervisorOptions<R> extends HireOptions {
   /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. Default 1,000. */
   readonly proofMs?: number
+  /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
+  readonly traceFolder?: string
   /** With workers that die. */
   readonly patience?: Patience
   settings?(report: R): SupervisorSettings
@@ -33,6 +36,7 @@ export type SupervisorEvent<R> =
   | { readonly event: 'failed'; readonly worker: WorkerInfo; readonly problems: readonly SvcError[] }
   | { readonly event: 'exited'; readonly worker: WorkerInfo; readonly how: string }
   | { readonly event: 'hung'; readonly worker: WorkerInfo; readonly limitMs: number }
+  | BlamedEvent
   | { readonly event: 'replacing'; readonly delayMs: number }
   /** Workers die in a row, and others serve: it goes on trying. */
   | { readonly event: 'looping'; readonly deaths: number; readonly how: string; readonly delayMs: number }

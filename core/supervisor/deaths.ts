@@ -16,6 +16,8 @@ export interface Served {
   /** Of those that live on. */
   readonly others: readonly number[]
   readonly workers: number
+  /** A plugin is blamed for it: it is kept out before that could be a crash loop. */
+  readonly isBlamed?: boolean
 }
 
 /** What a death means. */
@@ -33,10 +35,13 @@ export interface Verdict {
 /** Judges the deaths of workers: the successor of one that was stable comes at once, that of the next ones after 0.2 s, doubled up to 10 s. */
 export function createDeaths({ firstMs = 200, stableMs = 5_000, deaths: most = 5 }: Patience = {}): (served: Served) => Verdict {
   let deaths = 0
-  return ({ ms, others, workers }) => {
-    deaths = ms >= stableMs ? 1 : deaths + 1
-    const delayMs = deaths === 1 ? 0 : Math.min(LONGEST_MS, firstMs * 2 ** (deaths - 2))
-    const isLoop = deaths >= most * workers
+  let inRow = 0
+  return ({ ms, others, workers, isBlamed = false }) => {
+    if (ms >= stableMs) deaths = inRow = 0
+    inRow++
+    if (!isBlamed) deaths++
+    const delayMs = inRow === 1 ? 0 : Math.min(LONGEST_MS, firstMs * 2 ** (inRow - 2))
+    const isLoop = !isBlamed && deaths >= most * workers
     return { delayMs, deaths, isLoop, isHopeless: isLoop && !others.some(other => other >= stableMs) }
   }
 }

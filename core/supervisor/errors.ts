@@ -1,9 +1,14 @@
 import { svcError } from '../src/errors.ts'
 
-export const workerEnded = (how: string) =>
-  svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, {
-    mend: 'its last lines, above or in the log, tell why',
-  })
+export const workerEnded = (how: string, plugin?: string) =>
+  plugin === undefined
+    ? svcError('WORKER_DIED', `the worker ended before it was ready (${how})`, {
+        mend: 'its last lines, above or in the log, tell why',
+      })
+    : svcError('WORKER_DIED', `the worker ended before it was ready (${how}), while it handled a message of ${plugin}`, {
+        details: { plugin },
+        mend: `disable or remove the plugin: svc plugins disable ${plugin}`,
+      })
 
 export const workerShortLived = (ms: number) =>
   svcError('WORKER_DIED', `the new worker was ready and ended within ${ms} ms`, {

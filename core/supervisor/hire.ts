@@ -1,3 +1,4 @@
+import type { Blame } from './blame.ts'
 import { fromWire } from '../processes/errors.ts'
 import type { SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
@@ -6,7 +7,7 @@ import type { Handoffs } from './handoffs.ts'
 import { watchBeats } from './heartbeat.ts'
 import { type ForkOptions, forkMember, killMember, type Member } from './member.ts'
 import type { Desk } from './peer-desk.ts'
-import { HEIR, Supervision } from './worker-link.ts'
+import { HEIR, KEPT_OUT, Supervision, TRACE } from './worker-link.ts'
 
 const START_MS = 120_000
 /** Longer than it takes to import all plugins from a cold and slow disk. */
@@ -27,6 +28,7 @@ export interface Place<R> {
   readonly env: NodeJS.ProcessEnv | undefined
   /** What the first of its generation has left; absent for the first. */
   readonly legacy: unknown
+  readonly blame: Blame
   onReady(member: Member<R>, report: R): void
   onFailed(member: Member<R>, problems: readonly SvcError[]): void
   onExit(member: Member<R>, how: string): void
@@ -34,9 +36,16 @@ export interface Place<R> {
 
 /** Forks a worker and attends to its line until it is gone. */
 export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
-  const { desk, handoffs, generation, legacy } = place
+  const { desk, handoffs, generation, legacy, blame } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
-  const env = { ...place.env, ...(legacy === undefined ? {} : { [HEIR]: '1' }) }
+  const trace = blame.newTrace()
+  const keptOut = blame.keptOut(generation)
+  const env = {
+    ...place.env,
+    ...(legacy === undefined ? {} : { [HEIR]: '1' }),
+    ...(trace === undefined ? {} : { [TRACE]: trace }),
+    ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
+  }
   const member = forkMember<R>(options, env, generation, handoffs)
   member.channel.offer('supervision', Supervision, {
     ready: async report => place.onReady(member, report as R),

@@ -4,7 +4,7 @@ import { ipcTransport } from '../processes/wire.ts'
 import type { SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
 import type { Handoffs } from './handoffs.ts'
-import { type DrainWish, WorkerControl } from './worker-link.ts'
+import { type DrainWish, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -29,6 +29,8 @@ export interface AnyMember {
   readonly control: WorkerControl
   readonly generation: number
   readonly startedAt: number
+  /** The file in which it leaves whose frame it handled when it ended. */
+  readonly trace: string | undefined
   readonly gone: PromiseWithResolvers<void>
   /** A reload stands or falls with it: nobody replaces it. */
   trial: boolean
@@ -58,12 +60,7 @@ export interface ForkOptions {
  * than 26; on one shared socket (SCHED_NONE) 22 one at a time, and 7 and 0 when all came at once; with a socket each (SO_REUSEPORT) 22, and a socket that
  * closes drops what waits in it. It costs 0.1 ms of CPU a connection, none a request, and the same with one worker as with many; a shared socket wakes them all.
  */
-export function forkMember<R>(
-  options: ForkOptions,
-  more: NodeJS.ProcessEnv | undefined,
-  generation: number,
-  handoffs: Handoffs
-): Member<R> {
+export function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number, handoffs: Handoffs): Member<R> {
   const { exec, args = [], execArgv = [], env } = options
   cluster.schedulingPolicy = cluster.SCHED_RR
   cluster.setupPrimary({ exec, args: [...args], execArgv: [...execArgv], serialization: 'advanced' })
@@ -81,6 +78,7 @@ export function forkMember<R>(
     control: channel.reach('worker', WorkerControl),
     generation,
     startedAt: Date.now(),
+    trace: more[TRACE],
     up,
     gone: Promise.withResolvers<void>(),
     trial: false,

@@ -55,6 +55,11 @@ export class Desk {
     return () => this.#leave(seat)
   }
 
+  /** News of the supervisor itself for the workers of one generation. */
+  announce(news: PeerNews, generation: number): void {
+    for (const seat of this.#seats) if (seat.generation === generation) seat.end.told(news, useOf(seat)).catch(() => {})
+  }
+
   #join(seat: Seat) {
     seat.joined = true
     this.#bequeath()

@@ -1,5 +1,6 @@
 import { StartFailed, type SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
+import { type Blame, createBlame } from './blame.ts'
 import { createDeaths } from './deaths.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
@@ -10,8 +11,7 @@ import { drainAll, infoOf, isMissed, killMember, type Member, retire, roomFor, s
 import { Desk } from './peer-desk.ts'
 import { createTimers } from './timers.ts'
 
-const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS] = [30_000, 10_000, 2_000]
-const PROOF_MS = 1_000
+const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS] = [30_000, 10_000, 2_000, 1_000]
 
 /** Deals connections out to workers (node:cluster) and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
@@ -24,6 +24,7 @@ class Crew<R> implements Supervisor<R> {
   readonly #desk = new Desk()
   readonly #handoffs = createHandoffs()
   readonly #judge: ReturnType<typeof createDeaths>
+  readonly #blame: Blame
   readonly #started = Promise.withResolvers<R>()
   readonly #gaveUp = Promise.withResolvers<SvcError>()
   readonly #gone = Promise.withResolvers<void>()
@@ -37,6 +38,7 @@ class Crew<R> implements Supervisor<R> {
   constructor(options: SupervisorOptions<R>) {
     this.#options = options
     this.#judge = createDeaths(options.patience)
+    this.#blame = createBlame(options.traceFolder, this.#desk, event => this.#tell(event))
     // Whoever did not call start hears of its failure through the state.
     this.#started.promise.catch(() => {})
   }
@@ -147,6 +149,7 @@ class Crew<R> implements Supervisor<R> {
       generation,
       env,
       legacy: isHeir ? legacy : undefined,
+      blame: this.#blame,
       onReady: this.#onReady,
       onFailed: this.#onFailed,
       onExit: this.#onExit,
@@ -201,28 +204,26 @@ class Crew<R> implements Supervisor<R> {
     clearTimeout(member.timer)
     member.channel.close()
     this.#tell({ event: 'exited', worker: infoOf(member), how })
-    const problems = member.problems ?? [workerEnded(how)]
+    const culprit = this.#blame.judge(member, how)
+    const problems = member.problems ?? [workerEnded(how, culprit)]
     member.up.reject(new StartFailed(problems))
     member.gone.resolve()
     if (this.#state.state === 'starting') this.#fail(problems)
-    else if (this.#state.state === 'running' && isMissed(member, this.#generation)) this.#replace(member, how)
+    else if (this.#state.state === 'running' && isMissed(member, this.#generation)) this.#replace(member, how, !!culprit)
     else if (this.#state.state === 'stopping' && this.#members.size === 0) this.#finish()
   }
 
-  #replace(member: Member<R>, how: string) {
-    const served = { ms: servedMs(member), others: [...this.#members].map(servedMs), workers: this.#settings.count ?? 1 }
-    const { delayMs, deaths, isLoop, isHopeless } = this.#judge(served)
+  #replace(member: Member<R>, how: string, isBlamed: boolean) {
+    const [others, workers] = [[...this.#members].map(servedMs), this.#settings.count ?? 1]
+    const { delayMs, deaths, isLoop, isHopeless } = this.#judge({ ms: servedMs(member), others, workers, isBlamed })
     if (isHopeless) return this.#giveUp(crashLoop(deaths, how))
     if (isLoop) this.#tell({ event: 'looping', deaths, how, delayMs })
     this.#tell({ event: 'replacing', delayMs })
     const { generation } = member
+    const bringUp = () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation)
     // With one worker the socket closes with it, so its successor comes at once.
-    if (delayMs === 0) this.#bringUp(generation)
-    else
-      this.#timers.later(
-        delayMs,
-        () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation)
-      )
+    if (delayMs === 0) bringUp()
+    else this.#timers.later(delayMs, bringUp)
   }
 
   #giveUp(problem: SvcError) {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { problemsToWire, type WireError } from '../processes/errors.ts'
+import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
 import { noSupervisor } from './errors.ts'
@@ -22,6 +23,10 @@ export const Supervision = defineService<Supervision>('supervision', {
 
 /** In the environment of a worker whose generation serves already. */
 export const HEIR = 'SVC_HEIR'
+
+/** In the environment of a worker: the file in which it leaves the trace of what it handled, and what is kept out of it, as JSON. */
+export const TRACE = 'SVC_TRACE'
+export const KEPT_OUT = 'SVC_KEPT_OUT'
 
 /** How a worker is to end. */
 export interface DrainWish {
@@ -48,6 +53,8 @@ export interface WorkerLink {
   readonly peers: PeerLine
   /** What the first worker of this generation has left (`SupervisorSettings.legacy`): undefined for the first itself, which starts from what is on disk. */
   readonly legacy: Promise<unknown>
+  /** Plugins that ended or blocked workers of this generation by what they sent: they are not started. */
+  readonly keptOut: readonly HandledPlugin[]
   /** Tells that this worker serves; `report` is plain data. */
   ready(report: unknown): Promise<void>
   /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
@@ -89,9 +96,12 @@ export function workerLink(): WorkerLink {
     if (process.connected) worker.disconnect()
   }
   const isHeir = process.env[HEIR] !== undefined
+  const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
+  if (trace !== undefined) traceHandling(trace)
   // no child of this worker is one
-  delete process.env[HEIR]
+  for (const name of [HEIR, TRACE, KEPT_OUT]) delete process.env[name]
   return {
+    keptOut: JSON.parse(keptOut) as HandledPlugin[],
     channel,
     legacy: isHeir ? supervisor.legacy(use) : Promise.resolve(undefined),
     peers: createPeerLine(channel),

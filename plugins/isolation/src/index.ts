@@ -22,7 +22,7 @@ export default definePlugin({
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))
       scope.add(MetricSources, 'isolation', { read: async use => familiesOf((await host.report(use)).plugins) })
-      scope.tap(Peers.hooks.told, ({ topic }, use) => quarantine.told(topic, use))
+      scope.tap(Peers.hooks.told, ({ topic, message }, use) => quarantine.told(topic, message, use))
       scope.tap(Peers.hooks.figures, async (figures, use) => ({
         ...figures,
         isolation: { quarantined: quarantine.names(), standings: await standingsOf(host, use) },

@@ -8,14 +8,14 @@ export interface Quarantine {
   /** Yields once, when one is there. */
   watch(who: IsolatedName, use: Use): AsyncIterable<true>
   /** A worker has told something: takes over what the others have there. */
-  told(topic: string, use: Use): Promise<void>
+  told(topic: string, message: unknown, use: Use): Promise<void>
   /** This worker is one of the others: takes over what they have there. It serves without, too. */
   joined(use: Use): Promise<undefined>
   /** Which are there, for this worker's figures. */
   names(): readonly string[]
 }
 
-/** Under which workers tell each other that there is news of this. */
+/** Under which workers, and the supervisor, tell that there is news of this. */
 const TOPIC = 'isolation.quarantine'
 const UNHEARD = 'this worker does not know which plugins the others keep in quarantine'
 
@@ -48,8 +48,11 @@ export function createQuarantine(peers: Pick<Peers, 'tell' | 'figures'> | undefi
       signal.addEventListener('abort', () => ended.resolve(false), { once: true })
       if (await Promise.race([doorOf(nameOf(who)).promise, ended.promise])) yield true
     },
-    async told(topic, use) {
-      if (topic === TOPIC) await learn(use)
+    async told(topic, message, use) {
+      if (topic !== TOPIC) return
+      // the supervisor names those that ended workers; a worker says only that there is news
+      if (Array.isArray(message)) for (const who of message as IsolatedName[]) shutOne(nameOf(who))
+      else await learn(use)
     },
     async joined(use) {
       await learn(use).catch((err: unknown) => log.warn({ err }, UNHEARD))

@@ -1,0 +1,26 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import { COUNT, type WatchData, WHOSE } from './handling.ts'
+
+// A thread beside a worker's own: a process that hangs, or is ended for lack of memory, writes nothing down any more.
+const LOOK_MS = 100
+const { cells, path } = workerData as WatchData
+const plugins: string[] = []
+let before = 0
+let isWritten = false
+
+parentPort!.on('message', (plugin: string) => plugins.push(plugin))
+setInterval(() => {
+  const count = Atomics.load(cells, COUNT)
+  const plugin = plugins[Atomics.load(cells, WHOSE) - 1]
+  const isStuck = plugin !== undefined && count === before
+  before = count
+  if (isStuck === isWritten) return
+  isWritten = isStuck
+  try {
+    if (isStuck) writeFileSync(path, plugin, { mode: 0o600 })
+    else rmSync(path, { force: true })
+  } catch {
+    // without a folder for it nothing is told
+  }
+}, LOOK_MS)

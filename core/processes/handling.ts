@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+
+/** A set-up of a plugin in a process of its own. */
+export interface HandledPlugin {
+  readonly plugin: string
+  readonly instance?: string
+}
+
+/** What the watching thread is started with. `cells`: how many frames were begun, and whose is handled now (its place among those that were told, from 1; 0: nobody's). */
+export interface WatchData {
+  readonly cells: Int32Array
+  readonly path: string
+}
+
+/** The places in the cells. */
+export const [COUNT, WHOSE] = [0, 1]
+
+interface Trace {
+  readonly path: string
+  readonly plugins: string[]
+  readonly cells: Int32Array
+  thread: Worker | undefined
+  /** Whose frame was handled last in this turn of the loop: what it rejects is found when it is done. */
+  last: number
+}
+
+let trace: Trace | undefined
+
+// The build renames the entry with this file.
+const WATCHER = new URL(`../processes/handling-watcher${extname(import.meta.url)}`, import.meta.url)
+
+/**
+ * From here on it stands in the file `path` which plugin's frame this process handled when it ended or stopped answering; there is no file where it handled none.
+ * For a worker: its supervisor reads it.
+ */
+export function traceHandling(path: string): void {
+  const mine: Trace = { path, plugins: [], cells: new Int32Array(new SharedArrayBuffer(8)), thread: undefined, last: 0 }
+  const note = (whose: number) => {
+    if (whose > 0) writeTrace(path, mine.plugins[whose - 1]!)
+  }
+  trace = mine
+  process.on('exit', () => note(mine.cells[WHOSE]!))
+  process.on('uncaughtExceptionMonitor', (_, origin) =>
+    note(mine.cells[WHOSE]! || (origin === 'unhandledRejection' ? mine.last : 0))
+  )
+}
+
+function writeTrace(path: string, plugin: string): void {
+  try {
+    writeFileSync(path, plugin, { mode: 0o600 })
+  } catch {
+    // without a folder for it nothing is told
+  }
+}
+
+/**
+ * Makes what runs work for the frames of one plugin, so that the end of this process meanwhile can be told to be the plugin's doing: what the work does at once, and
+ * what follows until it waits for something. Costs a memory access; a thread looks at it and writes it down when it stays the same.
+ */
+export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
+  if (trace === undefined) return work => work()
+  const mine = trace
+  const { cells } = mine
+  const text = JSON.stringify({ plugin: plugin.plugin, ...(plugin.instance === undefined ? {} : { instance: plugin.instance }) })
+  const known = mine.plugins.indexOf(text) + 1
+  const whose = known || mine.plugins.push(text)
+  mine.thread ??= startWatcher(mine)
+  if (!known) mine.thread.postMessage(text)
+  const clear = () => Atomics.store(cells, WHOSE, 0)
+  const forget = () => {
+    mine.last = 0
+  }
+  return work => {
+    Atomics.add(cells, COUNT, 1)
+    Atomics.store(cells, WHOSE, whose)
+    if (mine.last === 0) setImmediate(forget)
+    mine.last = whose
+    // the first tick after all microtasks of this turn
+    queueMicrotask(() => process.nextTick(clear))
+    work()
+  }
+}
+
+function startWatcher({ cells, path }: Trace): Worker {
+  const workerData: WatchData = { cells, path }
+  const thread = new Worker(WATCHER, { workerData, env: {}, name: 'svc-watcher', resourceLimits: { maxOldGenerationSizeMb: 16 } })
+  // without it only hangs and lack of memory are blamed on nobody
+  thread.on('error', () => {})
+  thread.unref()
+  return thread
+}
