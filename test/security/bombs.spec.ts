@@ -126,6 +126,17 @@ describe('a bomb in an expression or a template', () => {
       expect(longest).to.be.below(1_500)
     })
 
+  it('costs its call alone in edit_file, which looks for a long text in a long one', async () => {
+    await writeFile(join(service.home, 'long.txt'), HALVES.a)
+    const args = { path: 'long.txt', old_text: HALVES.b, new_text: '' }
+    const longest = await stalls(async () => {
+      const { body } = await post(`${service.url}/tools/edit_file/call`, { arguments: args })
+      expect(body['success']).to.equal(false)
+      expect(body['error']).to.contain('edit_file').and.not.contain('parameter')
+    })
+    expect(longest).to.be.below(1_500)
+  })
+
   it('has not ended the worker', () => {
     expect(service.output()).to.not.match(/worker (ended|died|hangs)|CRASH|heap/i)
   })
