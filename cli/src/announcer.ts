@@ -1,6 +1,6 @@
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
-import { milliseconds, table, visibleLines } from './text.ts'
+import { milliseconds, table, visible, visibleLines } from './text.ts'
 import type { WorkerReport } from './work.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
@@ -97,7 +97,7 @@ function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStrea
     ? `listens on ${bold(address.url)}${ALL.has(address.host) ? ' (all addresses)' : ''}`
     : 'runs without the http plugin, so it listens nowhere'
   const rows = host.plugins.map(plugin => [
-    `  ${plugin.name}${plugin.instance === undefined ? '' : ` (${plugin.instance})`}`,
+    visible(`  ${plugin.name}${plugin.instance === undefined ? '' : ` (${plugin.instance})`}`),
     plugin.state === 'failed' ? `failed: ${visibleLines(plugin.error?.message ?? '')}` : milliseconds(plugin.setupMs),
   ])
   const from =

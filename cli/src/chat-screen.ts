@@ -69,8 +69,8 @@ export function textScreen(beside: Beside = write => write()): Screen {
   }
 }
 
-/** A model's text may bring what a terminal would obey. */
-const obeyedByNone = (text: string) => text.replaceAll(/[^\P{Cc}\n\t]/gu, '')
+/** A model's text may bring what a terminal would obey or turn round. */
+const obeyedByNone = (text: string) => text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
 
 const callText = ({ tool, arguments: given }: { readonly tool: string; readonly arguments: object }, most: number) =>
   `${visible(tool)} ${clipped(visible(JSON.stringify(given)), most)}`

@@ -1,5 +1,6 @@
 import { write, writeSync } from 'node:fs'
 import { codeOf } from '@svc/core'
+import { visible, visibleLines } from './text.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
 const { styleText } = process.getBuiltinModule('node:util')
@@ -13,7 +14,7 @@ export interface LogOutput {
   readonly endNow: () => void
 }
 
-/** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. */
+/** Log lines on a stream: JSON for programs, in memory for half a second at most; one readable line each on a terminal. What others say in it steers no terminal. */
 export function openLog(stream: NodeJS.WriteStream & { readonly fd: number }, json: boolean): LogOutput {
   if (!stream.isTTY || json) return bufferedOutput(stream.fd)
   return { destination: { write: line => void stream.write(readable(line, stream)) }, end: async () => {}, endNow() {} }
@@ -60,7 +61,7 @@ function bufferedOutput(fd: number): LogOutput {
       write(line) {
         if (isGone) return
         if (waiting.length > MOST) return void dropped++
-        waiting += line
+        waiting += harmless(line)
         if (waiting.length >= ENOUGH) next()
       },
     },
@@ -78,6 +79,12 @@ function bufferedOutput(fd: number): LogOutput {
     },
   }
 }
+
+/** What JSON may hold as it is, and a terminal that shows the log obeys or turns round: controls above ASCII, line separators, direction marks. */
+const STEERING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+
+/** A line of JSON with these written as JSON escapes them. */
+const harmless = (line: string) => line.replace(STEERING, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 const droppedLine = (lines: number) =>
   `${JSON.stringify({ level: 40, time: new Date().toISOString(), msg: `${lines} lines of this log are missing here: nobody took them`, dropped: lines })}\n`
@@ -124,9 +131,14 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
     paint(colour, word),
     ...(typeof plugin === 'string' ? [paint('gray', shortName(plugin))] : []),
   ]
-  const rest = Object.entries(facts).map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-  const stack = err?.stack ? `\n${err.stack}` : ''
-  return `${[...head, String(msg), paint('gray', rest.join(' '))].join(' ').trimEnd()}${stack}\n`
+  const rest = Object.entries(facts).map(([key, value]) =>
+    visible(`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  )
+  const [first = '', ...others] = String(msg).split('\n').map(visible)
+  const stack = err?.stack ? visibleLines(err.stack).split('\n') : []
+  const begin = [...head, first, paint('gray', rest.join(' '))].join(' ').trimEnd()
+  // no line of a text of others looks like one of this log
+  return `${[begin, ...[...others, ...stack].map(one => `  ${one}`)].join('\n')}\n`
 }
 
-const shortName = (plugin: string) => plugin.replace(/^@svc\/plugin-/, '')
+const shortName = (plugin: string) => visible(plugin.replace(/^@svc\/plugin-/, ''))

@@ -47,8 +47,8 @@ export const shortName = (plugin: string): string => plugin.replace(/^@svc\/plug
 /** A text under the name of who is meant, which many a text begins with already. */
 export const named = (name: string, text: string) => (text.startsWith(`${name}: `) ? text : `${name}: ${text}`)
 
-/** Text of others in one line, without what a terminal would obey. */
-export const oneLine = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').trim()
+/** Text of others in one line, without what a terminal would obey or turn round. */
+export const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ').trim()
 
 /** Text of others as it is, but for what a terminal would obey or turn round: that is written out. */
 export const visible = (text: string): string =>

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
@@ -7,6 +7,33 @@ import { runSvc } from '../support/command.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 
 const DECEIVER = fileURLToPath(new URL('../support/deceiver.mjs', import.meta.url))
+/** A plugin with a resource that anna alone may read, and a tool by which it changes. */
+const NOTES = `import { definePlugin } from '@svc/core'
+import { Resources, Tools } from '@svc/core/contracts'
+let touched = Promise.withResolvers()
+export default definePlugin({
+  setup({ add }) {
+    add(Resources, 'notes', {
+      uri: 'notes://anna',
+      async read(uri, { principal }) {
+        if (!principal.id.includes('anna')) throw Object.assign(new Error('unknown'), { code: 'RESOURCE_UNKNOWN' })
+        return [{ uri, text: 'a note' }]
+      },
+      async *changes({ signal }) {
+        const aborted = new Promise(resolve => signal.addEventListener('abort', resolve, { once: true }))
+        while (!signal.aborted) {
+          await Promise.race([touched.promise, aborted])
+          touched = Promise.withResolvers()
+          if (!signal.aborted) yield 'notes://anna'
+        }
+      },
+    })
+    add(Tools, 'touch', {
+      description: 'Changes the note.', category: 'text', effects: [], parameters: { type: 'object' },
+      call: async () => (touched.resolve(), { content: [{ type: 'text', text: 'touched' }] }),
+    })
+  },
+})`
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 describe('two principals of the tool server', () => {
@@ -16,7 +43,13 @@ describe('two principals of the tool server', () => {
     this.timeout(30_000)
     const home = await newHome()
     const clients = [{ name: 'one', command: process.execPath, args: [DECEIVER] }]
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ mcp: { server: { enabled: true }, clients } }))
+    await mkdir(join(home, 'notes'))
+    const svc = { api: 1, kind: 'tool', contributes: { tools: ['touch'], resources: ['notes'] } }
+    const manifest = { name: 'svc-plugin-notes', version: '1.0.0', type: 'module', main: 'index.js', svc }
+    await writeFile(join(home, 'notes', 'package.json'), JSON.stringify(manifest))
+    await writeFile(join(home, 'notes', 'index.js'), NOTES)
+    const config = { plugins: [join(home, 'notes')], mcp: { server: { enabled: true }, clients } }
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
     const env = { SVC_API_KEY: 'the-key-of-the-server', SVC_SERVER__AUTH__ENABLED: 'true' }
     service = await startService({ home, cwd: home, env })
     const create = async (name: string) =>
@@ -125,5 +158,25 @@ describe('two principals of the tool server', () => {
     await mine.rest
     expect(JSON.stringify(mine.seen)).to.contain('word-of-ben').and.not.contain('anna')
     await Promise.all([hers.end(), his.end()])
+  })
+
+  it('do not learn when a resource changes that they cannot read', async () => {
+    const [hers, his] = [await open(anna), await open(ben)]
+    const streams = [messages(await hers.open()), messages(await his.open())] as const
+    const follow = { uri: 'notes://anna' }
+    const refused = (await his.request('resources/subscribe', follow, 2)).body
+    expect(refused.error?.message).to.equal('Resource not found')
+    expect((await his.request('resources/subscribe', { uri: 'notes://none' }, 2)).body.error?.message).to.equal(
+      'Resource not found'
+    )
+    const listen = { notifications: { resourceSubscriptions: ['notes://anna'] } }
+    expect((await asked(service.url, 'subscriptions/listen', listen, { headers: bearer(ben) })).body.error?.message).to.equal(
+      'Resource not found'
+    )
+    expect((await hers.request('resources/subscribe', follow, 2)).body).to.have.property('result')
+    await hers.request('tools/call', { name: 'touch', arguments: {} }, 3)
+    expect((await streams[0].next()).value).to.deep.include({ method: 'notifications/resources/updated', params: follow })
+    await Promise.all([hers.end(), his.end()])
+    expect(await Array.fromAsync(streams[1])).to.deep.equal([])
   })
 })

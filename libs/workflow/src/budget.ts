@@ -8,11 +8,16 @@ const MOST = 3_000_000
 const PER_UNIT = 16
 const PER_KEY = 4
 
+/** What all expressions of one value may cost together: they are evaluated at once. */
+const MOST_TOGETHER = 2 * MOST
+
 let left = Number.POSITIVE_INFINITY
+let together = Number.POSITIVE_INFINITY
 
 /** Evaluates with a bound. Throws where that did not do, whatever the expression made of it. */
 export function bounded<T>(evaluate: () => T): T {
-  left = MOST
+  const most = Math.min(MOST, together)
+  left = most
   try {
     const value = evaluate()
     if (left < 0) throw tooLong()
@@ -20,7 +25,18 @@ export function bounded<T>(evaluate: () => T): T {
   } catch (error) {
     throw left < 0 ? tooLong() : error
   } finally {
+    together -= most - Math.max(left, 0)
     left = Number.POSITIVE_INFINITY
+  }
+}
+
+/** Evaluates what holds many expressions with one bound for all. */
+export function boundedTogether<T>(evaluate: () => T): T {
+  together = MOST_TOGETHER
+  try {
+    return evaluate()
+  } finally {
+    together = Number.POSITIVE_INFINITY
   }
 }
 

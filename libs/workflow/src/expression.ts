@@ -82,7 +82,10 @@ export function parsed(text: string): ParseResult {
 }
 
 /** The first line: the others point at the place with a caret. */
-export const firstLine = (error: unknown) => messageOf(error).split('\n')[0]!.replaceAll('_matches(', 'matches(')
+export const firstLine = (error: unknown) =>
+  messageOf(error)
+    .split('\n')[0]!
+    .replaceAll(/\b_(?=[a-z]+\()/gi, '')
 
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\band\b/, 'write && for and'],

@@ -1,3 +1,4 @@
+import { PRODUCTS } from './functions.ts'
 import { countOf, isOpen, type Loop, loopOf, type Part, partsOf, written } from './syntax.ts'
 
 /** Operators whose work grows with their operands. */
@@ -29,7 +30,7 @@ const paying = (how: string) => (part: Part) => (isOpen(part) ? `${how}(${guarde
 
 function methodText(part: Part & { readonly op: 'rcall' }): string {
   const [word, receiver, args] = part.args
-  if (word === 'matches') return `${guarded(receiver)}._matches(${args.map(guarded).join(', ')})`
+  if (PRODUCTS.has(word)) return `${guarded(receiver)}._${word}(${args.map(guarded).join(', ')})`
   return STEADY.has(word) ? written(part, guarded) : written(part, paying(payOf(word)))
 }
 

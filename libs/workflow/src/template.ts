@@ -1,4 +1,5 @@
 import type { Json } from '@svc/core/contracts'
+import { boundedTogether } from './budget.ts'
 import { type Expression, expression, type Scope } from './expression.ts'
 
 /** A value as it is written, with expressions as `${{ … }}` in its texts; evaluated in a scope it is the value that is meant. */
@@ -43,6 +44,11 @@ export function templateFault(text: string): { readonly message: string; readonl
 
 /** Makes a template of a value. Throws EXPRESSION_INVALID. */
 export function template(value: unknown): Template {
+  const made = templateOf(value)
+  return scope => boundedTogether(() => made(scope))
+}
+
+function templateOf(value: unknown): Template {
   if (typeof value === 'string') return textTemplate(value)
   if (Array.isArray(value)) return listTemplate(value)
   if (typeof value === 'object' && value !== null) return objectTemplate(value)
@@ -74,13 +80,13 @@ const shown = (value: Json) => (typeof value === 'string' ? value : value === nu
 
 function listTemplate(list: readonly unknown[]): Template {
   if (!holdsExpression(list)) return () => list as Json
-  const parts = list.map(template)
+  const parts = list.map(templateOf)
   return scope => parts.map(part => part(scope))
 }
 
 function objectTemplate(value: object): Template {
   if (!holdsExpression(value)) return () => value as Json
-  const parts = Object.entries(value).map(([key, one]) => [key, template(one)] as const)
+  const parts = Object.entries(value).map(([key, one]) => [key, templateOf(one)] as const)
   return scope => Object.fromEntries(parts.map(([key, part]) => [key, part(scope)]))
 }
 

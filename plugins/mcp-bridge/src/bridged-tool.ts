@@ -2,6 +2,7 @@ import type { JsonSchema, Use } from '@svc/core'
 import type { Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { nobodyToAsk, noResult } from './errors.ts'
 import type { Ledger } from './ledger.ts'
+import { questionOf } from './question.ts'
 
 /** What a bridged tool is made of. */
 export interface BridgedParts {
@@ -26,7 +27,7 @@ export function createBridgedTool({ name, server, tool, clients, ledger }: Bridg
   const run = (args: Arguments, dialog: ToolDialog, use: Use): AsyncIterable<ToolStep> =>
     ledger.keep(
       { server: server.name, tool: name },
-      clients.call(server.name, tool.name, args, { dialog, ...timeOf(use) }, use),
+      asking(server.name, clients.call(server.name, tool.name, args, { dialog, ...timeOf(use) }, use)),
       use
     )
   return {
@@ -51,3 +52,24 @@ export function createBridgedTool({ name, server, tool, clients, ledger }: Bridg
     run,
   }
 }
+
+/** The same steps, with questions as a person may see them. By hand: a generator would be one more that each step goes through. */
+const asking = (server: string, steps: AsyncIterable<ToolStep>): AsyncIterable<ToolStep> => ({
+  [Symbol.asyncIterator]() {
+    const source = steps[Symbol.asyncIterator]()
+    const leave = () => source.return?.() ?? Promise.resolve({ done: true as const, value: undefined })
+    return {
+      async next() {
+        const item = await source.next()
+        if (item.done || item.value.type !== 'input') return item
+        try {
+          return { done: false, value: questionOf(server, item.value) }
+        } catch (error) {
+          await leave()
+          throw error
+        }
+      },
+      return: leave,
+    }
+  },
+})

@@ -78,7 +78,7 @@ describe('the bridge', () => {
     const dialog = { can: ['elicitation/create'], answers: { sure: { action: 'accept' } }, state: 's' } as const
     expect(await Array.fromAsync(tool.run!({}, dialog, testUse()))).to.deep.equal([
       { type: 'progress', progress: 1, total: 2 },
-      ask,
+      { ...ask, requests: { sure: { method: 'elicitation/create', params: { message: 'The tool server "sea" asks: Sure?' } } } },
     ])
     expect(sea.asked).to.deep.equal([['sea', 'fish', {}, dialog]])
     const refused = await tool.call({}, testUse()).catch((error: Error & { code: string }) => error.code)

@@ -30,6 +30,7 @@ export const notRpc = (id: RpcId | null = null) =>
   fault(400, RPC.invalidRequest, 'Invalid Request: this is no JSON-RPC 2.0 message', id)
 export const overLong = (limit: number) => fault(413, SERVER_FAULT, `Payload Too Large: the line has more than ${limit} bytes`)
 /** Two answers of one id could not be told apart. */
+export const resourceUnknown = (id: RpcId | null) => fault(400, RPC.invalidParams, 'Resource not found', id)
 export const idTaken = (id: RpcId) =>
   fault(400, RPC.invalidRequest, 'Invalid Request: a request of this id is under way in the session', id)
 export const headerMismatch = (message: string, id: RpcId | null) => fault(400, RPC.headerMismatch, `Bad Request: ${message}`, id)

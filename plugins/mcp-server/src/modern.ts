@@ -1,12 +1,13 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import { isTree, messageOf, type Use } from '@svc/core'
 import { answerPlain, modernFrame } from './fast.ts'
-import { headerMismatch } from './faults.ts'
+import { headerMismatch, resourceUnknown } from './faults.ts'
 import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
 import { checkParameterHeaders } from './parameter-headers.ts'
 import { plainModern } from './plain.ts'
 import { createProtocolServer } from './protocol-server.ts'
 import type { Published } from './published.ts'
+import { mayFollow } from './resource-handlers.ts'
 import { carry, loadSdk } from './sdk.ts'
 import { answerOf, webRequest } from './web.ts'
 
@@ -23,6 +24,7 @@ export function createModern(published: Published, subscriptions: number): Moder
     async answer(message, body, use) {
       const mismatch = mismatchOf(message, body, published)
       if (mismatch) return mismatch
+      if (!(await mayListen(body, published, use))) return resourceUnknown(idOf(body))
       const plain = plainModern(message.headers, body)
       const can = plain?.method === 'tools/call' ? (plain.can ?? []) : []
       const fast = plain && (await answerPlain(plain, frame, published, { use, can }))
@@ -58,4 +60,19 @@ function mismatchOf({ headers }: HttpMessage, body: unknown, { catalogue }: Publ
   } catch (error) {
     return headerMismatch(messageOf(error), idOf(body))
   }
+}
+
+/** Resources that one subscription may follow: each is read to see whether it may. */
+const MOST_FOLLOWED = 100
+
+/** Whether each resource that a subscription is to follow is one that its caller may read. */
+async function mayListen(body: unknown, published: Published, use: Use): Promise<boolean> {
+  if (!isTree(body) || body.method !== 'subscriptions/listen' || !isTree(body.params)) return true
+  const { notifications } = body.params
+  const uris = isTree(notifications) ? notifications.resourceSubscriptions : undefined
+  if (!Array.isArray(uris) || published.resources === undefined) return true
+  if (uris.length > MOST_FOLLOWED) return false
+  const sdk = await loadSdk()
+  for (const uri of uris) if (typeof uri === 'string' && !(await mayFollow(sdk, published, uri, use))) return false
+  return true
 }

@@ -1,11 +1,14 @@
-import type { Changes } from './changes.ts'
-import type { Server } from './sdk.ts'
+import type { Use } from '@svc/core'
+import type { Published } from './published.ts'
+import { mayFollow } from './resource-handlers.ts'
+import { exchangeOf, type Sdk, type Server } from './sdk.ts'
 
 /** Addresses that one client may want to hear of. */
 const MOST = 1_000
 
-/** Sends changes to the client of a server that has one for itself, and takes its wishes for resources. Returns the end of it. */
-export function follow(server: Server, changes: Changes): () => void {
+/** Sends changes to the client of a server that has one for itself, and takes its wishes for resources. `own` is whose requests they are, where the transport carries none. Returns the end of it. */
+export function follow(server: Server, sdk: Sdk, published: Published, own?: Use): () => void {
+  const { changes } = published
   const wanted = new Set<string>()
   const send = createSending(server)
   let stopWatching: (() => void) | undefined
@@ -19,7 +22,10 @@ export function follow(server: Server, changes: Changes): () => void {
     }, true)
   const ignore = (error: Error) => server.onerror?.(error)
   if (server.getCapabilities().resources) {
-    server.setRequestHandler('resources/subscribe', ({ params }) => {
+    server.setRequestHandler('resources/subscribe', async ({ params }, context) => {
+      const use = { ...exchangeOf(context, own).use, signal: context.mcpReq.signal }
+      if (!(await mayFollow(sdk, published, params.uri, use)))
+        throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, 'Resource not found', { uri: params.uri })
       if (wanted.size >= MOST && !wanted.has(params.uri)) throw new RangeError(`no more than ${MOST} resources can be followed`)
       wanted.add(params.uri)
       stopWatching ??= listen()

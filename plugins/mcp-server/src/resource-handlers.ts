@@ -43,6 +43,20 @@ export function reading(server: Server, sdk: Sdk, resources: SlotView<Resource>,
   })
 }
 
+/** Whether a caller may follow the changes of a resource: one who cannot read it does not learn when it changes. */
+export async function mayFollow(sdk: Sdk, { resources, log }: Published, uri: string, use: Use): Promise<boolean> {
+  const resource = resources && resourceAt(sdk, resources, uri)
+  if (!resource) return false
+  try {
+    await resource.read(uri, use)
+    return true
+  } catch (error) {
+    use.signal.throwIfAborted()
+    log.debug({ err: error, uri, request_id: use.requestId }, 'a resource cannot be followed: it cannot be read')
+    return false
+  }
+}
+
 const listed = (resources: SlotView<Resource>) => resources.entries().toSorted(([a], [b]) => (a < b ? -1 : 1))
 
 const factsOf = ({ title, description, mimeType, size }: Omit<Resource, 'uri' | 'uriTemplate'>) => ({

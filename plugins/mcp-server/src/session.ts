@@ -36,7 +36,7 @@ export async function openSession({ id, published, own, onclose }: SessionParts)
   const ending = new AbortController()
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id })
   const server = createProtocolServer(sdk, published)
-  const stopFollowing = follow(server, published.changes)
+  const stopFollowing = follow(server, sdk, published)
   server.onclose = () => {
     stopFollowing()
     ending.abort(new Error('the session ended'))

@@ -30,7 +30,7 @@ export async function serveStdio(
   const handle = stdio.serveStdio(
     () => {
       const server = createProtocolServer(sdk, published, own)
-      server.onclose = follow(server, published.changes)
+      server.onclose = follow(server, sdk, published, own)
       return server
     },
     {

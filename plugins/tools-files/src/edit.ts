@@ -1,5 +1,6 @@
 import { type Breath, createBreath } from '@svc/roots'
 import { manyMatches, noMatch, tooLarge } from './errors.ts'
+import { finder } from './find-text.ts'
 import { nearby } from './nearby.ts'
 
 /** What to put where; both texts hold whole characters only. */
@@ -49,7 +50,8 @@ interface Pieces {
 async function countPlaces({ text, old }: Pieces, breath: Breath): Promise<{ count: number; lines: number[] }> {
   const lines: number[] = []
   let [count, line, seen] = [0, 1, 0]
-  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + old.length)) {
+  const find = finder(text, old)
+  for (let at = find(0); at !== -1; at = find(at + old.length)) {
     if (breath.isDue()) await breath.take()
     if (++count > LINES) continue
     for (; seen < at; seen++) if (text.charCodeAt(seen) === NEWLINE) line++
@@ -63,7 +65,8 @@ const NEWLINE = 10
 async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, breath: Breath): Promise<Buffer> {
   const room = Buffer.allocUnsafe(size)
   let [from, to] = [0, 0]
-  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, from)) {
+  const find = finder(text, old)
+  for (let at = find(0); at !== -1; at = find(from)) {
     if (breath.isDue()) await breath.take()
     to += bytes.copy(room, to, from, at)
     to += by.copy(room, to)

@@ -1,3 +1,4 @@
+import { oneLine } from '@svc/command-line'
 import { codeOf, formatError, systemUse, type Use } from '@svc/core'
 import { type CommandCall, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
 import { findServers, fromWire, reachServer } from '@svc/core/processes'
@@ -96,6 +97,9 @@ export async function knownOf(store: Store, serverId: string | undefined, server
   return { catalogue, pins: await readPins(store, server, use) }
 }
 
+/** Of what a problem says: a plugin may have written it. */
+const LONGEST_LINE = 2_000
+
 /** Lets the servers of this home take up what has changed. Answers the exit code: 1 where one could not. */
 export async function takeUp(call: CommandCall, use: Use): Promise<number> {
   using stack = new DisposableStack()
@@ -105,7 +109,8 @@ export async function takeUp(call: CommandCall, use: Use): Promise<number> {
   for (const { control, info } of servers) {
     const { problems } = await control.reload(use)
     if (problems.length === 0) call.note(`${info.url} has taken it up`)
-    for (const problem of problems) call.note(formatError(fromWire(problem)))
+    for (const line of problems.flatMap(problem => formatError(fromWire(problem)).split('\n')))
+      call.note(`${/^ */.exec(line)![0]}${oneLine(line, LONGEST_LINE)}`)
     if (problems.length > 0) code = 1
   }
   return code
