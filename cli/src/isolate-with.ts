@@ -29,7 +29,11 @@ export const isolateWith =
     if (why) throw onlyInProcess(name, why)
     const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/core/isolation')
-    return isolate(ref, { contracts: TOKENS }, entry.declares ?? (await describeInSandbox(ref, config.value)))
+    const { files } = entry
+    // it may be started again long after the start of the server
+    const verify = async () => (await import('@svc/plugin-set/installed')).verifyFiles(name, folder, files!)
+    const options = { contracts: TOKENS, ...(files === undefined ? {} : { verify }) }
+    return isolate(ref, options, entry.declares ?? (await describeInSandbox(ref, config.value)))
   }
 
 /** Why a plugin can only run in the host's process, where that is so. */
