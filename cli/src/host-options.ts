@@ -27,10 +27,23 @@ export const hostOptions = (
   slots: SLOTS,
   commands: OWN_WORDS,
   version: version(),
+<<<<<<< HEAD
   isolate: isolateWith(config, keptOut),
+=======
+  isolate: isolateWith(config),
+  ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
+>>>>>>> sec-config
   without: plugin =>
     isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,
 })
+
+/** What is wrong with files that were good before is a problem; what was wrong then is one already. */
+async function watchedFiles({ plugins, problems }: Config) {
+  const { watchFiles } = await import('./plugins/installed.ts')
+  const changed = watchFiles(plugins)
+  const known = new Set(problems.map(one => one.plugin))
+  return () => changed().filter(one => !known.has(one.plugin))
+}
 
 /** A build has what it was built with: nothing of it can be switched off. */
 function isInstalled({ layers }: Config, plugin: string): boolean {

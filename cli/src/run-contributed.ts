@@ -15,6 +15,8 @@ export async function runContributed(found: Contributed, args: readonly string[]
   const settings = () => findSettings(file === undefined ? {} : { config: file })
   await refuseChanged(found.plugin, settings)
   const command = await commandOf(found)
+  // its module was read after the files were verified
+  await refuseChanged(found.plugin, settings)
   const home = ensureHome()
   await using stack = new AsyncDisposableStack()
   const { signal } = stack.use(abortOnInterrupt())

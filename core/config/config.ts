@@ -35,6 +35,8 @@ export interface PluginEntry {
   readonly permissions?: Manifest['permissions']
   /** What its module is known to declare, so that a start need not run it to learn that. */
   readonly declares?: unknown
+  /** The hash of its files, where it is held to it. */
+  readonly files?: string
 }
 export type PluginRef = string | URL | PluginEntry
 
@@ -145,7 +147,7 @@ const knownOf = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
   ...(ISOLATIONS.includes(isolation) ? { isolation } : {}),
 })
 
-const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'isolation', 'permissions', 'declares']
+const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'isolation', 'permissions', 'declares', 'files']
 const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']
 
 /** A reference in its full form. */

@@ -1,5 +1,5 @@
 import type { RefusalKind } from '../contracts/isolation.ts'
-import { svcError } from '../src/svc-error.ts'
+import { type SvcError, svcError } from '../src/svc-error.ts'
 
 export const notIsolable = (plugin: string, slot: string) =>
   svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
@@ -41,3 +41,9 @@ export const undeclared = (kind: RefusalKind, what: string): string =>
   kind === 'process'
     ? `a plugin in a process of its own may not use this: ${what}; run it in-process if you trust it`
     : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`
+
+export const filesChanging = (plugin: string): SvcError =>
+  svcError('PLUGIN_CHANGED', 'its files were changed while they were loaded', {
+    plugin,
+    mend: 'Find out what writes to them, then start again; `svc plugins update` installs them anew',
+  })

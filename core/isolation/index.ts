@@ -1,4 +1,5 @@
 // A plugin in a process of its own
 export { describeIsolated, isolate } from './isolate.ts'
+export { filesChanging } from './errors.ts'
 export type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 export { matchesHost, matchesPattern } from '../src/pattern.ts'

@@ -38,6 +38,8 @@ export interface IsolateOptions {
   /** Its process has ended and what it added is gone; `delayMs` until it comes back, if it does. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void
+  /** Called before its process is started and once it has loaded its module: throws where its files are not those that were accepted; what it returns changes with every write to them. */
+  readonly verify?: () => Promise<string>
 }
 
 export const START_MS = 30_000

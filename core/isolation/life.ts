@@ -5,6 +5,7 @@ import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, Re
 import { createBackoff } from '../processes/backoff.ts'
 import { pluginGone } from '../processes/errors.ts'
 import { watchBeats } from './beats.ts'
+import { filesChanging } from './errors.ts'
 import { furnish, type Isolated, type Method } from './furnish.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
 import { CLOSE_MS, requestFor, START_MS } from './isolated-ref.ts'
@@ -83,6 +84,8 @@ export class Life {
   }
 
   async #begin(deadline?: number): Promise<void> {
+    const { verify } = this.#plugin.options
+    const files = await verify?.()
     const process = await this.#start()
     const { channel, prepared, ended } = process
     const look = oneAtATime(() => this.#look(process))
@@ -96,6 +99,8 @@ export class Life {
       await beats.alive
       const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
       this.#service = this.#checked(await furnish(this.#plugin, this.#scope, this.#given, far))
+      // written while they were read: nobody knows what was loaded
+      if ((await verify?.()) !== files) throw filesChanging(this.#plugin.ref.name)
     } catch (error) {
       beats.end()
       await process.end()

@@ -36,6 +36,8 @@ export interface HostOptions extends KnownNames {
   readonly crossing?: Crossing
   /** Makes the plugin that runs a package in a process of its own, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
+  /** Called before modules are loaded; what it returns is called once they are loaded, before any is set up, and says which files have changed meanwhile. */
+  readonly watchFiles?: () => Promise<() => readonly SvcError[]>
   /** What a person does to start without a plugin, where that is not to take it out of `plugins`: `start without it: svc plugins disable weather`. */
   readonly without?: (plugin: string) => string | undefined
 }
@@ -64,6 +66,7 @@ interface Loaded {
 /** Reads manifests, imports, checks configuration and orders, but sets nothing up; all problems together. */
 export async function planHost(options: HostOptions): Promise<Plan> {
   const config = takeConfig(options.config)
+  const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
   const cut = cutSections(config, loaded, options.reserved)
   const sections = { ...cut, seats: await checkAll(cut) }
@@ -85,6 +88,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
     problems: [
       ...config.problems,
       ...problems,
+      ...(changedFiles?.() ?? []),
       ...sections.problems,
       ...(isFault ? unowned : []),
       ...commands.filter(problem => kept.some(one => one.name === problem.plugin)),

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
 import { LOCK_LAYER } from '../settings.ts'
-import { type Lock, type LockedPlugin, readLock, setFolder, verifySet } from '@svc/plugin-set'
+import { type Lock, type LockedPlugin, readLock, setFolder, stampOfPlugin, verifyFiles, verifySet } from '@svc/plugin-set'
+import { filesChanging } from '@svc/core/isolation'
 
 /** What is installed, as configuration, and what is wrong with it. */
 export interface Installed {
@@ -45,13 +46,35 @@ export const folderOf = (home: string, lock: Lock, { name, origin }: LockedPlugi
   origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
 
 /** By its folder, not by its name: a package of that name next to the configuration is another one. */
-export function entryOf({ name, isolation, permissions, declares }: LockedPlugin, folder: string): PluginEntry {
+export function entryOf({ name, isolation, permissions, declares, files }: LockedPlugin, folder: string): PluginEntry {
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
     ...(isolation === 'process' ? { permissions } : {}),
+    // a link has none: it is what lies there
+    ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
+  }
+}
+
+/** Watches the files of installed plugins while they are loaded: the function it returns says which are not as the lock has them, or were written meanwhile. */
+export function watchFiles(entries: readonly PluginEntry[]): () => readonly SvcError[] {
+  const held = entries.flatMap(({ name = '', use, files }) =>
+    files === undefined ? [] : [{ name, files, folder: fileURLToPath(use as string) }]
+  )
+  const before = held.map(({ folder }) => stampOfPlugin(folder))
+  return () => held.flatMap((one, at) => changeOf(one, before[at]!))
+}
+
+function changeOf(
+  { name, folder, files }: { readonly name: string; readonly folder: string; readonly files: string },
+  before: string
+) {
+  try {
+    return verifyFiles(name, folder, files) === before ? [] : [filesChanging(name)]
+  } catch (error) {
+    return [asSvcError(error, 'PLUGIN_CHANGED')]
   }
 }
 

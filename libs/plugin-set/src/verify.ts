@@ -41,6 +41,17 @@ async function pluginProblem(set: string, plugin: LockedPlugin): Promise<SvcErro
   return changedFiles(plugin.name, await changedNames(set, plugin, contents))
 }
 
+/** Changes with every write to the files of a plugin. */
+export const stampOfPlugin = (folder: string): string => stampOf(folder, ownFiles(folder))
+
+/** Compares the files of a plugin with the hash that the lock has; returns their stamp. Throws PLUGIN_CHANGED. */
+export function verifyFiles(name: string, folder: string, hash: string): string {
+  const files = ownFiles(folder)
+  const stamp = stampOf(folder, files)
+  if (hashOf(contentsOf(folder, files)) !== hash) throw changedFiles(name, [])
+  return stamp
+}
+
 /** Which files differ from the tarball, which still lies in the set. Where its install scripts ran, they may have made more. */
 async function changedNames(set: string, { name, version, scripts }: LockedPlugin, now: ReadonlyMap<string, string>) {
   const then = await contentsIn(join(set, 'tarballs', tarballName(name, version))).catch(() => undefined)
