@@ -27,12 +27,8 @@ export const hostOptions = (
   slots: SLOTS,
   commands: OWN_WORDS,
   version: version(),
-<<<<<<< HEAD
   isolate: isolateWith(config, keptOut),
-=======
-  isolate: isolateWith(config),
   ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
->>>>>>> sec-config
   without: plugin =>
     isInstalled(config, plugin) ? `start without it, where it stays installed: svc plugins disable ${plugin}` : undefined,
 })

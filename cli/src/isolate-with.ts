@@ -29,16 +29,12 @@ export const isolateWith =
     if (why) throw onlyInProcess(name, why)
     const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
     const { isolate } = await import('@svc/core/isolation')
-<<<<<<< HEAD
-    const describe = () => (keptOut.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
-    return isolate(ref, { contracts: TOKENS, keptOut }, entry.declares ?? (await describe()))
-=======
     const { files } = entry
     // it may be started again long after the start of the server
     const verify = async () => (await import('@svc/plugin-set/installed')).verifyFiles(name, folder, files!)
-    const options = { contracts: TOKENS, ...(files === undefined ? {} : { verify }) }
-    return isolate(ref, options, entry.declares ?? (await describeInSandbox(ref, config.value)))
->>>>>>> sec-config
+    const options = { contracts: TOKENS, keptOut, ...(files === undefined ? {} : { verify }) }
+    const describe = () => (keptOut.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
+    return isolate(ref, options, entry.declares ?? (await describe()))
   }
 
 /** What is kept out is not even run to learn what it declares. */
