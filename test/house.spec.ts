@@ -193,7 +193,7 @@ describe('the house', () => {
     ['core/src', 1750],
     ['core/loading', 800],
     ['core/config', 1200],
-    ['core/processes', 1300],
+    ['core/processes', 1500],
     ['core/supervisor', 1250],
     ['core/isolation', 1600],
   ] as const)
