@@ -5,7 +5,7 @@ export interface Stripped {
   readonly found: readonly string[]
 }
 
-/** Characters that nobody sees but a model reads: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
+/** Characters that are invisible to people and read by models: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
 const SMUGGLING =
   '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}\\u{1d173}-\\u{1d17a}'
 /** These join letters or shape emoji in what people write, and may be part of a value. */
@@ -26,7 +26,7 @@ const IN_USE = [
   `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])`,
   `(?<=[${UNSPACED}])\\u200b(?=[${UNSPACED}])`,
 ].join('|')
-/** What is in use is matched first, and stays. */
+/** Characters in use are matched first, and stay. */
 const IN_RESULTS = new RegExp(`(${IN_USE})|[${SMUGGLING}${SHAPING}]`, 'gu')
 
 /** Half a surrogate pair shows as nothing, and is no text. */
