@@ -66,7 +66,7 @@ const HIDING = new Set(['headers', 'env'])
 /** Names of headers, which every browser is told. */
 const isCors = ([first, second]: readonly string[]) => first === 'server' && second === 'cors'
 
-/** Secrets are told by their name, and by where people put them: headers, environments, addresses, arguments of commands. */
+/** A value is a secret by its name, or by its place: headers, environments, addresses, arguments of commands. */
 function masked(keys: readonly string[], value: unknown): unknown {
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, masked([...keys, key], inner)]))
   if (Array.isArray(value)) return listOfArguments(keys, value) ?? value.map(inner => masked(keys, inner))

@@ -35,7 +35,8 @@ export async function play({ url, name, context }: Scenario): Promise<void> {
     ...(clientId !== undefined && { clientId }),
     ...(clientSecret !== undefined && { clientSecret }),
   }
-  await run({ ...common, oauth }, context)
+  // the authorization servers of the suite are on other ports of this machine
+  await run({ ...common, oauth, allow: ['localhost', '127.0.0.1', '::1'] }, context)
 }
 
 async function run(options: HttpOptions, context: Scenario['context']): Promise<void> {

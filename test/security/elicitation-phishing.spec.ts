@@ -40,7 +40,7 @@ describe('a question of a tool server that phishes', () => {
     }
   }
 
-  it('is told to come from that server, under the name that the operator gave it', async () => {
+  it('begins with the name of the server, as the operator gave it', async () => {
     const { inputRequests = {} } = await question({ message: LOGIN, requestedSchema: form({ city: { type: 'string' } }) })
     const [request] = Object.values(inputRequests)
     expect(request?.params['message']).to.equal(`The tool server "liar" asks: ${LOGIN}`)
@@ -60,7 +60,7 @@ describe('a question of a tool server that phishes', () => {
     { credit_card_number: { type: 'integer' } },
     { 'pass\u200bword': { type: 'string' } },
   ])
-    it(`reaches nobody where its form asks for a credential: ${JSON.stringify(field)}`, async () => {
+    it(`fails the call where its form asks for a credential: ${JSON.stringify(field)}`, async () => {
       const result = await question({ message: LOGIN, requestedSchema: form(field) })
       expect(result.inputRequests).to.equal(undefined)
       expect(result.isError).to.equal(true)
@@ -74,13 +74,13 @@ describe('a question of a tool server that phishes', () => {
     'https://svc@login.example/',
     'no url',
   ])
-    it(`leads nobody to ${url}`, async () => {
+    it(`fails the call where its page is ${url}`, async () => {
       const result = await question({ mode: 'url', elicitationId: 'x', message: LOGIN, url })
       expect(result.inputRequests).to.equal(undefined)
       expect(JSON.stringify(result.content)).to.contain('https')
     })
 
-  it('may ask whom to forget the password of, and lead to a page that is https', async () => {
+  it('passes where it asks for a user, a choice or a project key, or leads to a page that is https', async () => {
     const fields = {
       user: { type: 'string', title: 'User' },
       reset_password: { type: 'boolean' },

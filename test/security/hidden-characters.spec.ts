@@ -39,7 +39,7 @@ describe('hidden and control characters in what a tool answers', () => {
   })
 
   const clean = (text: string) => {
-    expect(text).to.match(/before|told|plain/)
+    expect(text).to.match(/before|done|plain/)
     expect(text.match(HIDDEN)?.[0], text).to.equal(undefined)
   }
 
@@ -76,16 +76,16 @@ describe('hidden and control characters in what a tool answers', () => {
     })
   }
 
-  it('are gone from the progress and the log that a call tells', async () => {
-    const told: string[] = []
+  it('are gone from the progress and the log messages of a call', async () => {
+    const seen: string[] = []
     await using client = await connected(service)
-    client.setNotificationHandler('notifications/message', ({ params }) => void told.push(JSON.stringify(params)))
-    await client.callTool({ name: 'liar__tell', arguments: {} }, { onprogress: one => void told.push(JSON.stringify(one)) })
-    expect(told).to.have.length(2)
-    told.forEach(clean)
+    client.setNotificationHandler('notifications/message', ({ params }) => void seen.push(JSON.stringify(params)))
+    await client.callTool({ name: 'liar__report', arguments: {} }, { onprogress: one => void seen.push(JSON.stringify(one)) })
+    expect(seen).to.have.length(2)
+    seen.forEach(clean)
   })
 
-  it('are told of in the result, by their code points', async () => {
+  it('are listed in the metadata of the result, by their code points', async () => {
     const { body } = await post(`${service.url}/tools/liar__smuggle/call`, { arguments: { how: 'text' } })
     expect(body['content']).to.deep.equal([{ type: 'text', text: 'before[31mafter' }])
     await using client = await connected(service)
@@ -106,14 +106,14 @@ describe('hidden and control characters in what a tool answers', () => {
   it('are gone from pages of the web, with a note', async () => {
     const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`
     const { body } = await post(`${service.url}/tools/fetch_page/call`, { arguments: { url } })
-    const { structured_content: told } = body as { structured_content: { title: string; content: string; note: string } }
-    expect(told).to.include({ title: 'Title', content: 'beforeafter' })
-    expect(told.note).to.contain('U+200B × 1').and.contain('U+E0041 × 1')
+    const { structured_content: shown } = body as { structured_content: { title: string; content: string; note: string } }
+    expect(shown).to.include({ title: 'Title', content: 'beforeafter' })
+    expect(shown.note).to.contain('U+200B × 1').and.contain('U+E0041 × 1')
   })
 
-  it('that are nested deeper than JSON can be written cost the message that has them, and no worker', async () => {
+  it('a log message that is nested deeper than JSON can be written is dropped, and the call goes on', async () => {
     const { body } = await post(`${service.url}/tools/liar__deep/call`, { arguments: {} })
-    expect(body).to.deep.include({ success: true, content: [{ type: 'text', text: 'told' }] })
+    expect(body).to.deep.include({ success: true, content: [{ type: 'text', text: 'done' }] })
     expect(service.output()).to.not.match(/worker.*(ended|died)/)
   })
 })

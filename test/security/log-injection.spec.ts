@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { noBubblewrap } from '@svc/core/testing'
@@ -183,6 +184,23 @@ group(`words of others${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () =
       await chat.code()
       expect(chat.seen()).to.contain('You said')
       expect(steers(chat.seen())).to.equal(undefined)
+    })
+
+    it('do not steer it from svc doctor, which repeats what a provider answers', async () => {
+      const provider = createServer((_, response) =>
+        response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: EVIL } }))
+      )
+      await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
+      const base_url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/v1`
+      await writeFile(join(home, 'provider.json'), JSON.stringify({ providers: { openai: { base_url } } }))
+      const { out, err } = await runSvc(['doctor', '--config', 'provider.json'], {
+        home,
+        env: { OPENAI_API_KEY: 'sk-not-a-key' },
+      })
+      provider.close()
+      expect(out).to.contain('openai')
+      expect(steers(out + err), out + err).to.equal(undefined)
+      expect((out + err).split('\n').filter(line => line.startsWith(FORGED))).to.deep.equal([])
     })
 
     it('do not steer it from svc mcp test', async () => {

@@ -129,7 +129,7 @@ describe('a login at a hostile authorization server', () => {
     expect(kept).to.contain('token-')
   })
 
-  it('sends nobody to a server that knows no PKCE with SHA-256', async () => {
+  it('shows no page of a server that does not support PKCE with SHA-256', async () => {
     await using authority = await openAuthority({ metadata: () => ({ code_challenge_methods_supported: ['plain'] }) })
     await using server = await openGuarded(authority.url)
     const { pages } = await logIn({ url: `${server.url}/mcp`, oauth: { issuer: authority.url } })
@@ -160,7 +160,7 @@ describe('a login at a hostile authorization server', () => {
     expect(said).to.contain(hostile.url).and.contain(authority.url)
   })
 
-  it('gets none of its echoes into an error: no code, verifier, token or secret', async () => {
+  it('cannot make an error repeat a code, verifier, token or secret', async () => {
     const status = [400, 500, 200]
     for (const one of status) {
       await using authority = await openAuthority({

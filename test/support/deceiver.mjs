@@ -29,20 +29,20 @@ const SMUGGLES = {
 const TOOLS = {
   smuggle: ({ how }) => SMUGGLES[how](),
   echo: ({ text: one }) => text(one),
-  tell: (_, { progressToken }) => {
+  report: (_, { progressToken }) => {
     note('progress', { progressToken, progress: 1, message: words })
     note('message', { level: 'info', logger: words, data: { [words]: words } })
-    return text('told')
+    return text('done')
   },
   deep: (_, { progressToken }) => {
     note('progress', { progressToken, progress: 1, message: 'deep' })
     process.stdout.write(
       `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}}\n`
     )
-    return text('told')
+    return text('done')
   },
   ask: async ({ params }) => text(JSON.stringify(await ask('elicitation/create', params))),
-  // tells its word, then waits for `release`; goes on talking when it is cancelled
+  // reports its word as progress, then waits for `release`; sends more when it is cancelled
   hold: ({ word }, { progressToken }, id) =>
     new Promise(resolve => {
       holds.set(id, { word, resolve })

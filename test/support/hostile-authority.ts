@@ -60,7 +60,7 @@ export async function listening(answer: Answer): Promise<Opened> {
 const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) =>
   void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 
-/** An authorization server that lets everybody in at once, in the way that it is told. */
+/** An authorization server that logs everybody in at once, and misbehaves as configured. */
 export function openAuthority(treason: Treason = {}): Promise<Opened & { readonly challenges: Map<string, string> }> {
   const challenges = new Map<string, string>()
   const opened = listening(({ body }, at, response, request) => {

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { wrapped } from '../text.ts'
+import { oneLine, wrapped } from '../text.ts'
 import type { Finding } from './finding.ts'
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
@@ -11,7 +11,7 @@ export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(40, (process.stdout.columns || 100) - indent)
   const lines = findings.map(({ name, state, message, mend, where }) => {
     const word = styleText(COLOURS[state], state.padEnd(STATE), { stream: process.stdout })
-    const said = [message, where, mend].flatMap(text => (text ? wrapped(text, width) : []))
+    const said = [message, where, mend].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
     return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
   })
   const count = (state: Finding['state']) => findings.filter(one => one.state === state).length

@@ -1,5 +1,6 @@
 import type { McpFailure, McpState } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp'
+import { stripResult } from '@svc/tool-parts'
 import { backoffMs } from './backoff.ts'
 import type { McpChange, McpStatus } from './client-types.ts'
 import { type Connection, openConnection } from './connection.ts'
@@ -53,7 +54,7 @@ export function shown({ status, live, known }: Keep): McpStatus {
 }
 
 const stderrOf = (connection: Connection | undefined) => {
-  const stderr = connection?.stderr() ?? ''
+  const stderr = stripResult(connection?.stderr() ?? '').text
   return stderr === '' ? {} : { stderr }
 }
 

@@ -103,7 +103,7 @@ interface Line {
   readonly given: GivenUp
 }
 
-/** Requests that were given up: a server that goes on talking of one says so to nobody else. */
+/** Requests that were given up. What a server still sends for one must not reach another caller. */
 interface GivenUp {
   add(id: string, owner: string | undefined): void
   /** Its answer has come: now it is over. */
@@ -111,7 +111,7 @@ interface GivenUp {
   owners(): readonly (string | undefined)[]
 }
 
-/** Milliseconds for which an honest server may go on with what was given up; as long others are not asked for what it asks. */
+/** Milliseconds for which a server may go on sending for such a request; meanwhile its questions reach no other caller. */
 const GOES_ON_MS = 5_000
 const MOST_GIVEN_UP = 1_000
 

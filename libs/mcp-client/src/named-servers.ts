@@ -1,10 +1,10 @@
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/guarded-fetch'
 import type { HttpOptions } from './options.ts'
 
-/** The servers that the operator has named for one connection: known as long as its client is, so that a name cannot lead elsewhere later. */
+/** The servers that the operator names for one connection. They live as long as the client, so that a name cannot lead elsewhere later. */
 export interface NamedServers {
   readonly itself: NamedServer
-  /** Where logins and tokens come from: asked because the operator named it, whoever else does. */
+  /** Where logins and tokens come from. The operator named these servers, so they may be private. */
   readonly logins: readonly AddressGuard[]
 }
 

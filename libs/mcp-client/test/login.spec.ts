@@ -134,7 +134,7 @@ describe('logging in', () => {
     expect(login.grants).to.deep.equal(['authorization_code'])
   })
 
-  it('is given up when nobody comes back in time', async () => {
+  it('is given up when no answer comes back in time', async () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const options = { url: server.url, clock: CLOCK, oauth: { issuer: login.url } }

@@ -18,7 +18,7 @@ export const META = {
   logLevel: 'io.modelcontextprotocol/logLevel',
 } as const
 
-/** Key of a result's `_meta` that tells which hidden characters svc has taken out of it, each with how often: `U+200B × 3`. */
+/** Key in the `_meta` of a result that lists the hidden characters that svc removed, with their counts: `U+200B × 3`. */
 export const HIDDEN_KEY = 'svc/hidden_characters'
 
 /** Error codes of the protocol that are no errors of JSON-RPC. */

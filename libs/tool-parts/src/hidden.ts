@@ -5,7 +5,7 @@ export interface Stripped {
   readonly found: readonly string[]
 }
 
-/** Characters that nobody sees but a model reads: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
+/** Characters that are invisible to people and read by models: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
 const SMUGGLING =
   '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}\\u{1d173}-\\u{1d17a}'
 /** These join letters or shape emoji in what people write, and may be part of a value. */
@@ -26,8 +26,8 @@ const IN_USE = [
   `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])`,
   `(?<=[${UNSPACED}])\\u200b(?=[${UNSPACED}])`,
 ].join('|')
-/** What is in use is matched first, and stays. */
-const IN_RESULTS = new RegExp(`(${IN_USE})|[${SMUGGLING}${SHAPING}]`, 'gu')
+/** Characters in use are matched first, and stay. */
+const IN_RESULTS = new RegExp(`(${IN_USE})|[${SMUGGLING}${SHAPING}]+`, 'gu')
 
 /** Half a surrogate pair shows as nothing, and is no text. */
 const LONE = /\p{Surrogate}/gu
@@ -44,31 +44,48 @@ export const stripResult = (text: string): Stripped => (PLAIN.test(text) ? { tex
 const PLAIN = /^[\t\n\r\x20-\x7e]*$/
 
 /** The same value, with the texts in it, keys too, as `stripResult` leaves them; `found` hears what was taken out. A value without hidden characters is itself. */
-export function stripped<T>(value: T, found: (characters: readonly string[]) => void): T
-export function stripped(value: unknown, found: (characters: readonly string[]) => void): unknown {
+export function stripped<T>(value: T, found: Found): T
+export function stripped(value: unknown, found: Found): unknown {
   if (typeof value === 'string') {
     const clean = stripResult(value)
     if (clean.found.length > 0) found(clean.found)
     return clean.text
   }
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) {
-    const items = value.map(one => stripped(one as unknown, found))
-    return items.every((one, at) => one === value[at]) ? value : items
+  return Array.isArray(value) ? strippedList(value, found) : strippedObject(value, found)
+}
+
+type Found = (characters: readonly string[]) => void
+
+function strippedList(list: readonly unknown[], found: Found): readonly unknown[] {
+  let copy: unknown[] | undefined
+  for (let at = 0; at < list.length; at++) {
+    const clean = stripped(list[at], found)
+    if (clean !== list[at]) (copy ??= [...list])[at] = clean
   }
-  const entries = Object.entries(value).map(([key, one]) => [stripped(key, found), stripped(one as unknown, found)] as const)
-  const isSame = Object.entries(value).every(([key, one], at) => entries[at]![0] === key && entries[at]![1] === one)
-  return isSame ? value : Object.fromEntries(entries)
+  return copy ?? list
+}
+
+function strippedObject(value: object, found: Found): object {
+  let isClean = true
+  const entries: [string, unknown][] = []
+  for (const [key, one] of Object.entries(value)) {
+    const entry: [string, unknown] = [stripped(key, found), stripped(one as unknown, found)]
+    isClean &&= entry[0] === key && entry[1] === one
+    entries.push(entry)
+  }
+  return isClean ? value : Object.fromEntries(entries)
 }
 
 function strip(text: string, pattern: RegExp): Stripped {
   const found = new Map<string, number>()
-  const count = (char: string, inUse?: unknown) => {
-    if (typeof inUse === 'string') return char
-    const code = `U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
-    found.set(code, (found.get(code) ?? 0) + 1)
+  const count = (hidden: string, inUse?: unknown) => {
+    if (typeof inUse === 'string') return hidden
+    for (const char of hidden) found.set(char, (found.get(char) ?? 0) + 1)
     return ''
   }
   const clean = text.replace(pattern, count).replace(LONE, count)
-  return { text: clean, found: [...found].map(([code, times]) => `${code} × ${times}`) }
+  return { text: clean, found: [...found].map(([char, times]) => `${codeOf(char)} × ${times}`) }
 }
+
+const codeOf = (char: string) => `U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`

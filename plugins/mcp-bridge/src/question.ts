@@ -6,8 +6,8 @@ type Input = Extract<ToolStep, { readonly type: 'input' }>
 type Params = NonNullable<InputRequest['params']>
 
 /**
- * What a tool server asks a person, as the person may see it: it begins with the server's name, so that nobody takes it for a question of this service. Throws
- * MCP_CALL_FAILED for a form that asks for a credential, which the protocol forbids, and for a page that is not https.
+ * Makes the question of a tool server safe to show: it begins with the name of the server, so that it does not look like a question of svc. Throws MCP_CALL_FAILED
+ * for a form that asks for a credential, which the protocol forbids, and for a page that is not https.
  */
 export function questionOf(server: string, step: Input): Input {
   const requests = Object.entries(step.requests).map(([key, one]) => [key, shown(server, one)] as const)
@@ -32,7 +32,7 @@ function checkPage(server: string, written: Json | undefined): void {
     throw refused(server, 'it sends a person to a page that is not https')
 }
 
-/** Words by which a field asks for what no form may ask for. */
+/** Field names that ask for a credential. */
 const CREDENTIAL =
   /pass(word|phrase|code|wd)|\bpwd\b|secret|api[\s_-]?key|(access|auth|bearer|refresh|session)[\s_-]?token|\btoken\b|private[\s_-]?key|credential|(credit|debit)[\s_-]?card|card[\s_-]?number|\bcv[vc]2?\b|\bpin\b|one[\s_-]?time|\botp\b|\b2fa\b|\bssn\b|social[\s_-]?security|(recovery|seed|backup)[\s_-]?(code|phrase)/i
 

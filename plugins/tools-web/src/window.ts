@@ -7,7 +7,7 @@ export interface Window {
   readonly note?: string
 }
 
-/** What was done to a page before. */
+/** How the text of a page was changed before. */
 interface Done {
   /** It was cut at so many bytes. */
   readonly cutAt?: number | undefined
@@ -30,7 +30,7 @@ export function windowOf(text: string, start: number, most: number, { cutAt, hid
   return { content: text.slice(from, end), start: from, characters: text.length, ...(more && { next_start: end }), ...note }
 }
 
-/** Kinds of hidden characters that are told. */
+/** Limit on the kinds of hidden characters that the note names. */
 const MOST_HIDDEN = 10
 
 /** The place itself, or the one before it where it lies within a character. */

@@ -31,8 +31,8 @@ function caught(node: CompiledNode, error: ErrorTold): StepOutcome {
   return { error }
 }
 
-/** A node that ended its process so often is not run once more, even if it may be. */
-const MOST_INTERRUPTIONS = 20
+/** A node that was interrupted more often may be what ends its process: it is not run once more. The supervisor ends the server at the fifth death in a row. */
+const MOST_INTERRUPTIONS = 3
 
 /** The tries of one step. */
 class Tries {

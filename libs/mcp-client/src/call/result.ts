@@ -34,7 +34,7 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
   return { type: 'result', result: { ...result, meta: { ...result.meta, [HIDDEN_KEY]: [...hidden].slice(0, MOST_HIDDEN) } } }
 }
 
-/** Kinds of hidden characters that are told of a result. */
+/** Limit on the kinds of hidden characters that the metadata of a result names. */
 const MOST_HIDDEN = 20
 
 /** What belongs to the connection with this server is nobody else's. */

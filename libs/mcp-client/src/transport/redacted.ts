@@ -1,10 +1,10 @@
-/** Fields of a form that are credentials, or stand for one. */
+/** Fields of a form that hold a credential. */
 const SECRET_FIELDS = ['client_secret', 'code', 'code_verifier', 'refresh_token', 'client_assertion']
-/** What is shorter is no credential, and would be found in words. */
+/** Shorter values are not credentials, and may be part of a word. */
 const SHORTEST = 6
 const MARK = '[secret]'
 
-/** What a request carries that must not be seen by whoever reads of its failure: its key or token, and the secrets of a form. */
+/** The credentials in a request: its key or token, and the secrets of a form. An error message must not repeat them. */
 export function credentialsOf(headers: Headers, keyHeader: string | undefined, body: unknown): string[] {
   const authorization = headers.get('authorization') ?? ''
   const [kind = '', credential = ''] = authorization.split(/\s+(.*)/s)
@@ -20,7 +20,7 @@ export function credentialsOf(headers: Headers, keyHeader: string | undefined, b
 
 const decoded = (text: string) => new URLSearchParams(`v=${text}`).get('v') ?? text
 
-/** A refusal without the credentials that it repeats: its words go into logs, states and answers. Tokens that were asked for are no refusal. */
+/** Removes credentials from an error response: its text goes into logs, health and answers. A token response stays as it is. */
 export async function withoutCredentials(response: Response, credentials: readonly string[], isForm: boolean): Promise<Response> {
   if (response.body === null || credentials.length === 0 || (response.status < 400 && !isForm)) return response
   const text = await response.text()

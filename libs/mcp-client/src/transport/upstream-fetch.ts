@@ -28,9 +28,9 @@ const KEEP_ALIVE_MS = 30_000
 const DNS_MS = 20_000
 
 /**
- * Reaches the server that the operator named, whatever its address is, with its key; and for logging in public addresses, what the operator named, and what is allowed. A server that
- * others name too, the tool server in the first place, is reached for them at its own port only, and where it was found. `tooLong` is told of a body, or an event of a
- * stream, of more than `most` bytes; who reads it gets an error.
+ * Sends requests to the tool server, with its key, whatever its address is. Requests of a login reach public addresses, the servers that the operator names, and what
+ * `allow` lists; they reach the tool server only at its own port and resolved addresses. A body, or an event of a stream, of more than `most` bytes fails, and
+ * `tooLong` is called.
  */
 export function createUpstreamFetch(
   options: HttpOptions,
