@@ -31,7 +31,7 @@ const ROUTES = [
   route('dashes', '/:a-:b-:c-:d-:e-:f-:g-:h'),
 ]
 
-/** Its challenge goes into an answer to everybody who shows no credential. */
+/** Its challenge goes into each answer to a client without a credential. */
 const CHALLENGE: Stranger = {
   name: 'svc-plugin-challenge',
   svc: { kind: 'auth', contributes: { auth_schemes: ['challenge'] } },
@@ -64,7 +64,7 @@ group(`an isolated plugin whose routes are broken${why === undefined ? '' : ` â€
     expect((await get('/good?q=ABC')).status).to.equal(400)
   })
 
-  it('is told of in the log, each by its route', async () => {
+  it('is named in the log, each route of it', async () => {
     await service.seen(/the route properties is not served/)
     for (const name of ['required', 'nonsense']) {
       expect((await get(`/${name}`)).status, name).to.equal(500)

@@ -65,7 +65,7 @@ group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` â€
     expect(await ask('/x/acme-challenge/y')).to.deep.equal({ status: 200, text: 'of evil' })
   })
 
-  it('never answer in the place of a route of the server, whatever the method and whoever came first', async () => {
+  it('never answer in the place of a route of the server, whatever the method and the order', async () => {
     expect((await ask('/metrics')).text).to.include('# TYPE')
     expect((await ask('/metrics', 'POST')).status).to.equal(405)
     for (const path of ['/things/export', '/things/1']) expect((await ask(path)).text, path).to.equal('of server')
