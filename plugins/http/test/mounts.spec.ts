@@ -52,7 +52,8 @@ describe('mounts', () => {
       const { text, headers, ...told } = await call(`${one.url}/lazy`, { method })
       expect([told.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
       expect(headers.get('x-request-id')).to.be.a('string')
-      expect([headers.get('date'), headers.get('connection')]).to.not.include.members(['never', 'x-own'])
+      expect(headers.get('date')).to.not.equal('never')
+      expect(headers.get('connection')).to.not.equal('x-own')
       expect(headers.get('x-content-type-options')).to.equal('nosniff')
     }
   })
