@@ -124,19 +124,19 @@ export default definePlugin({ setup: scope => void scope.add(${added}) })`
     `Routes, 'far', { method: 'GET', path: '/far', scope: 'read', summary: 'Far', handle: async () => (${reply}) }`
   const routes = { kind: 'routes', contributes: { routes: { far: FAR } } }
 
-  it('tells of headers that a route sets and the server leaves out', async () => {
+  it('reports headers that a route sets and the server leaves out', async () => {
     expect(await failedOf(routes, route("{ text: '', headers: { ETag: '1', 'X-Plugin-Far': '1' } }"))).to.deep.equal([])
     const [failed, ...more] = await failedOf(routes, route("{ text: '', headers: { ETag: '1', 'Set-Cookie': 'a=b' } }"))
     expect(failed).to.include('headers that the server leaves out: set-cookie').and.include('may set: allow, cache-control')
     expect(more).to.deep.equal([])
   })
 
-  it('tells of a route that the manifest declares otherwise', async () => {
+  it('reports a route that the manifest declares otherwise', async () => {
     const otherwise = { ...routes, contributes: { routes: { far: { ...FAR, path: '/near' } } } }
     expect((await failedOf(otherwise, route('{}'))).join()).to.include('CONTRIBUTION_DIFFERS')
   })
 
-  it('tells of a scheme that does not declare the headers that it reads', async () => {
+  it('reports a scheme that does not declare the headers that it reads', async () => {
     const scheme = (headers: string) => `AuthSchemes, 'far', { ${headers} challenge: 'Far', authenticate: async () => undefined }`
     const auth = { kind: 'auth', contributes: { auth_schemes: ['far'] } }
     expect(await failedOf(auth, scheme("headers: ['x-far'],"))).to.deep.equal([])

@@ -56,6 +56,19 @@ describe('what a person reads before a plugin is let in', () => {
     expect(shown({ registry: { signatures: 0 } })).to.contain('by no key of the registry; no statement of where it was built')
   })
 
+  it('says where its routes answer, which need no credential, and that its schemes see credentials', () => {
+    const contributes = {
+      routes: { notes: { method: 'GET', path: '/notes', scope: 'read' }, hook: { method: 'POST', path: '/hook' } },
+      auth_schemes: ['badge'],
+    }
+    const manifest = { ...candidate.manifest, contributes }
+    const text = proposalText({ candidate: { ...candidate, manifest }, isolation: 'process', trusted: false }, false)
+    expect(text)
+      .to.match(/^ {2}adds +routes: notes, hook$/m)
+      .and.match(/^ {2}answers +POST \/hook: OPEN to every client, without a credential\n +GET \/notes: needs the scope read$/m)
+      .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and says who may do what$/m)
+  })
+
   it('says where the network is open to a plugin in a process of its own', () => {
     const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
       /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]

@@ -25,7 +25,7 @@ interface RouteHeaders {
 
 /** Which headers a route may set. Names are in lower case. */
 export const ROUTE_HEADERS: RouteHeaders = {
-  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1): the server's, whoever wrote the route. */
+  /** Framing and hop-by-hop headers (RFC 9110, 7.6.1): the server sets them, no route does. */
   server: [
     'connection',
     'content-length',
@@ -107,7 +107,7 @@ export interface Route {
 }
 
 /**
- * Routes under a name of the plugin's choice. The manifest says method, path and scope of each; one without a scope is open to everybody and needs the
+ * Routes under a name of the plugin's choice. The manifest says method, path and scope of each; one without a scope answers every client and needs the
  * permission `public_routes`.
  */
 export const Routes = defineSlot<Route>('routes', {

@@ -30,7 +30,7 @@ export interface Manifest {
     readonly services?: readonly string[]
     /** Hooks of others that it joins: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
-    /** Names of its routes without a scope: they answer everybody who reaches the server, without a credential. */
+    /** Names of its routes without a scope: they answer every client, without a credential. */
     readonly public_routes?: readonly string[]
   }
   /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */

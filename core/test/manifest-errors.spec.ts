@@ -1,4 +1,4 @@
-import { definePlugin, startHost } from '@svc/core'
+import { definePlugin, defineSlot, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { entry, folder, packageFiles, PLAIN_PLUGIN, problemOf, problemsOf, Words } from './support/kernel.ts'
 
@@ -17,6 +17,57 @@ describe('a manifest that cannot be right', () => {
     expect(host.slot(Words).size).to.equal(5)
     for (const bad of ['my_word', 'my_own_words', 'an end', 'a'.repeat(100)])
       expect(await problemOf({ plugins: [plugin([bad])] })).to.include({ code: 'CONTRIBUTION_UNDECLARED', plugin: 'svc-stars' })
+  })
+
+  describe('of a slot whose manifests say more than names', () => {
+    interface Bell {
+      readonly tone: string
+      readonly owner?: string
+    }
+    const Bells = defineSlot<Bell>('bells', {
+      api: 1,
+      methods: {},
+      declared: ['tone', 'owner'],
+      permission: { without: 'owner', name: 'public_routes' },
+    })
+    const ringing = (bell: Bell, said: object, more: object = {}) => ({
+      use: definePlugin({ setup: scope => void scope.add(Bells, 'gong', bell) }),
+      name: 'svc-bells',
+      manifest: { api: 1, kind: 'x', contributes: { bells: said as never } },
+      ...more,
+    })
+    const OWNED = { tone: 'low', owner: 'ada' }
+
+    it('takes what is word for word the same', async () => {
+      await using host = await startHost({ plugins: [ringing(OWNED, { gong: OWNED })] })
+      expect(host.slot(Bells).has('gong')).to.equal(true)
+    })
+
+    for (const [what, bell, said, code] of [
+      ['another word', OWNED, { gong: { ...OWNED, tone: 'high' } }, 'CONTRIBUTION_DIFFERS'],
+      ['a word less', { tone: 'low' }, { gong: OWNED }, 'CONTRIBUTION_DIFFERS'],
+      ['a word more', OWNED, { gong: { tone: 'low' } }, 'CONTRIBUTION_DIFFERS'],
+      ['names alone', OWNED, ['gong', '*'], 'CONTRIBUTION_DIFFERS'],
+      ['another name', OWNED, { bell: OWNED }, 'CONTRIBUTION_UNDECLARED'],
+      ['no name at all', OWNED, {}, 'CONTRIBUTION_UNDECLARED'],
+      ['what needs a permission', { tone: 'low' }, { gong: { tone: 'low' } }, 'PERMISSION_MISSING'],
+    ] as const)
+      it(`refuses ${what}`, async () =>
+        expect(await problemOf({ plugins: [ringing(bell, said)] })).to.include({ code, plugin: 'svc-bells' }))
+
+    it('goes by the permissions that were accepted, where these are not those of the manifest', async () => {
+      const [bell, said] = [{ tone: 'low' }, { gong: { tone: 'low' } }]
+      await using host = await startHost({ plugins: [ringing(bell, said, { permissions: { public_routes: ['go*'] } })] })
+      expect(host.report().plugins[0]?.permissions).to.deep.equal({ public_routes: ['go*'] })
+    })
+
+    it('holds a copy of the token that is older than the host', async () => {
+      const { declared: _, permission: __, ...old } = Bells
+      const older = ringing(OWNED, { gong: { ...OWNED, tone: 'high' } })
+      const use = definePlugin({ setup: scope => void scope.add(old as typeof Bells, 'gong', OWNED) })
+      const reader = entry('reader', definePlugin({ requires: { bells: Bells }, setup() {} }))
+      expect(await problemOf({ plugins: [reader, { ...older, use }] })).to.include({ code: 'CONTRIBUTION_DIFFERS' })
+    })
   })
 
   it('names a slot that nobody knows, the nearest, and its line', async () => {

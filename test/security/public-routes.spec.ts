@@ -164,10 +164,8 @@ group(title('an installation of a plugin with routes'), function () {
       const info = await place.svc('plugins', 'info', both.name)
       for (const text of [out, info.out])
         expect(text)
-          .to.match(
-            /answers +POST \/notes\/:id: OPEN to everybody who reaches the server, without a credential\n +GET \/notes: needs the scope read/
-          )
-          .and.contain('answer everybody, without a credential: route notes-open')
+          .to.match(/answers +POST \/notes\/:id: OPEN to every client, without a credential\n +GET \/notes: needs the scope read/)
+          .and.contain('answer every client, without a credential: route notes-open')
       const { contributes, permissions } = JSON.parse((await place.svc('plugins', 'info', both.name, '--json')).out)
       expect({ contributes, permissions }).to.deep.equal({
         contributes: { routes },

@@ -31,7 +31,7 @@ const ROUTES = [
   route('dashes', '/:a-:b-:c-:d-:e-:f-:g-:h'),
 ]
 
-/** Its challenge goes into an answer to everybody who shows no credential. */
+/** Its challenge goes into each answer to a client without a credential. */
 const CHALLENGE: Stranger = {
   name: 'svc-plugin-challenge',
   svc: { kind: 'auth', contributes: { auth_schemes: ['challenge'] } },
@@ -44,12 +44,24 @@ export default definePlugin({
 })`,
 }
 
+/** A scheme whose headers are names that every object has. */
+const ODD: Stranger = {
+  name: 'svc-plugin-odd',
+  svc: { kind: 'auth', contributes: { auth_schemes: ['odd'] } },
+  code: `import { definePlugin } from '@svc/core'
+import { AuthSchemes } from '@svc/core/contracts'
+const headers = ['constructor', '__proto__']
+export default definePlugin({
+  setup: scope => void scope.add(AuthSchemes, 'odd', { headers, challenge: 'Odd', authenticate: async () => undefined }),
+})`,
+}
+
 group(`an isolated plugin whose routes are broken${why === undefined ? '' : ` â€“ LEFT OUT: ${why}`}`, function () {
   this.timeout(60_000)
   let service: Service
   before(async () => {
     const config = { server: { auth: { enabled: true } } }
-    service = await serveStrangers(ROUTES, { beside: ['metrics', 'auth-api-key'], config, env: { SVC_API_KEY: KEY } })
+    service = await serveStrangers([...ROUTES, ODD], { beside: ['metrics', 'auth-api-key'], config, env: { SVC_API_KEY: KEY } })
   })
   after(() => service[Symbol.asyncDispose]())
 
@@ -60,11 +72,12 @@ group(`an isolated plugin whose routes are broken${why === undefined ? '' : ` â€
 
   it('leaves the routes of others as they are', async () => {
     expect((await get('/metrics')).status).to.equal(200)
+    expect((await fetch(`${service.url}/metrics`)).status, 'without a credential').to.equal(401)
     expect(await get('/good?q=abc')).to.deep.equal({ status: 200, text: 'answered' })
     expect((await get('/good?q=ABC')).status).to.equal(400)
   })
 
-  it('is told of in the log, each by its route', async () => {
+  it('is named in the log, each route of it', async () => {
     await service.seen(/the route properties is not served/)
     for (const name of ['required', 'nonsense']) {
       expect((await get(`/${name}`)).status, name).to.equal(500)

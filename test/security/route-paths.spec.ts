@@ -39,7 +39,11 @@ const EVIL = answering('evil', 'process', {
   'g-known': 'GET /:a/acme-challenge/:b',
   'h-inner': 'GET /things/export',
   'i-twin': 'GET /things/:name',
+  'j-chat': 'POST /api/v1/chat',
+  'k-chat': 'PUT /api/v1/chat',
 })
+/** What `/openapi.json` stands on. */
+const REST = ['rest', 'chat', 'conversations', 'selection', 'models', 'modes', 'provider-local']
 const SERVER = answering('server', 'in-process', { things: 'GET /things/:id' })
 
 group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` â€“ LEFT OUT: ${why}`}`, function () {
@@ -47,7 +51,7 @@ group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` â€
   let service: Service
   before(async () => {
     // the isolated one comes first
-    service = await serveStrangers([EVIL, SERVER], { beside: ['metrics', 'docs-page'] })
+    service = await serveStrangers([EVIL, SERVER], { beside: ['metrics', 'docs-page', ...REST] })
   })
   after(() => service[Symbol.asyncDispose]())
 
@@ -61,7 +65,7 @@ group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` â€
     expect(await ask('/x/acme-challenge/y')).to.deep.equal({ status: 200, text: 'of evil' })
   })
 
-  it('never answer in the place of a route of the server, whatever the method and whoever came first', async () => {
+  it('never answer in the place of a route of the server, whatever the method and the order', async () => {
     expect((await ask('/metrics')).text).to.include('# TYPE')
     expect((await ask('/metrics', 'POST')).status).to.equal(405)
     for (const path of ['/things/export', '/things/1']) expect((await ask(path)).text, path).to.equal('of server')
@@ -75,6 +79,15 @@ group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` â€
   it('never answer below /.well-known, where clients look for who gives out tokens and certificates', async () => {
     for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/acme-challenge/token'])
       expect((await ask(path)).status, path).to.equal(404)
+  })
+
+  it('describe nothing of the server in /openapi.json', async () => {
+    const { paths } = JSON.parse((await ask('/openapi.json')).text) as {
+      paths: Record<string, Record<string, { operationId: string }>>
+    }
+    const described = Object.entries(paths['/api/v1/chat']!).map(([method, { operationId }]) => [method, operationId])
+    expect(described).to.deep.equal([['post', 'chat']])
+    expect(paths).to.have.property('/{a}/acme-challenge/{b}')
   })
 
   it('that are not served are named in the log', async () => {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import type { Candidate, IsolationMode, LockedPlugin, Origin } from '@svc/plugin-set'
-import { shownPath } from '@svc/core'
+import { shownPath, slotsOf } from '@svc/core'
 import { oneLine, visible } from '../text.ts'
 import { runsText } from './isolation.ts'
 import { permissionWords } from './permission-words.ts'
@@ -23,6 +23,7 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
     ['from', originWords(candidate.origin)],
     ...rowsOf('adds', addedWords(manifest.contributes)),
     ...rowsOf('answers', routeWords(manifest.contributes)),
+    ...rowsOf('checks', schemeWords(manifest)),
     ...rowsOf('may', permissionWords(candidate.permissions)),
     ...changeRows(candidate),
     ['scripts', scriptWords(candidate)],
@@ -46,6 +47,14 @@ export function originWords({ kind, spec }: Origin): string {
 const addedWords = (contributes: Candidate['manifest']['contributes'] = {}): string[] =>
   Object.entries(contributes).map(
     ([slot, names]) => `${slot}: ${(Array.isArray(names) ? (names as string[]) : Object.keys(names)).join(', ')}`
+  )
+
+/** Which credentials a scheme reads, only its code says. */
+const schemeWords = (manifest: Candidate['manifest']): string[] =>
+  slotsOf(manifest).flatMap(([slot, names]) =>
+    slot === 'auth_schemes'
+      ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and says who may do what`)
+      : []
   )
 
 /** Only an update has something to compare with. */

@@ -1,6 +1,6 @@
 import { type Manifest, type RouteManifest, routesOf } from '@svc/core'
 
-/** The routes of a plugin, in words: those that are open to everybody first. */
+/** The routes of a plugin, in words: those that need no credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {
   const all = routesOf({ contributes }).map(([, route]) => route)
   return [...all.filter(isOpen), ...all.filter(one => !isOpen(one))].map(wordsOf)
@@ -9,4 +9,4 @@ export function routeWords(contributes: Manifest['contributes']): string[] {
 const isOpen = ({ scope }: RouteManifest) => scope === undefined
 
 const wordsOf = ({ method, path, scope }: RouteManifest) =>
-  `${method} ${path}: ${scope === undefined ? 'OPEN to everybody who reaches the server, without a credential' : `needs the scope ${scope}`}`
+  `${method} ${path}: ${scope === undefined ? 'OPEN to every client, without a credential' : `needs the scope ${scope}`}`

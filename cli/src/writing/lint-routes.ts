@@ -15,7 +15,7 @@ export function routeFindings({ info }: Linted): Finding[] {
 const routeOpen = (name: string, path: string): Finding => ({
   level: 'error',
   code: 'PERMISSION_MISSING',
-  message: `the route "${name}" (${path}) has no scope, so it is open to everybody, and has no permission for that`,
+  message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not ask for the permission`,
   mend: `give it a scope, or ask for the permission: "permissions": { "public_routes": ["${name}"] }`,
   where: 'package.json',
 })

@@ -119,7 +119,7 @@ const isTwo = ({ credentials }: Exchange) =>
 /** What a proxy before us has asked for itself. */
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
-/** One that nobody knows is not made good by one beside it. */
+/** A good credential does not make an unknown one beside it good. */
 async function refuseStranger(who: Asked, x: Exchange, ask: Ask): Promise<void> {
   for (const name of OWN) {
     const { [name]: _other, ...rest } = x.credentials

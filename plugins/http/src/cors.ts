@@ -44,7 +44,7 @@ export function createCors({ config, addresses, isHostChecked, isAuthenticated }
       'Access-Control-Max-Age': String(config.max_age),
     },
   } satisfies RouteReply
-  // nobody can bend a loopback name to another address
+  // a loopback name always leads to this machine, so DNS rebinding cannot use it
   const isOwn = ({ req }: Exchange, origin: string) =>
     (isHostChecked || LOOPBACK.test(origin)) &&
     origin.toLowerCase() === `${addresses.schemeOf(req)}://${req.headers.host ?? ''}`.toLowerCase()

@@ -29,6 +29,8 @@ const RESERVED = new Set([
 ])
 const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 const MOST_HEADERS = 8
+/** Each request is searched for all of them, and none is ever forgotten. */
+const MOST_NAMES = 200
 const CHALLENGE = /^[A-Za-z][\x20-\x7e]{0,499}$/
 
 /** Keeps the credentials of a request from everything but the schemes that declare their headers. */
@@ -77,12 +79,14 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
       declared.set(scheme, headers)
       for (const header of headers) readable.add(header)
     }
-    for (const header of readable) names.add(header)
     for (const scheme of declared.keys()) if (!there.has(scheme)) declared.delete(scheme)
   }
   const headersOf = (name: string, scheme: AuthScheme): ReadonlySet<string> => {
     try {
       checkScheme(scheme, name, schemes.owner(name))
+      if (names.size + scheme.headers.length > MOST_NAMES)
+        throw schemeInvalid(name, schemes.owner(name), `comes too late: ${MOST_NAMES} headers of credentials are known already`)
+      for (const header of scheme.headers) names.add(header)
       return new Set(scheme.headers)
     } catch (err) {
       log.error({ err, scheme: name }, 'a credential scheme is not asked')
@@ -116,12 +120,13 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
 
 function takeOff(x: Exchange, name: string) {
   const { headers } = x.req
-  const value = headers[name]
-  if (value === undefined) return
+  // a scheme may declare "constructor", which every object has
+  if (!Object.hasOwn(headers, name)) return
+  const value = String(headers[name])
   if (x.credentials === NO_CREDENTIALS) x.credentials = {}
-  Object.assign(x.credentials, { [name]: String(value) })
-  // cookies may come in several headers, other credentials may not
-  if (name !== 'cookie' && (x.req.headersDistinct[name]?.length ?? 0) > 1) x.doubled = name
+  Object.assign(x.credentials, { [name]: value })
+  // cookies may come in several headers, other credentials may not: Node joins them by commas
+  if (name !== 'cookie' && value.includes(',') && x.req.headersDistinct[name]!.length > 1) x.doubled = name
   Reflect.deleteProperty(headers, name)
 }
 

@@ -25,12 +25,12 @@ export interface Guesses {
   /** Before the server opens. */
   prepare(use: Use): Promise<void>
   /**
-   * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that nobody has seen good, no more are checked at a
+   * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that were not seen good, no more are checked at a
    * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
    */
   guard(x: Exchange, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
-  /** For a tap of `Peers.hooks.told`. */
-  readonly told: (message: { readonly topic: string; readonly message: Json }) => void
+  /** Takes a message of another worker: for a tap of `Peers.hooks.told`. */
+  readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
 
 export interface GuessesParts {
@@ -52,16 +52,19 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
     const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], use).catch(() => undefined)
     const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
     if (here < GUESSES && window.count < GUESSES) return undefined
-    const endsAt = Math.max(window.endsAt, here < GUESSES ? 0 : Date.now() + refused.secondsLeft(network) * 1_000)
-    const isFirst = blocked.seconds(network) === undefined
-    blocked.until(network, endsAt)
-    if (isFirst) await within(TELL_MS, () => peers?.tell(TOPIC, { network, ends_at: endsAt }, lasting)).catch(() => {})
-    return here > GUESSES || counted?.counted === false ? blocked.seconds(network) : undefined
+    const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
+    const isFirst = waitFor(network) === undefined || here === GUESSES
+    blocked.add(network, leftMs)
+    if (isFirst) await within(TELL_MS, () => peers?.tell(TOPIC, { network, left_ms: leftMs }, lasting)).catch(() => {})
+    return here > GUESSES || counted?.counted === false ? waitFor(network) : undefined
   }
+  /** Whole seconds until credentials that are not known may be checked again; `undefined` where they may now. */
+  const waitFor = (network: string): number | undefined =>
+    blocked.seconds(network) ?? (refused.count(network) >= GUESSES ? refused.secondsLeft(network) : undefined)
   /** Resolves once credentials that are not known here may be checked. */
   const enter = async (network: string, digest: string, x: Exchange): Promise<void> => {
     for (;;) {
-      const wait = blocked.seconds(network)
+      const wait = waitFor(network)
       if (wait !== undefined) {
         if (await seen.isShared(digest, x.use)) return checking.enter(network)
         throw tooMany(GUESSES, MINUTE / 1_000, wait)
@@ -93,27 +96,27 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
         if (isNew) checking.leave(network)
       }
     },
-    told({ topic, message }) {
+    onPeerMessage({ topic, message }) {
       if (topic !== TOPIC) return
-      const { network, ends_at: endsAt } = Object(message) as { network?: unknown; ends_at?: unknown }
-      blocked.until(String(network), Number(endsAt))
+      const { network, left_ms: leftMs } = Object(message) as { network?: unknown; left_ms?: unknown }
+      blocked.add(String(network), Number(leftMs))
     },
   }
 }
 
-/** Networks that have guessed enough, until when; where room is short, the first gives way. */
+/** Networks that have guessed enough, and for how long; where room is short, the first gives way. */
 function createBlocked() {
   const ends = new Map<string, number>()
   return {
-    until(network: string, endsAt: number) {
-      const latest = Math.max(ends.get(network) ?? 0, Math.min(endsAt, Date.now() + MINUTE))
+    add(network: string, leftMs: number) {
+      const end = Math.max(ends.get(network) ?? 0, performance.now() + Math.min(leftMs, MINUTE))
       ends.delete(network)
       if (ends.size >= GUESSERS) ends.delete(ends.keys().next().value ?? '')
-      ends.set(network, latest)
+      ends.set(network, end)
     },
     /** Whole seconds to wait; `undefined` where it is not blocked. */
     seconds(network: string): number | undefined {
-      const left = (ends.get(network) ?? 0) - Date.now()
+      const left = (ends.get(network) ?? 0) - performance.now()
       if (left > 0) return Math.ceil(left / 1_000)
       ends.delete(network)
       return undefined

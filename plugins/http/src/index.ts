@@ -30,7 +30,7 @@ export default definePlugin({
     scope.tap(Peers.hooks.figures, server.figures.own)
     scope.tap(Peers.hooks.inherit, server.figures.inherit)
     scope.tap(Peers.hooks.wanted, server.wanted)
-    scope.tap(Peers.hooks.told, server.told)
+    scope.tap(Peers.hooks.told, server.onPeerMessage)
     scope.defer(() => server.drain({ successor: false }))
     return server.service
   },

@@ -23,17 +23,20 @@ const RESENDING = [307, 308]
 /** Warned of once each, up to so many. */
 const MOST_WARNINGS = 1_000
 
+/** What answers: a route, or a mount by its path. */
+type Source = Pick<Bound, 'name' | 'plugin' | 'isIsolated'>
+
 /** Holds answers of routes to what a route may answer. */
 export interface RouteReplies {
   /** The answer without the headers that are not the route's to set; each is logged once. Throws ROUTE_ANSWER_INVALID. */
-  fit(bound: Bound, reply: RouteReply): RouteReply
+  fit(from: Source, reply: RouteReply): RouteReply
   /** The type of a stream, and what it needs beside the usual headers. */
   forStream(bound: Bound, type: string): { readonly type: string; readonly headers: Readonly<Record<string, string>> }
 }
 
 export function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
   const warned = new Set<string>()
-  const warn = ({ name, plugin, isIsolated }: Bound, header: string) => {
+  const warn = ({ name, plugin, isIsolated }: Source, header: string) => {
     const key = `${name} ${header}`
     if (warned.has(key) || warned.size >= MOST_WARNINGS) return
     warned.add(key)
@@ -41,13 +44,13 @@ export function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
     log.warn({ of: plugin, route: name, header }, `a header of a route was left out: ${why}`)
   }
   return {
-    fit(bound, reply) {
-      const { isIsolated } = bound
+    fit(from, reply) {
+      const { isIsolated } = from
       if (reply.headers === undefined) return reply
       const given = Object.entries(reply.headers)
       const isAllowed = ([name]: [string, string]) => mayFrom(isIsolated, name.toLowerCase())
       const headers = given.every(isAllowed) ? reply.headers : Object.fromEntries(given.filter(isAllowed))
-      for (const one of given) if (!isAllowed(one)) warn(bound, one[0].toLowerCase().slice(0, 100))
+      for (const one of given) if (!isAllowed(one)) warn(from, one[0].toLowerCase().slice(0, 100))
       return isIsolated ? fitIsolated({ ...reply, headers }) : { ...reply, headers }
     },
     forStream: ({ isIsolated }, type) => (isIsolated ? shownAs(type) : { type, headers: {} }),

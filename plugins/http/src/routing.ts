@@ -138,7 +138,7 @@ const methodsOf = (layers: readonly { methods: string[] }[]) => [
   ...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS']),
 ]
 
-/** Those of the server before those of isolated plugins, then `/a/b` before `/a/:id`, whoever was added first. */
+/** Those of the server before those of isolated plugins, then `/a/b` before `/a/:id`, in whatever order they were added. */
 const sorted = (all: readonly Bound[]) => all.toSorted((a, b) => rank(a) - rank(b))
 const rank = ({ route, isIsolated }: Bound) =>
   (isIsolated ? ISOLATED_LAST : 0) + route.path.split('/').filter(part => part.startsWith(':')).length

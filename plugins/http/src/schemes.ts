@@ -16,13 +16,13 @@ interface Named {
 
 /** Who is asked about requests to the places of one scope. */
 export interface Asked {
-  /** Those that guard these places: whom one of them knows, nobody else is asked about. */
+  /** The schemes that guard these places: the others are asked only about credentials that these do not know. */
   readonly own: readonly Named[]
   readonly common: readonly Named[]
   readonly challenge: string
 }
 
-/** Who is asked about the places of a scope, found anew when the slot has changed; `undefined` where nobody is. */
+/** The schemes for the places of a scope, found anew when the slot has changed; `undefined` where no credential is asked for. */
 export function createAsked(slot: SlotView<AuthScheme>, enabled: boolean, isSound: CredentialHeaders['isSound']) {
   let version = -1
   let known = new Map<Route['scope'], Asked | undefined>()
@@ -57,7 +57,7 @@ function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boole
 /** Asks the schemes about the credentials of a request; each sees the headers that it declares and no others. */
 export type Ask = (asked: Asked, x: Exchange, credentials: Exchange['credentials']) => Promise<Holder | undefined>
 
-/** Whoever asks waits for the schemes no longer than `ms`, whether or not they listen to signal and deadline. */
+/** Waits for the schemes no longer than `ms`, whether or not they listen to signal and deadline. */
 export const createAsk =
   (headers: Pick<CredentialHeaders, 'forScheme'>, ms: number): Ask =>
   ({ own, common }, x, credentials) => {
@@ -82,10 +82,10 @@ async function askAll(
 ): Promise<Holder | undefined> {
   let holder: Holder | undefined
   for (const one of schemes) {
-    const told = await ask(one, use)
-    if (!told) continue
-    if (holder && holder.id !== told.id) throw authenticationFailed('two different credentials were given')
-    holder ??= told
+    const found = await ask(one, use)
+    if (!found) continue
+    if (holder && holder.id !== found.id) throw authenticationFailed('two different credentials were given')
+    holder ??= found
   }
   return holder
 }

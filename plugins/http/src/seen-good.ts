@@ -4,7 +4,7 @@ import type { Space, Store } from '@svc/core/contracts'
 
 /** So long a credential that was good counts as seen good. */
 const COUNTS_MS = 600_000
-/** So often the store is told that it was. */
+/** So often the store notes that it was. */
 const NOTED_MS = 60_000
 /** Credentials kept in mind; the one seen longest ago goes first. */
 const MOST = 10_000
@@ -83,7 +83,7 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
 
 const byName = ([a]: readonly [string, string], [b]: readonly [string, string]) => (a < b ? -1 : 1)
 
-/** The key of the digests: whoever comes first makes it. */
+/** The key of the digests: the first worker makes it. */
 async function secretIn(store: Store, use: Use): Promise<string> {
   const key = 'digest'
   const found = await store.get(SECRET, key, use)

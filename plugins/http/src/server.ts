@@ -44,7 +44,7 @@ export interface ServerParts {
 }
 
 /** The server: the service that others see, and its life. */
-export interface Server extends Pick<Listener, 'drain'>, Pick<Crowd, 'wanted'>, Pick<Guesses, 'told'> {
+export interface Server extends Pick<Listener, 'drain'>, Pick<Crowd, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
   readonly figures: ServerFigures
   /** Makes sure that all are ready who are asked for each request, and opens the socket. */
@@ -84,7 +84,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   return {
     figures,
     wanted: crowd.wanted,
-    told: access.guesses.told,
+    onPeerMessage: access.guesses.onPeerMessage,
     service: {
       address: async () => listener.address(),
       figures: figures.read,

@@ -25,8 +25,19 @@ const LONGEST_TIMER = 2 ** 31 - 1
 export function createStanding({ schemes, authentication, log, lasting }: StandingParts): Gate {
   const open = new Map<Exchange, NodeJS.Timeout | undefined>()
   const watched = new Set<string>()
+  /** Streams whose credential is being looked at; true: once more, for something has changed since. */
+  const asking = new Map<Exchange, boolean>()
 
+  /** A scheme that reports changes without end makes no more than one look at a time for each stream. */
   const ask = async (x: Exchange): Promise<void> => {
+    if (asking.has(x)) return void asking.set(x, true)
+    do {
+      asking.set(x, false)
+      await look(x)
+    } while (asking.get(x) && open.has(x))
+    asking.delete(x)
+  }
+  const look = async (x: Exchange): Promise<void> => {
     const standing = await authentication.again(x)
     if (!open.has(x)) return
     if (standing) return arm(x, standing.expires)

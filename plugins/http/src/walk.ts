@@ -31,7 +31,7 @@ export function createWalk({ gates, refuse, limits, replies }: WalkParts): (x: E
         const reply = passed instanceof Promise ? await passed : passed
         if (reply) return sendReply(x, reply)
       }
-      if (x.mount) return await handOver(x, x.mount)
+      if (x.mount) return await handOver(x, x.mount, replies)
       await answer(x, x.route!)
     } catch (error) {
       refuse(x, error)
@@ -40,10 +40,11 @@ export function createWalk({ gates, refuse, limits, replies }: WalkParts): (x: E
 }
 
 /** Gives the raw request away: the body is the mount's, and the answer as far as it writes it. */
-async function handOver(x: Exchange, mount: Mount): Promise<void> {
+async function handOver(x: Exchange, mount: Mount, replies: RouteReplies): Promise<void> {
   if (!mount.answer) return mount.handle!(x.req, prepared(x), x.use)
   const answer = await mount.answer(x.req, x.use)
-  if (typeof answer !== 'function') return sendReply(x, checkedReply(answer))
+  const from = { name: mount.path, plugin: undefined, isIsolated: false }
+  if (typeof answer !== 'function') return sendReply(x, replies.fit(from, checkedReply(answer)))
   await answer(prepared(x))
 }
 

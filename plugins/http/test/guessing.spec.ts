@@ -11,14 +11,14 @@ const KEYS = {
   talker: { id: 'talker', scopes: ['chat'] },
 }
 const scheme = keys('x-api-key', KEYS)
-const house = (key: AuthScheme = scheme) =>
+const serveKeys = (key: AuthScheme = scheme) =>
   serve({ who }, { auth: { enabled: true }, trusted_proxies: ['127.0.0.1'] }, undefined, [item(AuthSchemes, 'key', key)])
 
 describe('guessing', () => {
   const from = (address: string, value: string) => ({ 'x-api-key': value, 'x-forwarded-for': address })
 
   it('is slowed after ten refused credentials a minute and address; those seen good from there pass, and other addresses', async () => {
-    await using one = await house()
+    await using one = await serveKeys()
     const guess = (address: string, value = 'wrong') => call(`${one.url}/who`, { headers: from(address, value) })
     expect((await guess('203.0.113.7', 'reader')).status).to.equal(200)
     expect((await guess('203.0.113.9', 'talker')).body.error_code).to.equal('FORBIDDEN')
@@ -47,7 +47,7 @@ describe('guessing', () => {
         return scheme.authenticate(request, use)
       },
     }
-    await using one = await house(slow)
+    await using one = await serveKeys(slow)
     const values = [...Array.from({ length: 30 }, (_, n) => `wrong-${n}`), 'reader']
     const answers = values.map(value => call(`${one.url}/who`, { headers: from('203.0.113.7', value) }))
     while (asked < 10) await breath()
@@ -57,7 +57,7 @@ describe('guessing', () => {
   })
 
   it('from one /64 is guessing from one place', async () => {
-    await using one = await house()
+    await using one = await serveKeys()
     const guess = (address: string) => call(`${one.url}/who`, { headers: from(address, 'wrong') })
     for (let i = 0; i < 10; i++) expect((await guess(`2001:db8::${i}:1`)).status).to.equal(401)
     expect((await guess('2001:db8:0:0:ffff::')).status).to.equal(429)

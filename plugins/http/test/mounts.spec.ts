@@ -35,7 +35,12 @@ describe('mounts', () => {
     const lazy: Mount = {
       path: '/lazy',
       async answer(request) {
-        if (request.method === 'GET') return { status: 203, headers: { 'x-own': 'yes' }, text: 'whole' }
+        if (request.method === 'GET')
+          return {
+            status: 203,
+            headers: { 'x-own': 'yes', 'Content-Length': '1', Connection: 'x-own', Date: 'never' },
+            text: 'whole',
+          }
         return async response => void response.writeHead(202, { 'x-own': 'yes' }).end('written')
       },
     }
@@ -47,6 +52,8 @@ describe('mounts', () => {
       const { text, headers, ...told } = await call(`${one.url}/lazy`, { method })
       expect([told.status, text, headers.get('x-own')]).to.deep.equal([status, said, 'yes'])
       expect(headers.get('x-request-id')).to.be.a('string')
+      expect(headers.get('date')).to.not.equal('never')
+      expect(headers.get('connection')).to.not.equal('x-own')
       expect(headers.get('x-content-type-options')).to.equal('nosniff')
     }
   })

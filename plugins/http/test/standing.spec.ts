@@ -82,4 +82,33 @@ describe('a stream without an end', () => {
       '/river late',
     ])
   })
+
+  it('is looked at once at a time, however many changes a scheme reports', async () => {
+    let now = 0
+    let most = 0
+    const reported = signalOf()
+    const scheme: AuthScheme = {
+      headers: ['x-api-key'],
+      challenge: 'Key',
+      async authenticate() {
+        most = Math.max(most, ++now)
+        await new Promise(resolve => setImmediate(resolve))
+        now--
+        return { id: 'anna', scopes: ['read'] }
+      },
+      async *changes() {
+        for (let times = 0; times < 1_000; times++) yield null
+        reported.resolve()
+      },
+    }
+    async function* stream() {
+      yield 'begun'
+      await reported.promise
+      yield ', ended'
+    }
+    const river: Route = { method: 'GET', path: '/river', summary: 'Flows', scope: 'read', endless: true, stream }
+    await using served = await serve({ river }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'key', scheme)])
+    const answer = await fetch(`${served.url}/river`, { headers: { 'x-api-key': 'anna' } })
+    expect([await answer.text(), most]).to.deep.equal(['begun, ended', 1])
+  })
 })

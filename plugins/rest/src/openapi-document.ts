@@ -25,7 +25,7 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentPar
   const publish = publisher(schemas)
   const security = securityOf(schemes)
   for (const [name, route] of sorted)
-    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = operation(name, route, publish, security)
+    (paths[templateOf(route.path)] ??= {})[route.method.toLowerCase()] = described(name, route, publish, security)
   return {
     openapi: '3.1.0',
     info: { title: 'Agent Service', version, description: 'Chat with models, and what belongs to it.' },
@@ -35,6 +35,15 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentPar
 }
 
 const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
+
+/** A plugin may describe its route by what is no schema: that costs its own description, not the document. */
+function described(name: string, route: Route, publish: Publish, security: Security): Tree {
+  try {
+    return operation(name, route, publish, security)
+  } catch {
+    return { operationId: name, summary: String(route.summary), ...security.of(route) }
+  }
+}
 
 function operation(name: string, route: Route, publish: Publish, security: Security): Tree {
   const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish)]

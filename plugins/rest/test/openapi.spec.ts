@@ -206,6 +206,19 @@ describe('GET /openapi.json', () => {
     expect(new Set(ids).size).to.equal(ids.length)
   })
 
+  it('is there although a plugin describes its route by what is no schema', async () => {
+    const broken = definePlugin({
+      setup(scope) {
+        const query = { type: 'object', properties: null } as unknown as JsonSchema
+        scope.add(Routes, 'broken', { method: 'GET', path: '/broken', summary: 'Is broken', query, handle: async () => ({}) })
+      },
+    })
+    await using served = await serveRest({ more: [{ name: 'broken', use: broken }] })
+    const { paths } = (await documentOf(served.call)) as unknown as { paths: Record<string, { get?: object }> }
+    expect(paths['/broken']!.get).to.include({ operationId: 'broken', summary: 'Is broken' })
+    expect(paths).to.have.property('/health')
+  })
+
   it('is the same text each time, and follows routes that come', async () => {
     let add = () => {}
     const later = definePlugin({

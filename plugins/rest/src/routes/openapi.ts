@@ -1,4 +1,4 @@
-import type { Host, SlotView, Use } from '@svc/core'
+import type { Host, HostReport, SlotView, Use } from '@svc/core'
 import type { AuthScheme, Http, Route } from '@svc/core/contracts'
 import { OBJECT, ok } from '../schemas.ts'
 
@@ -16,9 +16,10 @@ export function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiPart
   const make = async (use: Use) => {
     const version = versionNow()
     const { openApiDocument } = await import('../openapi-document.ts')
+    const report = await host.report(use)
     const document = openApiDocument({
-      version: (await host.report(use)).version,
-      routes: routes.entries(),
+      version: report.version,
+      routes: served(routes, report),
       codes: await http.codes(use),
       schemes: schemes.entries(),
     })
@@ -38,4 +39,13 @@ export function createOpenApiRoutes({ host, http, routes, schemes }: OpenApiPart
       },
     },
   }
+}
+
+/** Paths of the server are described by the server: what an isolated plugin adds there is not served. */
+function served(routes: SlotView<Route>, { plugins }: HostReport): [string, Route][] {
+  const inProcess = new Set(plugins.filter(one => one.isolation === 'in-process').map(one => one.name))
+  const isOwn = (name: string) => inProcess.has(routes.owner(name) ?? '')
+  const all = routes.entries()
+  const paths = new Set(all.filter(([name]) => isOwn(name)).map(([, { path }]) => path))
+  return all.filter(([name, { path }]) => isOwn(name) || !paths.has(path))
 }
