@@ -59,7 +59,9 @@ group(`an installed plugin that dies again and again${why === undefined ? '' : `
       const { code, out } = await svc('doctor')
       expect(code).to.equal(1)
       expect(out.replaceAll(/\s+/g, ' '))
-        .to.contain(`fail server ${TIDES} is quarantined: its process has died too often, or has ended workers svc reload brings it up again`)
+        .to.contain(
+          `fail server ${TIDES} is quarantined: its process has died too often, or has ended workers svc reload brings it up again`
+        )
         .and.contain('ok start')
       const health = await client.get('/health')
       expect([health.status, health.text]).to.satisfy(
