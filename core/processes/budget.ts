@@ -1,5 +1,3 @@
-import { DEEPEST } from './plain.ts'
-
 /** What one frame of a far side that is not trusted may be once it is read: it costs what it would cost as JSON, where nothing is shared. */
 export interface FrameBudget {
   /** Values, keys not counted; each as often as it is reached. */
@@ -12,8 +10,8 @@ export interface FrameBudget {
 const SHARING = 16
 /** So small a frame may share as it likes. */
 const FREE_VALUES = 1000
-/** The list of messages, a message and its arguments stand around a value. */
-const AROUND = 3
+/** Levels of lists and objects: twice what a value may have, as messages, arguments and records stand around it. */
+const DEEPEST = 1000
 /** Larger ones take long to be written. */
 const LARGEST = 2n ** 4096n
 
@@ -29,7 +27,7 @@ interface Purse {
 export function overBudget(value: unknown, bytes: number, budget: FrameBudget): string | undefined {
   const values = Math.min(budget.values, FREE_VALUES + SHARING * bytes)
   const purse = { values, characters: budget.characters }
-  const why = spend(value, purse, DEEPEST + AROUND)
+  const why = spend(value, purse, DEEPEST)
   if (purse.values < 0) return `it holds more than ${values} values`
   if (purse.characters < 0) return `it holds more than ${budget.characters} characters and bytes`
   return why

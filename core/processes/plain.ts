@@ -1,5 +1,4 @@
-/** Levels of lists and objects that a value may have. */
-export const DEEPEST = 600
+const DEEPEST = 500
 const PLAIN = new Set<unknown>([Object.prototype, null, Array.prototype, Date.prototype, Uint8Array.prototype])
 
 const isLeaf = (value: object): value is Date | Uint8Array => value instanceof Date || value instanceof Uint8Array

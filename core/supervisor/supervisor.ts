@@ -205,7 +205,7 @@ class Crew<R> implements Supervisor<R> {
     member.channel.close()
     this.#tell({ event: 'exited', worker: infoOf(member), how })
     const culprit = this.#blame.judge(member, how)
-    const problems = member.problems ?? [workerEnded(how, culprit)]
+    const problems = culprit || !member.problems ? [...(member.problems ?? []), workerEnded(how, culprit)] : member.problems
     member.up.reject(new StartFailed(problems))
     member.gone.resolve()
     if (this.#state.state === 'starting') this.#fail(problems)

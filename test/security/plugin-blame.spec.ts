@@ -13,6 +13,7 @@ const WAYS = {
   hang: () => { for (;;); },
   exit: () => process.exit(9),
   reject: () => void Promise.reject(new Error('trapped')),
+  heap: () => { for (const all = []; ; ) all.push(new Array(1000).fill({ of: all.length })) },
   throw: () => void queueMicrotask(() => { throw new Error('trapped') }),
 }
 export default definePlugin({
@@ -100,7 +101,7 @@ describeIsolated('an isolated plugin that ends or blocks the worker by what it s
   })
 
   it('is blamed for each worker that ends or hangs while it handles a frame of the plugin, and is quarantined after the third', async () => {
-    for (const [at, how] of ['reject', 'hang', 'throw'].entries()) {
+    for (const [at, how] of ['reject', 'hang', 'heap'].entries()) {
       await isBack()
       await tool('attack', { how })
       const blamed = await until(

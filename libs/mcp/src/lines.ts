@@ -39,28 +39,42 @@ function whole(line: string, most: number, reader: LineReader): void {
 
 /** A line of which only a part has come. */
 function createHeld(most: number, reader: LineReader) {
-  let parts: Buffer[] = []
+  /** In one piece of memory: a part may be a single byte, and a million of those take hundreds of times their length. */
+  let memory = Buffer.alloc(0)
+  let kept = 0
   let size = 0
   let begin: string | undefined
   let end = Buffer.alloc(0)
 
+  function keep(chunk: Buffer): void {
+    if (kept + chunk.length > memory.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(kept + chunk.length, memory.length * 2))
+      memory.copy(larger, 0, 0, kept)
+      memory = larger
+    }
+    kept += chunk.copy(memory, kept)
+  }
   function skip(chunk: Buffer): void {
-    begin ??= Buffer.concat(parts).toString('latin1', 0, KEPT)
-    end = Buffer.concat([end, parts.at(-1) ?? end, chunk]).subarray(-KEPT)
-    parts = []
+    begin ??= memory.toString('latin1', 0, Math.min(kept, KEPT))
+    end = Buffer.concat([end, memory.subarray(Math.max(0, kept - KEPT), kept), chunk]).subarray(-KEPT)
+    clear()
     if (size > most * PATIENCE) reader.endless()
+  }
+  function clear(): void {
+    memory = Buffer.alloc(0)
+    kept = 0
   }
   return {
     isOpen: () => size > 0,
     add(chunk: Buffer): void {
       size += chunk.length
       if (size > most) skip(chunk)
-      else parts.push(chunk)
+      else keep(chunk)
     },
     finish(): void {
       if (begin !== undefined) reader.tooLong(begin, end.toString('latin1'))
-      else reader.line(Buffer.concat(parts).toString())
-      parts = []
+      else reader.line(memory.toString('utf8', 0, kept))
+      clear()
       size = 0
       begin = undefined
       end = Buffer.alloc(0)

@@ -1,5 +1,6 @@
 import { messageOf, type Log, type SlotView, type Use } from '@svc/core'
 import type { Figures, MetricFamily, MetricSource, PeerMessage, Peers } from '@svc/core/contracts'
+import { familiesIn } from './form.ts'
 import { createHeritage, grows, summable } from './heritage.ts'
 
 /** The figures of all workers: what this one adds to them, and all of them together. */
@@ -30,7 +31,7 @@ export function createWorkerFigures(sources: SlotView<MetricSource>, peers: Peer
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], use: Use) => {
     try {
-      return await source.read(use)
+      return familiesIn(name, await source.read(use))
     } catch (error) {
       log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
       return []

@@ -1,4 +1,5 @@
 import { codeOf, type Log, type SlotView, type Use, within } from '@svc/core'
+import { checkInvalid } from './errors.ts'
 import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
@@ -34,7 +35,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
     let report: CheckReport = { status: 'healthy' }
     let failure: unknown
     try {
-      if (check) report = await within(PROBE_MS, signal => ask(check, { ...use, signal }), use)
+      if (check) report = reportIn(name, await within(PROBE_MS, signal => ask(check, { ...use, signal }), use))
     } catch (error) {
       failure = error
       report = { status: 'unhealthy', reason: codeOf(error) ?? 'failed' }
@@ -55,15 +56,31 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
 
 const WORDS: readonly HealthWord[] = ['healthy', 'degraded', 'unhealthy']
 
+/** What a check returned: what is of another form would fail the record of all. Throws CHECK_INVALID. */
+function reportIn(name: string, answer: unknown): CheckReport {
+  const { status, reason, detail } = Object(answer) as Partial<CheckReport>
+  if (status === undefined || !WORDS.includes(status)) throw checkInvalid(name)
+  const isDetail = typeof detail === 'object' && detail !== null && !Array.isArray(detail)
+  return { status, ...(typeof reason === 'string' ? { reason } : {}), ...(isDetail ? { detail } : {}) }
+}
+
 /** The worst of these words. */
 export const worst = (words: Iterable<HealthWord>): HealthWord =>
   WORDS[Math.max(0, ...[...words].map(word => WORDS.indexOf(word)))]!
 
-/** What plugins add to the health record; who does not answer in time adds nothing. */
+/** What plugins add to the health record; one that does not answer in time, or with members that are not JSON, adds nothing. */
 export async function factsOf(facts: SlotView<HealthFact>, use: Use): Promise<Record<string, Json>> {
-  if (facts.size === 0) return {}
-  const told = facts
-    .entries()
-    .map(([, one]) => within(PROBE_MS, signal => one.facts({ ...use, signal }), use).catch(() => undefined))
-  return Object.assign({}, ...(await Promise.all(told)))
+  const told = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
+    try {
+      return membersOf(await within(PROBE_MS, signal => one.facts({ ...use, signal }), use))
+    } catch {
+      return {}
+    }
+  })
+  return Object.fromEntries((await Promise.all(told)).flatMap(one => Object.entries(one)))
+}
+
+function membersOf(facts: unknown): Record<string, Json> {
+  const plain: unknown = JSON.parse(JSON.stringify(facts ?? {}))
+  return typeof plain === 'object' && plain !== null && !Array.isArray(plain) ? (plain as Record<string, Json>) : {}
 }
