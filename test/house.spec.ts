@@ -193,7 +193,7 @@ describe('the house', () => {
     ['core/src', 1610],
     ['core/loading', 720],
     ['core/config', 1180],
-    ['core/processes', 1140],
+    ['core/processes', 1160],
     ['core/supervisor', 1020],
     ['core/isolation', 1400],
   ] as const)
