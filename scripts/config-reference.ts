@@ -42,6 +42,7 @@ configuration, except the file that \`--config\` names: the help of commands tha
 | is writable for a group that is not your primary group | \`CONFIG_FOREIGN\` |
 
 Of a symbolic link, the link and its target count. Of a configuration in code, its relative imports count too.
+A plugin that a file names by its package and that lies in \`node_modules\` of a folder above is taken by the same rules.
 
 **Configuration in code** (\`.ts\`, \`.mts\`, \`.js\`) runs when it is read. On a terminal svc asks once before it runs such a file, and
 remembers the answer in \`trusted-config\` in the svc home, with a SHA-256 of the file and of the files that it names in relative
