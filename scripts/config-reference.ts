@@ -49,7 +49,8 @@ remembers the answer in \`trusted-config\` in the svc home, with a SHA-256 of th
 imports. Once one of them changes, svc asks again; names that are computed at run time and packages are not part of it. Without a
 terminal such a file is \`CONFIG_NOT_TRUSTED\`, and the command fails, unless one of these holds:
 
-- it is named: \`svc serve --config svc.config.ts\`. What you name is taken as it is, whoever owns it;
+- it is named: \`svc serve --config svc.config.ts\`. What you name is taken as it is, whoever owns it
+  and whoever can write it: so name a file on a volume that a container platform mounts writable for all;
 - it is the file of the svc home;
 - \`SVC_TRUST_CONFIG=1\` is set. Owner and mode are checked all the same.
 
