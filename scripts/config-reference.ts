@@ -42,13 +42,15 @@ configuration, except the file that \`--config\` names: the help of commands tha
 | is writable for a group that is not your primary group | \`CONFIG_FOREIGN\` |
 
 Of a symbolic link, the link and its target count. Of a configuration in code, its relative imports count too.
+A plugin that a file names by its package and that lies in \`node_modules\` of a folder above is taken by the same rules.
 
 **Configuration in code** (\`.ts\`, \`.mts\`, \`.js\`) runs when it is read. On a terminal svc asks once before it runs such a file, and
 remembers the answer in \`trusted-config\` in the svc home, with a SHA-256 of the file and of the files that it names in relative
 imports. Once one of them changes, svc asks again; names that are computed at run time and packages are not part of it. Without a
 terminal such a file is \`CONFIG_NOT_TRUSTED\`, and the command fails, unless one of these holds:
 
-- it is named: \`svc serve --config svc.config.ts\`. What you name is taken as it is, whoever owns it;
+- it is named: \`svc serve --config svc.config.ts\`. What you name is taken as it is, whoever owns it
+  and whoever can write it: so name a file on a volume that a container platform mounts writable for all;
 - it is the file of the svc home;
 - \`SVC_TRUST_CONFIG=1\` is set. Owner and mode are checked all the same.
 

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, parse, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { PluginEntry } from '@svc/core'
+import { foreignReason } from '@svc/core/config'
 
 /** Beside this package: what came with svc. */
 export const OURS: string = import.meta.url
@@ -20,7 +21,8 @@ function placedOne(entry: PluginEntry, home: string): PluginEntry {
   if (/^(\.{0,2}\/|\.{1,2}$|[A-Za-z]:\\)/.test(use)) return { ...entry, from: from ?? pathToFileURL(join(inHome, '/')).href }
   if (use.startsWith('@svc/') && (from === undefined || isOurs(use))) return { ...entry, from: OURS }
   const folder = from === undefined ? inHome : folderOf(from)
-  if (!isWithin(folder, home)) return isFound(use, urlOf(from!)) ? entry : { ...entry, from: homePlace(use, inHome, home) }
+  if (!isWithin(folder, home))
+    return isFound(use, urlOf(from!)) && !isForeign(use, folder) ? entry : { ...entry, from: homePlace(use, inHome, home) }
   return { ...entry, from: upwards(use, folder, home) ?? homePlace(use, inHome, home) }
 }
 
@@ -31,6 +33,13 @@ function upwards(name: string, folder: string, top: string): string | undefined 
   for (let at = folder; isWithin(at, top); at = dirname(at))
     if (existsSync(join(at, 'node_modules', name, 'package.json'))) return pathToFileURL(join(at, '/')).href
   return undefined
+}
+
+/** Whether the nearest package of that name lies above the folder, where another user may have put it. */
+function isForeign(name: string, folder: string): boolean {
+  const place = upwards(name, folder, parse(folder).root)
+  if (place === undefined || place === pathToFileURL(join(folder, '/')).href) return false
+  return foreignReason(join(fileURLToPath(place), 'node_modules', name, 'package.json')) !== undefined
 }
 
 const isWithin = (folder: string, top: string) => !/^\.\.(\/|$)/.test(relative(resolve(top), resolve(folder)))

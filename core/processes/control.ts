@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from '
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { codeOf } from '../src/errors.ts'
 import type { HostReport } from '../src/report.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
@@ -67,6 +68,7 @@ const LONGEST_PATH = 107
 const SHORT_SOCKET = 'control.sock'
 const SHORT_FOLDER = 'svc-'
 const PROBE_MS = 2000
+const BETWEEN_MS = 20
 
 /** A server as its socket tells of it: `id` is its own for ever, its process id another server's as well, after it or in another container. */
 interface ServerName {
@@ -117,24 +119,33 @@ const TAKEN = new Set(['EADDRINUSE', 'EEXIST'])
 const idFile = ({ path, note = path }: Place) => note.replace(/\.(sock|path)$/, '.id')
 
 async function listenAt(server: Server, base: string): Promise<Place> {
-  const place = await placeFor(base)
-  server.listen(place.path)
-  await once(server, 'listening')
-  // of a connection that could not be accepted: its command fails, the server goes on
-  server.on('error', () => {})
-  await chmod(place.path, 0o600)
+  const path = `${base}.sock`
+  if (Buffer.byteLength(path) > LONGEST_PATH) return listenElsewhere(server, `${base}.path`)
+  await listenOn(server, path)
+  return { path }
+}
+
+/** The note is written last: another server that starts takes one that leads to nothing for a dead server's. */
+async function listenElsewhere(server: Server, note: string): Promise<Place> {
+  const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note }
+  await listenOn(server, place.path)
+  try {
+    await writeFile(note, place.path, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    server.close()
+    await once(server, 'close')
+    await rmdir(dirname(place.path))
+    throw error
+  }
   return place
 }
 
-async function placeFor(base: string): Promise<Place> {
-  const path = `${base}.sock`
-  if (Buffer.byteLength(path) <= LONGEST_PATH) return { path }
-  const place = { path: join(await mkdtemp(join(tmpdir(), SHORT_FOLDER)), SHORT_SOCKET), note: `${base}.path` }
-  await writeFile(place.note, place.path, { mode: 0o600, flag: 'wx' }).catch(async error => {
-    await rmdir(dirname(place.path))
-    throw error
-  })
-  return place
+async function listenOn(server: Server, path: string): Promise<void> {
+  server.listen(path)
+  await once(server, 'listening')
+  // of a connection that could not be accepted: its command fails, the server goes on
+  server.on('error', () => {})
+  await chmod(path, 0o600)
 }
 
 async function placesIn(run: string): Promise<Place[]> {
@@ -158,7 +169,11 @@ async function removeDead(run: string): Promise<void> {
   for (const place of await placesIn(run)) if (await isDead(place)) await remove(place)
 }
 
-async function isDead({ path }: Place): Promise<boolean> {
+/** A socket that is bound a moment before its server listens refuses, too: only one that refuses twice is a dead server's. */
+const isDead = async (place: Place): Promise<boolean> =>
+  (await refuses(place)) && (await setTimeout(BETWEEN_MS).then(() => refuses(place)))
+
+async function refuses({ path }: Place): Promise<boolean> {
   const answer = await connect(path)
   if (typeof answer === 'string') return DEAD.has(answer)
   answer.destroy()
@@ -178,7 +193,8 @@ const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
 
 /** A connection, or the code of why there is none. */
 async function connect(path: string): Promise<Socket | string> {
-  if (path === '') return 'ENOENT'
+  // its note is being written
+  if (path === '') return 'EMPTY'
   const socket = createConnection(path)
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(PROBE_MS) })

@@ -40,6 +40,12 @@ export const storeForgets = (kind: string) =>
 export const notInFile = (name: string, file: string, mend: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no tool server "${name}"`, { mend })
 
+export const fileBusy = (file: string, cause: unknown) =>
+  svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command holds it`, {
+    cause,
+    mend: 'Wait until the other command has ended, then run this one again',
+  })
+
 export const nameTaken = (name: string, where: string) =>
   svcError('MCP_CLIENT_INVALID', `there is a tool server "${name}" already, in ${where}`, {
     mend: `take another name, or take that one out first: svc mcp remove ${name}`,

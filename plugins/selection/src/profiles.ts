@@ -1,4 +1,5 @@
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   asSvcError,
@@ -153,8 +154,15 @@ async function writeFirst(file: string): Promise<string> {
 
 /** Whoever watches the file is told that it is svc's own: as the very file was that was written, for its path may lead to another one by now. */
 async function begin(file: string): Promise<void> {
-  await using handle = await open(file, 'wx', 0o600)
-  await handle.writeFile(FIRST_PROFILES)
+  // it gets its name once it is whole: another server that starts in this home reads it meanwhile
+  const next = `${file}.${randomUUID()}`
+  await using handle = await open(next, 'wx', 0o600)
+  try {
+    await handle.writeFile(FIRST_PROFILES)
+    await link(next, file)
+  } finally {
+    await rm(next)
+  }
   const stats = await handle.stat()
   const { begunFiles } = await import('@svc/core/processes')
   begunFiles.set(file, stats)

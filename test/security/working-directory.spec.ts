@@ -1,0 +1,41 @@
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { inPlace } from '../support/plugin-place.ts'
+import { tidesFolder } from '../support/tides.ts'
+
+describe('files of the working directory that npm, oclif and Node know', () => {
+  it('neither run nor count when a plugin is installed there', async () => {
+    await inPlace(async place => {
+      const marker = join(place.folder, 'executed')
+      const code = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')\n`
+      const files = {
+        '.npmrc':
+          'node-options=--require=./evil.cjs\nscript-shell=./evil.sh\ngit=./evil.sh\nignore-scripts=false\nonload-script=./evil.cjs\n',
+        'evil.cjs': code,
+        'evil.sh': `#!/bin/sh\ntouch ${marker}\n`,
+        'package.json': JSON.stringify({
+          name: 'svc-project',
+          scripts: { preinstall: './evil.sh', prepare: './evil.sh' },
+          oclif: { plugins: ['./evil.cjs'], hooks: { init: './evil.cjs' } },
+          imports: { '#svc': './evil.cjs' },
+        }),
+        'node.config.json': JSON.stringify({ nodeOptions: { import: ['./evil.cjs'] } }),
+        '.env': 'NODE_OPTIONS=--require=./evil.cjs\nSVC_SERVER__PORT=1\n',
+        'tsconfig.json': '{ "extends": "./evil.cjs", "ts-node": { "require": ["./evil.cjs"] } }',
+      }
+      for (const [name, text] of Object.entries(files)) await writeFile(join(place.folder, name), text, { mode: 0o755 })
+      const { code: ended, err } = await place.svc(
+        'plugins',
+        'install',
+        await tidesFolder(place.folder, { version: '1.0.0' }),
+        '--yes'
+      )
+      expect(ended, err).to.equal(0)
+      expect((await place.svc('--version')).code).to.equal(0)
+      expect((await place.svc('config', 'show', 'server.port')).out).to.not.contain('environment')
+      expect(existsSync(marker)).to.equal(false)
+    })
+  }).timeout(30_000)
+})
