@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { codeOf } from '@svc/core'
 
 /**
  * Folders that exist on this machine only while a sandbox has something mounted there, kept in a folder that all processes of svc share.
@@ -75,8 +76,9 @@ function removeUnused(record: string): void {
   const path = pathIn(record)
   try {
     if (path !== '') rmdirSync(path)
-  } catch {
-    // It was never made, or something lies in it that is not ours.
+  } catch (error) {
+    // It was never made, or something lies in it that is not ours. Where it cannot be removed now, it is tried again later.
+    if (!/^(ENOENT|ENOTDIR|ENOTEMPTY|EEXIST)$/.test(codeOf(error) ?? '')) return
   }
   rmSync(record, { recursive: true, force: true })
 }
