@@ -3,17 +3,29 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
-import { clientCalls, modelCalls, newProject, type Project } from '../support/project.ts'
+import { until } from '../support/breath.ts'
+import { appears, clientCalls, modelCalls, newProject, type Project } from '../support/project.ts'
 import { type Service, startService } from '../support/service.ts'
 
+const FILESYSTEM = fileURLToPath(new URL('../../node_modules/.bin/mcp-server-filesystem', import.meta.url))
 const SHELL = { shell: { enabled: true, write: true, commands: ['sh'], timeout_ms: 10_000 } }
 const BWRAP = ['/usr/bin/bwrap', '/usr/local/bin/bwrap', '/bin/bwrap'].find(existsSync)
-/** A bubblewrap before which a script runs once: what a program in another sandbox could do at this moment. */
+/**
+ * A bubblewrap before which a script runs once: what a program in another sandbox could do at this moment. The server, which would notice, has no turn meanwhile,
+ * as on a machine with much to do.
+ */
 const bubblewrapAfter = (script: string) => `#!/bin/sh
-if [ -e '${script}' ]; then mv '${script}' '${script}.done'; sh '${script}.done'; fi
-exec ${BWRAP} "$@"
+[ -e '${script}' ] || exec ${BWRAP} "$@"
+kill -STOP $PPID
+mv '${script}' '${script}.done'
+sh '${script}.done'
+${BWRAP} "$@"
+code=$?
+kill -CONT $PPID
+exit $code
 `
 
 describe('protected paths under attack', function () {
@@ -27,8 +39,7 @@ describe('protected paths under attack', function () {
   let service: Service
   let bin: string
   before(async () => {
-    project = await newProject({ tools: SHELL, workflows: { roots: ['flows'], code: ['flows/code'] } }, { 'sub/readme.txt': '' })
-    await mkdir(project.at('flows'))
+    project = await newProject({ tools: SHELL }, { 'sub/readme.txt': '' })
     bin = await mkdtemp(join(tmpdir(), 'svc-bin-'))
     await writeFile(join(bin, 'bwrap'), bubblewrapAfter(join(bin, 'meanwhile')))
     await chmod(join(bin, 'bwrap'), 0o755)
@@ -68,12 +79,11 @@ describe('protected paths under attack', function () {
       ['../sub/.git/hooks', 'longer-than-the-other-path/.git'],
     ] as const) {
       await mkdir(other.at('work', path), { recursive: true })
-      await writeFile(join(bin, 'meanwhile'), `cd ${other.at('work')} && rmdir ${path} && ln -s ${link} ${path}`)
-      const script = `cat ../svc.config.json; echo '{}' > ${other.at('svc.config.json')}; echo x > sub/.git/hooks/evil`
+      await writeFile(join(bin, 'meanwhile'), `cd ${other.at('work')} && mv ${path} moved && ln -s ${link} ${path} && touch ${path}/commondir`)
+      const script = `echo '{}' > ${other.at('svc.config.json')} || echo x > sub/.git/hooks/evil`
       const { text } = await runs(script)
-      // it is refused, or ended because something took the place of a protected folder
-      expect(text, path).to.match(/nothing was run|ended by SIGKILL/)
-      await rm(other.at('work', path.split('/')[0]!), { recursive: true })
+      expect(text, path).to.include('nothing was run')
+      for (const name of [path.split('/')[0]!, 'moved']) await rm(other.at('work', name), { recursive: true })
     }
     expect(await other.read('svc.config.json')).to.equal(before_)
     expect(await other.names('work/sub/.git/hooks')).to.not.include('evil')
@@ -115,8 +125,44 @@ describe('protected paths under attack', function () {
   })
 
   it('may lie in one another, and need not be there', async () => {
-    expect((await shell('echo x > flows/code')).exit_code).to.not.equal(0)
-    expect((await shell('echo ok')).stdout).to.equal('ok\n')
-    expect(await project.names('flows')).to.deep.equal([])
+    await using other = await newProject(
+      { tools: SHELL, workflows: { roots: ['flows'], code: ['flows/code'] } },
+      { 'flows/a.yaml': '' }
+    )
+    await using nested = await startWith(other)
+    const runs = (script: string) => clientCalls(nested, 'run_command', { command: ['sh', '-c', script] })
+    expect((await runs('echo ok')).text).to.include('"exit_code":0')
+    expect((await runs('echo x > flows/code')).text).to.not.include('"exit_code":0')
+    expect(await other.names('flows')).to.deep.equal(['a.yaml'])
+  })
+
+  it('leave git as it is, in the sandbox and beside it', async () => {
+    const slow = shell(
+      'echo > sub/started; while [ ! -e sub/go ]; do sleep 0.02; done; cd sub && git add readme.txt && git status'
+    )
+    await appears(project.at('sub/started'))
+    expect((await clientCalls(service, 'git_status', { repository: 'sub' })).status).to.equal(200)
+    execFileSync('git', ['-C', project.at('sub'), 'status'])
+    await writeFile(project.at('sub/go'), '')
+    const { exit_code, stderr } = await slow
+    expect([exit_code, stderr]).to.deep.equal([0, ''])
+    expect(await project.names('sub/.git')).to.not.include('commondir')
+  })
+
+  it('cannot be led elsewhere by a tool server that names another git folder', async () => {
+    await using other = await newProject({}, { 'sub/readme.txt': '' })
+    execFileSync('git', ['init', '--quiet', other.at('sub')])
+    const sandbox_config = { allowed_paths: [other.at('sub')] }
+    const client = { name: 'disk', command: FILESYSTEM, args: [other.at('sub')], sandbox: true, sandbox_config }
+    await writeFile(other.at('svc.config.json'), JSON.stringify({ mcp: { clients: [client] } }))
+    await using held = await startWith(other)
+    const write = (path: string) => clientCalls(held, 'disk__write_file', { path: other.at(path), content: '../evil\n' })
+    await until(
+      () => write('sub/first.txt'),
+      ({ status }) => status === 200
+    )
+    for (const path of ['sub/.git/commondir', 'sub/.git/modules/x', 'sub/.git/worktrees/x'])
+      expect((await write(path)).status, path).to.equal(500)
+    execFileSync('git', ['-C', other.at('sub'), 'status'])
   })
 })

@@ -24,6 +24,8 @@ export interface Protection {
   readonly absent: readonly string[]
 }
 
+/** What may lie there as long as a program runs: git takes an empty `.git` for none, and these folders in it as if they were not there. */
+const HARMLESS = ['.git', 'hooks', 'commondir', 'modules', 'worktrees']
 /** How far repositories within a writable folder are looked for. A program could make folders until one is not found: so more are refused, not left out. */
 const [DEEPEST, MOST_FOLDERS, MOST_REPOSITORIES] = [3, 20_000, 150]
 
@@ -127,8 +129,7 @@ async function keep(
     const stats = isMountPoint(at) ? undefined : await lstat(at).catch(() => undefined)
     if (stats === undefined) {
       if (!(await isWritable(dirname(at)))) return
-      // git takes an empty `.git` for none
-      if (lasting && step !== '.git') return missing(at)
+      if (lasting && !HARMLESS.includes(step)) return missing(at)
       found.absent.add(at)
       break
     }
