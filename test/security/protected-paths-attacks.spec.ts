@@ -79,7 +79,10 @@ describe('protected paths under attack', function () {
       ['../sub/.git/hooks', 'longer-than-the-other-path/.git'],
     ] as const) {
       await mkdir(other.at('work', path), { recursive: true })
-      await writeFile(join(bin, 'meanwhile'), `cd ${other.at('work')} && mv ${path} moved && ln -s ${link} ${path} && touch ${path}/commondir`)
+      await writeFile(
+        join(bin, 'meanwhile'),
+        `cd ${other.at('work')} && mv ${path} moved && ln -s ${link} ${path} && touch ${path}/commondir`
+      )
       const script = `echo '{}' > ${other.at('svc.config.json')} || echo x > sub/.git/hooks/evil`
       const { text } = await runs(script)
       expect(text, path).to.include('nothing was run')
@@ -164,5 +167,25 @@ describe('protected paths under attack', function () {
     for (const path of ['sub/.git/commondir', 'sub/.git/modules/x', 'sub/.git/worktrees/x'])
       expect((await write(path)).status, path).to.equal(500)
     execFileSync('git', ['-C', other.at('sub'), 'status'])
+  })
+})
+
+describe('programs of tool servers that run without a sandbox', () => {
+  it('are kept with all that they are started from', async () => {
+    const open = (name: string, command: string, args: string[]) => ({ name, command, args, sandbox: false })
+    const clients = [
+      open('script', 'node', ['--import=./hook.mjs', 'server.js']),
+      open('folder', 'node', ['./served']),
+      open('package', 'npx', ['--no', 'not-there-at-all']),
+    ]
+    await using project = await newProject(
+      { mcp: { clients } },
+      { 'hook.mjs': '', 'server.js': "import './lib/one.js'\n", 'lib/one.js': '', 'served/index.js': '' }
+    )
+    const { home, folder } = project
+    await using service = await startService({ home, cwd: folder, args: ['--config', 'svc.config.json', '--mcp'] })
+    for (const path of ['hook.mjs', 'lib/one.js', 'served/index.js', 'node_modules/.bin/not-there-at-all', 'package.json'])
+      expect((await modelCalls(service, 'write_file', { path, content: 'x', overwrite: true })).success, path).to.equal(false)
+    expect((await modelCalls(service, 'write_file', { path: 'lib/other.js', content: 'x' })).success).to.equal(true)
   })
 })
