@@ -16,11 +16,14 @@ export {
 export { compileGlob } from './glob.ts'
 export { type Folder, type Opened, openFileIn, openFolder, openFolderIn, openPlace, openToChange, readWhole } from './opened.ts'
 export {
+  GIT_NAMES,
+  isGitFolder,
   placesOfAll,
   PROTECTED_NAMES,
   type ProtectedPlace,
   protectedPlaces,
   type ProtectedView,
+  refuseMoveOf,
   refuseName,
 } from './protected.ts'
 export { type Alone, createLocks } from './locks.ts'

@@ -1,4 +1,4 @@
-import { readlink } from 'node:fs/promises'
+import { readdir, readlink } from 'node:fs/promises'
 import { dirname, isAbsolute, join } from 'node:path'
 import { CONFIG_FILES, type SlotView } from '@svc/core'
 import type { ProtectedPaths } from '@svc/core/contracts'
@@ -16,10 +16,40 @@ export const PROTECTED_NAMES: readonly string[] = [
 const CONFIGURATION = /(^|\/)(svc\.config\.([cm]?[jt]s|json|ya?ml)|\.config\/config\.([cm]?[jt]s|json|ya?ml)|svc-plugins\.lock)$/i
 const GIT = /(^|\/)(\.git(config)?|\.config\/git)(\/|$)/i
 
+/** What git runs, or takes as settings, of a git folder; what lies in `modules` and `worktrees` has settings of its own. */
+export const GIT_NAMES: readonly string[] = ['hooks', 'config', 'config.worktree', 'commondir', 'modules', 'worktrees']
+
+/** Whether git takes a folder with these names in it for a repository, whatever it is called: bare ones, and those that a `.git` file leads to. */
+export const isGitFolder = (names: readonly string[]): boolean => ['HEAD', 'objects', 'refs'].every(name => names.includes(name))
+
+/** Refuses what lies in a git folder that is not called `.git`. Throws PATH_PROTECTED. */
+async function refuseInGitFolder(real: string, shown: string): Promise<void> {
+  for (let at = dirname(real); at !== dirname(at); at = dirname(at))
+    if (isGitFolder(await readdir(at).catch(() => []))) throw ofGit(shown)
+}
+
+/**
+ * Refuses to move a folder with something in it that its name protects, where it is or where it would be: a repository would be replaced with another one.
+ * `folder` is its path now, `from` and `to` are the two as they are told. Throws PATH_PROTECTED.
+ */
+export async function refuseMoveOf(folder: string, from: string, to: string, signal: AbortSignal): Promise<void> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  if (isGitFolder(entries.map(({ name }) => name))) throw ofGit(from)
+  for (const one of entries) {
+    signal.throwIfAborted()
+    const [before, after] = [`${from}/${one.name}`, `${to}/${one.name}`]
+    refuseName(before, before)
+    refuseName(after, after)
+    if (one.isDirectory()) await refuseMoveOf(`${folder}/${one.name}`, before, after, signal)
+  }
+}
+
+const ofGit = (shown: string) => isProtected(shown, 'belongs to git itself: it may be read, not changed')
+
 /** Refuses a path whose name alone makes a program run it: the configuration of svc, hooks and settings of git. Throws PATH_PROTECTED. */
 export function refuseName(path: string, shown: string): void {
   if (CONFIGURATION.test(path)) throw isProtected(shown, 'is the configuration of svc: it may be read, not changed')
-  if (GIT.test(path)) throw isProtected(shown, 'belongs to git itself: it may be read, not changed')
+  if (GIT.test(path)) throw ofGit(shown)
 }
 
 /**
@@ -28,6 +58,7 @@ export function refuseName(path: string, shown: string): void {
  */
 export async function refuseChange(view: ProtectedView | undefined, real: string, shown: string): Promise<void> {
   refuseName(real, shown)
+  await refuseInGitFolder(real, shown)
   const changed = folded(real)
   for (const { place, owner } of await protectedPlaces(view)) {
     const kept = folded(place)

@@ -1,5 +1,6 @@
 import { lstat, readlink, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { isFile } from './mount-points.ts'
 import type { Shown } from './paths.ts'
 import { isSystem, SYSTEM_FOLDERS } from './program.ts'
 import type { Protection } from './protection.ts'
@@ -79,7 +80,7 @@ function mounts({ read, write, protection }: View, empty: (folder: string) => st
     ...read.map(bind('--ro-bind')),
     ...[...write, ...protection.anchors].map(bind('--bind')),
     ...protection.read.map(bind('--ro-bind')),
-    ...protection.absent.map(path => [path, empty(path)] as const),
+    ...protection.absent.map(path => [path, isFile(path) ? ['--ro-bind', path, path] : empty(path)] as const),
   ]
     .toSorted(([one], [other]) => one.length - other.length)
     .flatMap(([, words]) => words)

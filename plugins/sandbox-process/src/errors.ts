@@ -32,6 +32,14 @@ export const ofMissing = (path: string, owner: string): SvcError =>
     'allow a folder below it for writing'
   )
 
+/** What is not found is not protected. */
+export const ofTooMany = (path: string, what: string): SvcError =>
+  pathRefused(
+    path,
+    `it has ${what} in the three levels that are looked through for what must be protected`,
+    'allow a smaller folder for writing'
+  )
+
 /** With another link in its place the protected path would mean something else, and a link cannot be mounted over. */
 export const linkOfProtected = (path: string, owner: string): SvcError =>
   pathRefused(

@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { codeOf } from '@svc/core'
 
 /**
  * Folders that exist on this machine only while a sandbox has something mounted there, kept in a folder that all processes of svc share.
@@ -35,6 +36,7 @@ export function openMountPoints(folder: string): MountPoints {
           mkdirSync(recordOf(path), { recursive: true })
           writeFileSync(join(recordOf(path), PATH), path)
           writeFileSync(join(recordOf(path), name), '')
+          if (isFile(path)) makeFile(path)
         }
       })
       return () =>
@@ -67,16 +69,37 @@ const pathIn = (record: string) => {
   }
 }
 
-/** Removes a mount point, and the record of it, where no living process holds it. Only an empty folder is ever removed. */
+/**
+ * Whether a file takes the place of what is missing: git fails where `commondir` is a folder, or empty. With this text it is what a repository without one
+ * says, here and in the sandbox.
+ */
+export const isFile = (path: string): boolean => basename(path) === 'commondir'
+const ITSELF = '.\n'
+
+function makeFile(path: string): void {
+  try {
+    writeFileSync(path, ITSELF, { flag: 'wx' })
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
+}
+
+function removeFile(path: string): void {
+  if (readFileSync(path, 'utf8') === ITSELF) rmSync(path)
+}
+
+/** Removes a mount point, and the record of it, where no living process holds it. Only an empty folder, or a file of ours, is ever removed. */
 function removeUnused(record: string): void {
   if (!existsSync(record)) return
   const holders = readdirSync(record).filter(name => name !== PATH)
   if (holders.some(name => isAlive(Number.parseInt(name, 10)))) return
   const path = pathIn(record)
   try {
-    if (path !== '') rmdirSync(path)
-  } catch {
-    // It was never made, or something lies in it that is not ours.
+    if (isFile(path)) removeFile(path)
+    else if (path !== '') rmdirSync(path)
+  } catch (error) {
+    // It was never made, or something lies in it that is not ours. Where it cannot be removed now, it is tried again later.
+    if (!/^(ENOENT|ENOTDIR|ENOTEMPTY|EEXIST)$/.test(codeOf(error) ?? '')) return
   }
   rmSync(record, { recursive: true, force: true })
 }

@@ -1,8 +1,17 @@
 import { constants } from 'node:fs'
-import { access, lstat, readdir } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
-import { placesOfAll, PROTECTED_NAMES, type ProtectedPlace, protectedPlaces, type ProtectedView } from '@svc/roots'
-import { linkOfProtected, ofMissing, ofProtected } from './errors.ts'
+import { access, lstat, readdir, readFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { codeOf } from '@svc/core'
+import {
+  GIT_NAMES,
+  isGitFolder,
+  placesOfAll,
+  PROTECTED_NAMES,
+  type ProtectedPlace,
+  protectedPlaces,
+  type ProtectedView,
+} from '@svc/roots'
+import { linkOfProtected, ofMissing, ofProtected, ofTooMany } from './errors.ts'
 import { isWithin } from './paths.ts'
 
 /** What is mounted in folders that a sandbox may write, so that what is protected in them stays as it is. */
@@ -15,10 +24,10 @@ export interface Protection {
   readonly absent: readonly string[]
 }
 
-/** What git runs, or takes as settings, of a repository; what lies in `modules` and `worktrees` has settings of its own. */
-const GIT = ['hooks', 'config', 'config.worktree', 'commondir', 'modules', 'worktrees']
-/** How far repositories within a writable folder are looked for. */
-const [DEEPEST, MOST_FOLDERS] = [3, 300]
+/** What may lie there as long as a program runs: git takes an empty `.git` for none, and these folders in it as if they were not there. */
+const HARMLESS = ['.git', 'hooks', 'commondir', 'modules', 'worktrees']
+/** How far repositories within a writable folder are looked for. A program could make folders until one is not found: so more are refused, not left out. */
+const [DEEPEST, MOST_FOLDERS, MOST_REPOSITORIES] = [3, 20_000, 150]
 
 /** What decides how protected paths are kept. */
 export interface ProtectOptions {
@@ -39,7 +48,14 @@ export async function protect(write: readonly string[], options: ProtectOptions)
       for (const place of named) await keep(folder, place, options, found, () => {})
     }
   }
-  return { read: [...found.read], anchors: [...found.anchors], absent: [...found.absent] }
+  const read = [...found.read]
+  // what lies in a folder that is bound for reading only needs nothing more
+  const isFree = (path: string) => !read.some(folder => folder !== path && isWithin(path, folder))
+  return {
+    read: read.filter(isFree),
+    anchors: [...found.anchors].filter(path => !found.read.has(path) && isFree(path)),
+    absent: [...found.absent].filter(isFree),
+  }
 }
 
 function refuseLasting(folder: string, { owner }: ProtectedPlace): never {
@@ -49,8 +65,9 @@ function refuseLasting(folder: string, { owner }: ProtectedPlace): never {
 async function placesByName(allowed: readonly string[]): Promise<readonly ProtectedPlace[]> {
   const kinds = await Promise.all(allowed.map(path => lstat(path)))
   const write = allowed.filter((_, at) => kinds[at]!.isDirectory())
-  const repositories = await Promise.all(write.map(folder => repositoriesIn(folder)))
-  const git = [...write, ...repositories.flat()].flatMap(folder => GIT.map(name => join(folder, '.git', name)))
+  const within = await Promise.all(write.map(folder => gitFoldersIn(folder)))
+  const folders = [...write.map(folder => join(folder, '.git')), ...within.flat()]
+  const git = [...new Set(folders)].flatMap(folder => GIT_NAMES.map(name => join(folder, name)))
   const own = write.flatMap(folder => PROTECTED_NAMES.map(name => join(folder, name)))
   return placesOfAll([
     { paths: own, owner: 'the configuration of svc' },
@@ -58,22 +75,38 @@ async function placesByName(allowed: readonly string[]): Promise<readonly Protec
   ])
 }
 
-/** Folders within a folder that have a `.git`; the largest trees are not looked through to their end. */
-async function repositoriesIn(top: string): Promise<string[]> {
+/** The `.git` of repositories within a folder, and git folders of any other name. Throws SANDBOX_PATH where there is too much to look through. */
+async function gitFoldersIn(top: string): Promise<string[]> {
   const found: string[] = []
   let looked = 0
   for (let folders = [top], depth = 0; folders.length > 0 && depth <= DEEPEST; depth++) {
+    looked += folders.length
+    if (looked > MOST_FOLDERS) throw ofTooMany(top, `more than ${MOST_FOLDERS} folders`)
+    const lists = await Promise.all(folders.map(folder => readdir(folder, { withFileTypes: true }).catch(() => [])))
     const next: string[] = []
-    for (const folder of folders) {
-      if (++looked > MOST_FOLDERS) return found
-      const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
-      if (depth > 0 && entries.some(({ name }) => name === '.git')) found.push(folder)
-      for (const one of entries)
-        if (one.isDirectory() && one.name !== '.git' && one.name !== 'node_modules') next.push(join(folder, one.name))
+    for (const [at, entries] of lists.entries()) {
+      const folder = folders[at]!
+      const names = entries.map(({ name }) => name)
+      if (names.includes('.git')) found.push(join(folder, '.git'), ...(await behindFile(join(folder, '.git'))))
+      const inner = entries.filter(one => one.isDirectory() && one.name !== '.git' && one.name !== 'node_modules')
+      if (isGitFolder(names)) found.push(folder)
+      else next.push(...inner.map(({ name }) => join(folder, name)))
     }
+    if (found.length > MOST_REPOSITORIES) throw ofTooMany(top, `more than ${MOST_REPOSITORIES} repositories`)
     folders = next
   }
   return found
+}
+
+/** The git folder that a `.git` file leads to, and the one that this shares with others. */
+async function behindFile(file: string): Promise<string[]> {
+  const line = async (path: string) => (await readFile(path, 'utf8').catch(() => '')).trim()
+  if (!(await lstat(file).catch(() => undefined))?.isFile()) return []
+  const [, target] = /^gitdir: (.+)$/.exec(await line(file)) ?? []
+  if (target === undefined) return []
+  const folder = resolve(dirname(file), target)
+  const common = await line(join(folder, 'commondir'))
+  return common === '' ? [folder] : [folder, resolve(folder, common)]
 }
 
 type Found = { readonly [Key in keyof Protection]: Set<string> }
@@ -96,8 +129,7 @@ async function keep(
     const stats = isMountPoint(at) ? undefined : await lstat(at).catch(() => undefined)
     if (stats === undefined) {
       if (!(await isWritable(dirname(at)))) return
-      // git takes an empty `.git` for none
-      if (lasting && step !== '.git') return missing(at)
+      if (lasting && !HARMLESS.includes(step)) return missing(at)
       found.absent.add(at)
       break
     }
@@ -108,9 +140,9 @@ async function keep(
   for (const one of around) found.anchors.add(one)
 }
 
-/** Where this process cannot make anything, no process in the sandbox can: it is the same user. */
+/** Where this process cannot make anything, no process in the sandbox can: it is the same user. The owner of a folder may change its mode, though. */
 const isWritable = (folder: string): Promise<boolean> =>
   access(folder, constants.W_OK).then(
     () => true,
-    () => false
+    async (error: unknown) => codeOf(error) === 'EACCES' && (await lstat(folder)).uid === process.getuid?.()
   )

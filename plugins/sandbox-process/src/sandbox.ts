@@ -11,6 +11,7 @@ import { openMountPoints } from './mount-points.ts'
 import { realPlace } from './paths.ts'
 import { type Protection, protect } from './protection.ts'
 import { watchReplaced } from './replaced.ts'
+import { verifying } from './verified.ts'
 import { showFor, type ShownProcess } from './view.ts'
 
 export interface SandboxOptions {
@@ -66,12 +67,11 @@ export function createSandbox({ home, protectedPaths }: SandboxOptions): Process
           return held.hold.release().finally(free)
         },
       })
-      const line = [
-        ...held.hold.before,
-        ...lineOf(bwrap, { ...shown.view, protection, unset: Object.keys(held.hold.env).filter(name => !(name in shown.env)) }),
-        ...held.hold.within,
-        ...shown.program,
-      ]
+      const unset = Object.keys(held.hold.env).filter(name => !(name in shown.env))
+      const inside = lineOf(bwrap, { ...shown.view, protection, unset })
+      const { write } = shown.view
+      const verified = write.length > 0 ? await verifying(inside, write) : []
+      const line = [...held.hold.before, ...inside, ...verified, ...held.hold.within, ...shown.program]
       return wrapped(id, line, { ...held.hold.env, ...shown.env }, { ...held.enforced, ...enforcedOf(request, shown) })
     },
     async [Symbol.asyncDispose]() {

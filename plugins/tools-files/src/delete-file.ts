@@ -1,8 +1,19 @@
 import type { Dirent } from 'node:fs'
-import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
+import { lstat, opendir, readdir, rmdir, unlink } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
-import { realOf, type Folder, inWords, missing, openFolderIn, openToChange, refuseName, type Roots } from '@svc/roots'
+import {
+  realOf,
+  type Folder,
+  inWords,
+  missing,
+  isGitFolder,
+  isProtected,
+  openFolderIn,
+  openToChange,
+  refuseName,
+  type Roots,
+} from '@svc/roots'
 import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
 import { notEmpty, tooMany } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
@@ -71,6 +82,8 @@ async function remove(entry: Entry, most: number, signal: AbortSignal) {
 async function count(entry: Entry, most: number, signal: AbortSignal): Promise<number> {
   await using folder = await openFolderIn(entry.folder, entry.name, entry.shown)
   let found = 1
+  if (isGitFolder(await readdir(folder.at('.'))))
+    throw isProtected(entry.shown, 'belongs to git itself: it may be read, not changed')
   for await (const one of await opendir(folder.at('.'))) {
     signal.throwIfAborted()
     const shown = `${entry.shown}/${one.name}`

@@ -11,6 +11,7 @@ import {
   missing,
   openForTarget,
   openToChange,
+  refuseMoveOf,
   type Roots,
   type Target,
 } from '@svc/roots'
@@ -54,6 +55,7 @@ export function createMoveFile(roots: Roots): Tool {
       return inWords(source.shown, signal, async () => {
         await using here = await openToChange(roots, { ...source.folder, shown: source.shown }, source.name)
         const type = await typeAt(here, source)
+        if (type === 'directory') await refuseMoveOf(here.at(source.name), source.shown, target.shown, signal)
         await using there = await openForTarget(roots, target, signal)
         signal.throwIfAborted()
         const replaced = await move({ ...source, folder: here }, { ...target, folder: there }, type, overwrite)
