@@ -7,7 +7,11 @@ describe('paths that are protected from tools', () => {
   let project: Project
   let service: Service
   before(async () => {
-    const config = { plugins: ['./plugins/mine'], selection: { profiles_file: 'my-profiles.yaml' } }
+    const config = {
+      plugins: ['./plugins/mine'],
+      selection: { profiles_file: 'my-profiles.yaml' },
+      server: { ssl: { cert: 'tls/cert.pem', key: 'tls/key.pem' } },
+    }
     project = await newProject(config, {
       'my-profiles.yaml': 'default: default\nprofiles:\n  default: {}\n',
       'workflows/fine.yaml': 'name: fine\nnodes:\n  a: { type: transform, value: 1 }\n',
@@ -64,6 +68,7 @@ describe('paths that are protected from tools', () => {
     '.git/hooks/pre-commit',
     '.git/config',
     'svc-plugins.lock',
+    'tls/key.pem',
   ]
   for (const path of KEPT)
     it(`cannot be written, replaced, moved onto or deleted: ${path}`, async () => {

@@ -1,5 +1,6 @@
+import { resolve } from 'node:path'
 import { definePlugin, Host, systemUse } from '@svc/core'
-import { AuthSchemes, Http, Limits, Mounts, Peers, Routes, Store } from '@svc/core/contracts'
+import { AuthSchemes, Http, Limits, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
 import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
 import { createServer } from './server.ts'
@@ -16,6 +17,8 @@ export default definePlugin({
   provides: Http,
   async setup(scope, given) {
     const { config, hooks, log } = scope
+    const files = [config.ssl.cert, config.ssl.key].flatMap(file => (file === undefined ? [] : [resolve(file)]))
+    if (files.length > 0) scope.add(ProtectedPaths, 'certificate', { paths: files, owner: 'the certificate of this server' })
     const server = await createServer({ config, hooks, log, lasting: systemUse(scope.signal, 'http'), ...given })
     scope.tap(
       Host.hooks.ready,
