@@ -23,7 +23,8 @@ function findingsOf({ plugins, asOf }: Told): Finding[] {
 
 function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
   const who = visible(instance === undefined ? name : `${name} (${instance})`)
-  if (state === 'quarantined') return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_MEND)]
+  if (state === 'quarantined')
+    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_MEND)]
   if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
   if (state === 'running') return []
   const why = error === undefined ? '' : `: ${error.message} (${error.code})`
