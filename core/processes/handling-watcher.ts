@@ -21,6 +21,6 @@ setInterval(() => {
     if (isStuck) writeFileSync(path, plugin, { mode: 0o600 })
     else rmSync(path, { force: true })
   } catch {
-    // without a folder for it nothing is told
+    // without a folder there is no trace, and no plugin is blamed
   }
 }, LOOK_MS)

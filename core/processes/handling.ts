@@ -8,7 +8,7 @@ export interface HandledPlugin {
   readonly instance?: string
 }
 
-/** What the watching thread is started with. `cells`: how many frames were begun, and whose is handled now (its place among those that were told, from 1; 0: nobody's). */
+/** What the watching thread is started with. `cells`: the number of frames so far, and the plugin whose frame is handled now (its number in the order of the messages to the thread, from 1; 0: none). */
 export interface WatchData {
   readonly cells: Int32Array
   readonly path: string
@@ -51,13 +51,13 @@ function writeTrace(path: string, plugin: string): void {
   try {
     writeFileSync(path, plugin, { mode: 0o600 })
   } catch {
-    // without a folder for it nothing is told
+    // without a folder there is no trace, and no plugin is blamed
   }
 }
 
 /**
- * Makes what runs work for the frames of one plugin, so that the end of this process meanwhile can be told to be the plugin's doing: what the work does at once, and
- * what follows until it waits for something. Costs a memory access; a thread looks at it and writes it down when it stays the same.
+ * Returns a function that runs work for the frames of one plugin: if this process ends or blocks meanwhile, the plugin is blamed. Covered are what the work does
+ * at once and what follows until it waits for something. It costs a memory access; a thread reads the cell and writes the trace when it does not change.
  */
 export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
   if (trace === undefined) return work => work()
@@ -86,7 +86,7 @@ export function handlingFor(plugin: HandledPlugin): (work: () => void) => void {
 function startWatcher({ cells, path }: Trace): Worker {
   const workerData: WatchData = { cells, path }
   const thread = new Worker(WATCHER, { workerData, env: {}, name: 'svc-watcher', resourceLimits: { maxOldGenerationSizeMb: 16 } })
-  // without it only hangs and lack of memory are blamed on nobody
+  // without it no plugin is blamed for a hang or for lack of memory
   thread.on('error', () => {})
   thread.unref()
   return thread

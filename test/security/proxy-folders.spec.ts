@@ -8,7 +8,7 @@ import { until } from '../support/breath.ts'
 const CODE = `import { definePlugin } from '@svc/core'
 export default definePlugin({ setup() {} })
 `
-/** A process id that the kernel gives to nobody: above the largest that it allows. */
+/** No process has this id: it is above the largest that the kernel allows. */
 const DEAD = 4_194_305
 
 describeIsolated('temporary folders of egress proxies', function () {

@@ -70,14 +70,14 @@ export const worst = (words: Iterable<HealthWord>): HealthWord =>
 
 /** What plugins add to the health record; one that does not answer in time, or with members that are not JSON, adds nothing. */
 export async function factsOf(facts: SlotView<HealthFact>, use: Use): Promise<Record<string, Json>> {
-  const told = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
+  const members = facts.entries().map(async ([, one]): Promise<Record<string, Json>> => {
     try {
       return membersOf(await within(PROBE_MS, signal => one.facts({ ...use, signal }), use))
     } catch {
       return {}
     }
   })
-  return Object.fromEntries((await Promise.all(told)).flatMap(one => Object.entries(one)))
+  return Object.fromEntries((await Promise.all(members)).flatMap(one => Object.entries(one)))
 }
 
 function membersOf(facts: unknown): Record<string, Json> {
