@@ -67,8 +67,7 @@ export interface ControlSocket extends AsyncDisposable {
 const LONGEST_PATH = 107
 const SHORT_SOCKET = 'control.sock'
 const SHORT_FOLDER = 'svc-'
-const PROBE_MS = 2000
-const BETWEEN_MS = 20
+const [PROBE_MS, BETWEEN_MS] = [2000, 20]
 
 /** A server as its socket tells of it: `id` is its own for ever, its process id another server's as well, after it or in another container. */
 interface ServerName {

@@ -127,7 +127,7 @@ export const schemeFailed = (name: string, plugin: string | undefined, cause: un
 export const schemeInvalid = (name: string, plugin: string | undefined, what: string) =>
   svcError('SCHEME_INVALID', `the credential scheme "${name}" ${what}`, {
     ...(plugin === undefined ? {} : { plugin }),
-    mend: 'let the scheme declare the headers that it reads, and its challenge: headers: ["x-my-key"], challenge: "MyKey"',
+    mend: 'declare the headers that it reads and its challenge (headers: ["x-my-key"], challenge: "MyKey"); answer { id, scopes } with an id of your own',
   })
 
 /** What a scheme's plugin says of itself, as its own. */

@@ -1,7 +1,7 @@
 import { codeOf, type SlotView, type Use, within } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
 import { type CredentialHeaders, checkScheme } from './credentials.ts'
-import { authenticationFailed, noScheme, schemeFailed, schemeSilent, schemeUnready } from './errors.ts'
+import { authenticationFailed, noScheme, schemeFailed, schemeInvalid, schemeSilent, schemeUnready } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Who holds a credential. */
@@ -65,7 +65,8 @@ export const createAsk =
     let current: Named | undefined
     const askOne = (one: Named, use: Use) => {
       current = one
-      return one.scheme.authenticate({ headers: headers.forScheme(one.scheme, credentials), address: x.address }, use)
+      const asked = { headers: headers.forScheme(one.scheme, credentials), address: x.address }
+      return one.scheme.authenticate(asked, use).then(found => checkedHolder(one, found))
     }
     const ask = async (signal: AbortSignal) => {
       const use = { ...x.use, signal, deadline }
@@ -73,6 +74,23 @@ export const createAsk =
     }
     return within(ms, ask, { signal: x.ending.signal, late: () => schemeSilent(current, ms) })
   }
+
+/** Ids of callers that the server itself makes. */
+const RESERVED = /^(system|anonymous|plugin:.*)$/s
+// oxlint-disable-next-line no-control-regex -- it stands in the log and in keys of the store
+const CONTROL = /[\u0000-\u001f\u007f]/
+const LONGEST_ID = 512
+
+/** What a scheme answers decides what the caller may do: one of another form is a fault of its plugin. Throws SCHEME_INVALID. */
+function checkedHolder({ name, plugin }: Named, found: Holder | undefined): Holder | undefined {
+  if (found === undefined) return undefined
+  const { id, scopes } = Object(found) as { readonly id: unknown; readonly scopes: unknown }
+  if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID || CONTROL.test(id) || RESERVED.test(id))
+    throw schemeInvalid(name, plugin, 'answered an id that no caller can have')
+  if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string'))
+    throw schemeInvalid(name, plugin, 'answered scopes that are not a list of texts')
+  return found
+}
 
 /** Every scheme is asked: a credential that one refuses is not made good by another, and two must say the same. */
 async function askAll(

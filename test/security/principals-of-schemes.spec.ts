@@ -1,0 +1,41 @@
+import { noBubblewrap } from '@svc/core/testing'
+import { expect } from 'chai'
+import { type Stranger, serveStrangers } from '../support/stranger.ts'
+
+const why = noBubblewrap()
+const group = why === undefined ? describe : describe.skip
+
+/** A credential scheme that answers what its credential says. */
+const SCHEME: Stranger = {
+  name: 'svc-plugin-anybody',
+  svc: { kind: 'auth', contributes: { auth_schemes: ['anybody'] } },
+  code: `import { definePlugin } from '@svc/core'
+import { AuthSchemes } from '@svc/core/contracts'
+export default definePlugin({
+  setup: scope => void scope.add(AuthSchemes, 'anybody', {
+    headers: ['x-anybody'],
+    challenge: 'Anybody',
+    authenticate: async ({ headers }) => headers['x-anybody'] && JSON.parse(headers['x-anybody']),
+  }),
+})`,
+}
+
+group(`a credential scheme of an isolated plugin${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+  it('makes no caller the server itself, nobody or a plugin, and no principal of another form', async () => {
+    await using service = await serveStrangers([SCHEME], {
+      beside: ['rest', 'conversations', 'selection', 'chat', 'modes', 'provider-local'],
+      config: { server: { auth: { enabled: true } } },
+    })
+    const status = async (holder: unknown) => {
+      const headers = { 'x-anybody': JSON.stringify(holder) }
+      return (await fetch(`${service.url}/api/v1/conversations`, { headers })).status
+    }
+    expect(await status({ id: 'anybody:ada', scopes: ['chat', 'read'] })).to.equal(200)
+    const scopes = ['*']
+    for (const id of ['system', 'anonymous', 'plugin:svc-plugin-anybody', 'plugin:x', '', 'a\nb', 7, null])
+      expect(await status({ id, scopes }), JSON.stringify(id)).to.equal(500)
+    for (const bad of ['chat', [7], {}, undefined])
+      expect(await status({ id: 'x', scopes: bad }), JSON.stringify(bad)).to.equal(500)
+    await service.seen(/SCHEME_INVALID.*svc-plugin-anybody|svc-plugin-anybody.*SCHEME_INVALID/)
+  })
+})
