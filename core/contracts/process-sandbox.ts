@@ -29,8 +29,8 @@ export interface ProcessRequest {
   /** Whether it is a Node program, which gets Node's permission model as a second fence; absent: where the command is `node`. */
   readonly node?: boolean
   /**
-   * Whether it runs for as long as the server does. A protected path that does not exist is kept from being made by an empty folder in its place, which
-   * is seen on the machine: for a short command it goes with it. A lasting process is refused a writable folder that needs one, except for `.git`.
+   * Whether it runs for as long as the server does. Then a writable folder is refused in which a protected path is missing or is a file, because the
+   * protection of these does not outlast what a person does with them, and git folders are read-only as a whole.
    */
   readonly lasting?: boolean
 }

@@ -132,7 +132,7 @@ describeIsolated('a restart loop that one isolated plugin causes', function () {
   this.timeout(60_000)
 
   it('ends in the quarantine of the plugin, and the server serves on', async () => {
-    const setup = "scope.tap(Host.hooks.ready, () => void setTimeout(() => trap.spring('exit', own).catch(() => {}), 20))"
+    const setup = "scope.tap(Host.hooks.ready, () => void setTimeout(() => trap.spring('exit', own).catch(() => {}), 700))"
     await using attacked = await startAttacked({ plugins: pluginsOf(setup) })
     const { child, url } = attacked.service
     const ended = once(child, 'exit').then(() => 'ended')

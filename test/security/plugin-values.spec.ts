@@ -1,3 +1,4 @@
+import { routesOf } from '../support/stranger.ts'
 import { expect } from 'chai'
 import { type Attacked, describeIsolated, startAttacked } from '../support/attacker.ts'
 import { until } from '../support/breath.ts'
@@ -71,9 +72,13 @@ describeIsolated('an isolated plugin that adds and answers values of no form tha
   let attacked: Attacked
   let client: Client
   before(async () => {
-    const contributes = Object.fromEntries([...SLOTS, ...MORE].map(slot => [slot, ['*']]))
+    const { contributes: routes, permissions } = routesOf({
+      odd: { method: 'GET', path: '/odd' },
+      'odd-stream': { method: 'GET', path: '/odd-stream' },
+    })
+    const contributes = { ...Object.fromEntries([...SLOTS, ...MORE].map(slot => [slot, ['*']])), ...routes }
     attacked = await startAttacked({
-      plugins: [{ name: PLUGIN, code: CODE, svc: { contributes } }],
+      plugins: [{ name: PLUGIN, code: CODE, svc: { contributes, permissions } }],
       curated: CURATED,
       config: { mcp: { server: { enabled: true } } },
     })

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
@@ -22,7 +22,14 @@ describe('sandboxed commands', function () {
   let project: Project
   let service: Service
   before(async () => {
-    project = await newProject({}, { 'sub/readme.txt': 'sub\n', 'workflows/fine.yaml': 'name: fine\nnodes: {}\n' })
+    project = await newProject(
+      {},
+      {
+        'sub/readme.txt': 'sub\n',
+        'sub/flows/fine.yaml': 'name: fine\nnodes: {}\n',
+        'workflows/fine.yaml': 'name: fine\nnodes: {}\n',
+      }
+    )
     const disk = (name: string, folder: string) => ({
       name,
       command: FILESYSTEM,
@@ -31,7 +38,10 @@ describe('sandboxed commands', function () {
       sandbox_config: { allowed_paths: [folder] },
     })
     const clients = [disk('disk', project.at('sub')), disk('whole', project.folder), disk('flows', project.at('workflows'))]
-    await writeFile(project.at('svc.config.json'), JSON.stringify({ tools: SHELL, mcp: { clients } }))
+    await writeFile(
+      project.at('svc.config.json'),
+      JSON.stringify({ tools: SHELL, workflows: { roots: ['workflows', 'sub/flows'] }, mcp: { clients } })
+    )
     execFileSync('git', ['init', '--quiet', project.at('sub')])
     service = await startIn(project)
   })
@@ -125,24 +135,37 @@ describe('sandboxed commands', function () {
     expect(await other.names()).to.deep.equal(names)
   })
 
-  it('and stdio servers are ended where a protected file is replaced by a person, for its protection ends with it', async function () {
+  it('and what a stdio server could write is ended where a person replaces a protected folder, for its protection ends with it', async function () {
     const doctor = await runSvc(['doctor'], { home: project.home, cwd: project.folder })
     if (!/memory held by control groups/.test(doctor.out)) {
       this.test!.title += ' (this machine has no control groups)'
       this.skip()
     }
+    const write = (path: string) => clientCalls(service, 'disk__write_file', { path: project.at(path), content: 'x' })
+    await until(
+      () => write('sub/first.txt'),
+      ({ status }) => status === 200
+    )
+    await rename(project.at('sub/flows'), project.at('sub/former'))
+    await mkdir(project.at('sub/flows'))
+    const later = await until(
+      () => write('sub/flows/later.yaml'),
+      ({ text }) => text.includes('EROFS')
+    )
+    expect(later.status).to.equal(500)
+  })
+
+  it('and git in what a stdio server may write is not its own, whatever a person does with it meanwhile', async () => {
     const write = (path: string) =>
       clientCalls(service, 'disk__write_file', { path: project.at(path), content: '[core]\n\tevil = 1\n' })
     await until(
       () => write('sub/first.txt'),
       ({ status }) => status === 200
     )
+    const attacks = Array.from({ length: 20 }, () => write('sub/.git/config'))
     execFileSync('git', ['-C', project.at('sub'), 'config', 'user.name', 'somebody'])
-    const later = await until(
-      () => write('sub/.git/config'),
-      ({ text }) => text.includes('EBUSY')
-    )
-    expect(later.status).to.equal(500)
+    attacks.push(...Array.from({ length: 20 }, () => write('sub/.git/config')), write('sub/.git/index'))
+    for (const { status } of await Promise.all(attacks)) expect(status).to.not.equal(200)
     expect(await project.read('sub/.git/config'))
       .to.include('somebody')
       .and.not.include('evil')

@@ -24,7 +24,7 @@ export const leadsOut = (path: string): SvcError =>
 export const ofProtected = (path: string, owner: string): SvcError =>
   pathRefused(path, `it belongs to ${owner}, which programs in a sandbox must not change`, 'allow another folder for writing')
 
-/** A program that runs for long would need an empty folder on this machine in the place of what is missing. */
+/** A program that runs for long would need an empty folder on this machine in the place of what is missing, or a mount over a file that a person replaces. */
 export const ofMissing = (path: string, owner: string): SvcError =>
   pathRefused(
     path,

@@ -24,15 +24,13 @@ export interface Protection {
   readonly absent: readonly string[]
 }
 
-/** What may lie there as long as a program runs: git takes an empty `.git` for none, and these folders in it as if they were not there. */
-const HARMLESS = ['.git', 'hooks', 'commondir', 'modules', 'worktrees']
 /** How far repositories within a writable folder are looked for. A program could make folders until one is not found: so more are refused, not left out. */
 const [DEEPEST, MOST_FOLDERS, MOST_REPOSITORIES] = [3, 20_000, 150]
 
 /** What decides how protected paths are kept. */
 export interface ProtectOptions {
   readonly view: ProtectedView | undefined
-  /** Whether the process runs for long: then an empty folder takes the place of a missing `.git` alone. */
+  /** Whether the process runs for long: then an empty folder takes the place of a missing `.git` alone, and nothing rests on the mount over a file. */
   readonly lasting: boolean
   readonly isMountPoint: (path: string) => boolean
 }
@@ -42,7 +40,7 @@ export async function protect(write: readonly string[], options: ProtectOptions)
   const found = { read: new Set<string>(), anchors: new Set<string>(), absent: new Set<string>() }
   if (write.length > 0) {
     const own = await protectedPlaces(options.view)
-    const named = await placesByName(write)
+    const named = await placesByName(write, options.lasting)
     for (const folder of write) {
       for (const place of own) await keep(folder, place, options, found, () => refuseLasting(folder, place))
       for (const place of named) await keep(folder, place, options, found, () => {})
@@ -62,12 +60,13 @@ function refuseLasting(folder: string, { owner }: ProtectedPlace): never {
   throw ofMissing(folder, owner)
 }
 
-async function placesByName(allowed: readonly string[]): Promise<readonly ProtectedPlace[]> {
+/** Of git a lasting process may write nothing: a person's `git config` puts another file in the place of the one that is mounted over, and so takes the mount away. */
+async function placesByName(allowed: readonly string[], lasting: boolean): Promise<readonly ProtectedPlace[]> {
   const kinds = await Promise.all(allowed.map(path => lstat(path)))
   const write = allowed.filter((_, at) => kinds[at]!.isDirectory())
   const within = await Promise.all(write.map(folder => gitFoldersIn(folder)))
   const folders = [...write.map(folder => join(folder, '.git')), ...within.flat()]
-  const git = [...new Set(folders)].flatMap(folder => GIT_NAMES.map(name => join(folder, name)))
+  const git = [...new Set(folders)].flatMap(folder => (lasting ? [folder] : GIT_NAMES.map(name => join(folder, name))))
   const own = write.flatMap(folder => PROTECTED_NAMES.map(name => join(folder, name)))
   return placesOfAll([
     { paths: own, owner: 'the configuration of svc' },
@@ -116,7 +115,7 @@ async function keep(
   { place, owner, isLink }: ProtectedPlace,
   { lasting, isMountPoint }: ProtectOptions,
   found: Found,
-  missing: (at: string) => void
+  refuse: () => void
 ): Promise<void> {
   if (isWithin(folder, place)) throw ofProtected(folder, owner)
   if (!isWithin(place, folder)) return
@@ -129,10 +128,13 @@ async function keep(
     const stats = isMountPoint(at) ? undefined : await lstat(at).catch(() => undefined)
     if (stats === undefined) {
       if (!(await isWritable(dirname(at)))) return
-      if (lasting && !HARMLESS.includes(step)) return missing(at)
+      // git takes an empty `.git` for none
+      if (lasting && step !== '.git') return refuse()
       found.absent.add(at)
       break
     }
+    // an editor puts another file in its place, which ends the mount
+    if (lasting && at === place && stats.isFile() && step !== '.git') refuse()
     // a file on the way, such as the .git of a worktree: nothing can lie below it as long as it stays
     if (at === place || !stats.isDirectory()) found.read.add(at)
     if (!stats.isDirectory()) break

@@ -9,12 +9,13 @@ const slowed = {
 }
 
 export default exchange({
-  rule: 'answers 429 after ten refused credentials a minute from one address; good ones from there still pass',
-  source: 'decisions.md 1, guessing',
+  rule: 'answers 429 after ten refused credentials a minute from one address; good ones that were seen from there in the last ten minutes still pass',
+  source: 'decisions.md 3, guessing',
   together: 'auth',
   env: { SVC_API_KEY: 'the-key' },
   config: { server: { auth: { enabled: true }, trusted_proxies: ['127.0.0.0/8', '::1'] } },
   steps: [
+    { request: key('the-key'), expect: ok() },
     ...Array.from({ length: 10 }, (_, n) => ({ request: key(`guess-${n}`), expect: refused(401, 'AUTHENTICATION_FAILED') })),
     { request: key('guess-11'), expect: slowed },
     { request: key('the-key'), expect: ok() },
