@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { clientCalls, modelCalls, newProject, type Project, startIn } from '../support/project.ts'
@@ -90,6 +91,18 @@ describe('paths that are protected from tools', () => {
       expect((await modelCalls(service, 'delete_file', { path, recursive: true })).success, path).to.equal(false)
     }
     expect(await project.names('plugins/mine')).to.deep.equal(['index.js', 'package.json'])
+  })
+
+  it('get no commit where a repository lies in one of them', async () => {
+    execFileSync('git', ['init', '--quiet', project.at('plugins/mine')])
+    const call = (repository: string) =>
+      modelCalls(service, 'git_commit', { repository, message: 'x', paths: [`${repository}/index.js`] })
+    const { success, error } = await call('plugins/mine')
+    expect([success, error]).to.deep.equal([
+      false,
+      '"plugins/mine" belongs to the plugins of svc: tools may read it, not change it',
+    ])
+    await rm(project.at('plugins/mine/.git'), { recursive: true })
   })
 
   it('can be read, and files beside them can be written', async () => {
