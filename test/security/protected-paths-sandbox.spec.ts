@@ -153,6 +153,7 @@ describe('sandboxed commands', function () {
       ({ text }) => text.includes('EROFS')
     )
     expect(later.status).to.equal(500)
+    await service.seen(/a protected path was replaced/)
   })
 
   it('and git in what a stdio server may write is not its own, whatever a person does with it meanwhile', async () => {

@@ -6,6 +6,12 @@ export default definePlugin({
   requires: { protectedPaths: ProtectedPaths },
   provides: ProcessSandbox,
   async setup(scope, { protectedPaths }) {
-    return scope.use(createProcessSandbox({ home: svcHome(), protectedPaths }))
+    return scope.use(
+      createProcessSandbox({
+        home: svcHome(),
+        protectedPaths,
+        warn: (facts, message) => scope.log.warn(facts, message),
+      })
+    )
   },
 })

@@ -5,14 +5,14 @@ import { basename, dirname } from 'node:path'
  * Calls `ended` once, when another file or folder takes the place of one of these paths. A mount ends in every sandbox when its mount point is renamed or
  * removed on this machine, as an editor and `git config` do it: what it protected could then be written.
  */
-export function watchReplaced(paths: readonly string[], ended: () => void): Disposable {
+export function watchReplaced(paths: readonly string[], ended: (path: string) => void): Disposable {
   const known = new Map(paths.map(path => [path, identityOf(path)]))
   const watchers: FSWatcher[] = []
   const close = () => watchers.splice(0).forEach(one => one.close())
   const look = (path: string) => {
     if (watchers.length === 0 || identityOf(path) === known.get(path)) return
     close()
-    ended()
+    ended(path)
   }
   for (const [folder, inside] of Map.groupBy(paths, dirname)) {
     const names = new Map(inside.map(path => [basename(path), path]))

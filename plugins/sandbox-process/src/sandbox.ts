@@ -19,10 +19,15 @@ export interface SandboxOptions {
   readonly home: string
   /** What must stay as it is in folders that a sandbox may write. */
   readonly protectedPaths?: ProtectedView
+  /** Writes a warning to the log. */
+  readonly warn?: (facts: Readonly<Record<string, unknown>>, message: string) => void
 }
 
+const REPLACED =
+  'a protected path was replaced while a program in the sandbox could write there: the program is ended; check what is there now'
+
 /** Looks at nothing before it is first asked. */
-export function createSandbox({ home, protectedPaths }: SandboxOptions): ProcessSandbox & AsyncDisposable {
+export function createSandbox({ home, protectedPaths, warn = () => {} }: SandboxOptions): ProcessSandbox & AsyncDisposable {
   const holds = new Map<string, Hold>()
   const machine = onceItWorks(lookAtMachine)
   const mountPoints = openMountPoints(join(home, 'run', 'mounts'))
@@ -59,7 +64,10 @@ export function createSandbox({ home, protectedPaths }: SandboxOptions): Process
       const protection = await protectedIn(shown, request.lasting === true, held.hold)
       const free = await mountPoints.hold(protection.absent)
       // nothing in it may go on when a protected path has lost its protection; who started it starts it anew
-      const replaced = watchReplaced([...protection.read, ...protection.anchors], () => void held.hold.release().catch(() => {}))
+      const replaced = watchReplaced([...protection.read, ...protection.anchors], path => {
+        warn({ path }, REPLACED)
+        held.hold.release().catch(() => {})
+      })
       holds.set(id, {
         ...held.hold,
         async release() {
