@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import { breath } from '../support/breath.ts'
 import { newHome, post, startService } from '../support/service.ts'
 
 const SPINS = `import { definePlugin } from '@svc/core'
@@ -29,7 +30,7 @@ describe('a run whose node stops the event loop', () => {
         join(home, 'workflows', 'poison.json'),
         JSON.stringify({ name: 'poison', nodes: { first: { type: 'transform', value: 1, next: 'go' }, go: { type: 'spin' } } })
       )
-      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [place], server: { hang_timeout_ms: 100 } }))
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [place], server: { hang_timeout_ms: 300 } }))
       await using service = await startService({ home, cwd: home })
       await post(`${service.url}/api/v1/workflows/run`, { workflow: 'poison', detached: true }).catch(() => {})
       for (;;) {
@@ -37,11 +38,11 @@ describe('a run whose node stops the event loop', () => {
         const text = (await answer?.text().catch(() => '')) ?? ''
         if (/"status":"failed"/.test(text)) break
         expect(service.child.exitCode, service.output().slice(-2000)).to.equal(null)
-        await new Promise(resolve => setTimeout(resolve, 50))
+        await breath()
       }
       expect((await fetch(`${service.url}/health/live`)).status).to.equal(200)
     } finally {
       await rm(home, { recursive: true, force: true })
     }
-  }).timeout(25_000)
+  }).timeout(60_000)
 })
