@@ -23,7 +23,10 @@ interface Gate {
 const SINGLE = {
   authentication: { server: { auth: { enabled: true } }, headers: () => ({ 'X-API-Key': KEY }) },
   limits: { server: { rate_limit: { enabled: true, requests_per_minute: NEVER, requests_per_day: NEVER } } },
-  cors: { server: { cors: { enabled: true } }, headers: port => ({ Origin: `http://127.0.0.1:${port}` }) },
+  cors: {
+    server: { cors: { enabled: true, origins: ['http://bench.example'] } },
+    headers: () => ({ Origin: 'http://bench.example' }),
+  },
 } satisfies Record<string, Gate>
 
 const OFF: Gate = { server: { cors: { enabled: false } } }
