@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { delimiter, dirname, extname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, CONFIG_FILES, definePlugin, packagesAround, pathsOfCode, type PluginEntry } from '@svc/core'
+import { type Config, CONFIG_FILES, definePlugin, modulesIn, packagesAround, pathsOfCode, type PluginEntry } from '@svc/core'
 import { ProtectedPaths } from '@svc/core/contracts'
 import { OURS, placed } from './plugin-places.ts'
 import { setHome } from './settings.ts'
@@ -33,7 +33,13 @@ const upward = (folder: string): string[] => (dirname(folder) === folder ? [fold
 
 /** Folders and files of plugins that the configuration names; for a package, the folder of packages that its name is looked up in first, too. */
 function pluginPaths(config: Config, home: string): string[] {
-  return [...new Set(placed(config.plugins, home).flatMap(pathsOfPlugin))]
+  return [
+    ...new Set(
+      placed(config.plugins, home)
+        .filter(one => one.from !== OURS)
+        .flatMap(pathsOfPlugin)
+    ),
+  ]
 }
 
 function pathsOfPlugin(entry: PluginEntry): string[] {
@@ -42,7 +48,14 @@ function pathsOfPlugin(entry: PluginEntry): string[] {
   const place = entry.from?.startsWith('file:') ? dirname(fileURLToPath(new URL('x', entry.from))) : entry.from
   const isPackage = typeof entry.use === 'string' && !/^(\.{0,2}\/|\.{1,2}$|file:)/.test(entry.use)
   const first = isPackage && place !== undefined && entry.from !== OURS ? [join(place, 'node_modules')] : []
-  return [...first, ...[path, existsSync(path) ? realpathSync(path) : path].map(one => packagesAround(one) ?? one)]
+  const both = [...new Set([path, existsSync(path) ? realpathSync(path) : path])]
+  return [...first, ...both.flatMap(one => packagesAround(one) ?? [one, ...importsOfPlugin(one)])]
+}
+
+/** What a plugin in a folder or a file of the project imports, and where packages are looked up for it. What came with svc lies in its own packages. */
+function importsOfPlugin(path: string): string[] {
+  if (!existsSync(path)) return []
+  return pathsOfCode(statSync(path).isDirectory() ? [join(path, 'package.json'), ...modulesIn(path)] : [path])
 }
 
 /**

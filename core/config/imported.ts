@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 
 /** Extensions of configuration that is code. */
@@ -50,6 +50,17 @@ function manifestsOf(files: readonly string[]): string[] {
     const nearest = manifests.findIndex(isFile)
     return nearest === -1 ? manifests : manifests.slice(0, nearest + 1)
   })
+}
+
+const [DEEPEST, MOST_FILES] = [6, 2_000]
+
+/** The modules in a folder, those of packages in it aside. */
+export function modulesIn(folder: string, depth = 0): string[] {
+  if (depth > DEEPEST) return []
+  const entries = readdirSync(folder, { withFileTypes: true }).filter(({ name }) => name !== 'node_modules' && name !== '.git')
+  const files = entries.filter(one => one.isFile() && CODE.test(one.name)).map(({ name }) => join(folder, name))
+  const inner = entries.filter(one => one.isDirectory()).flatMap(({ name }) => modulesIn(join(folder, name), depth + 1))
+  return [...files, ...inner].slice(0, MOST_FILES)
 }
 
 const foldersAround = (path: string): string[] => (dirname(path) === path ? [] : [dirname(path), ...foldersAround(dirname(path))])

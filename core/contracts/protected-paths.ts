@@ -9,6 +9,8 @@ export interface ProtectedPaths {
   readonly paths: readonly string[]
   /** What they are, as the end of the sentence "it belongs to …": `the configuration of svc`. */
   readonly owner: string
+  /** What the operator can do about it, where there is something, in the imperative: `set workflows.writable_by_tools to true`. */
+  readonly hint?: string
 }
 
 /** Protected paths by the name of what they belong to: `configuration`, `workflows`. */

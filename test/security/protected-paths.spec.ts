@@ -112,6 +112,39 @@ describe('paths that are protected from tools', () => {
   })
 })
 
+describe('plugins in files of the project', () => {
+  it('are kept with what they import, and where packages are looked up for them', async () => {
+    const config = { plugins: ['./hello.ts', './weather'] }
+    await using project = await newProject(config, {
+      'hello.ts': "import './shared/value.ts'\nexport default { requires: {}, optional: {}, setup() {} }\n",
+      'shared/value.ts': 'export const VALUE = 1\n',
+      'weather/package.json': JSON.stringify({
+        name: 'weather',
+        type: 'module',
+        main: 'src/index.js',
+        svc: { api: 1, kind: 'tool' },
+      }),
+      'weather/src/index.js': "import '../../other/value.js'\nexport default { requires: {}, optional: {}, setup() {} }\n",
+      'other/value.js': 'export const VALUE = 1\n',
+    })
+    await using service = await startIn(project)
+    const paths = [
+      'hello.ts',
+      'shared/value.ts',
+      'package.json',
+      'shared/package.json',
+      'node_modules/@svc/core/package.json',
+      'node_modules/dependency/index.js',
+      'weather/src/index.js',
+      'weather/node_modules/dependency/index.js',
+      'other/value.js',
+    ]
+    for (const path of paths)
+      expect((await modelCalls(service, 'write_file', { path, content: 'x', overwrite: true })).success, path).to.equal(false)
+    expect((await modelCalls(service, 'write_file', { path: 'docs/x.js', content: 'x' })).success).to.equal(true)
+  })
+})
+
 describe('programs that svc starts', () => {
   it('cannot be put where they are looked up first, as in the node_modules/.bin of a start through npm', async () => {
     await using project = await newProject({}, { 'bin/.keep': '' })

@@ -60,10 +60,11 @@ export async function refuseChange(view: ProtectedView | undefined, real: string
   refuseName(real, shown)
   await refuseInGitFolder(real, shown)
   const changed = folded(real)
-  for (const { place, owner } of await protectedPlaces(view)) {
+  for (const { place, owner, hint } of await protectedPlaces(view)) {
     const kept = folded(place)
-    if (isIn(changed, kept)) throw isProtected(shown, `belongs to ${owner}: tools may read it, not change it`)
-    if (isIn(kept, changed)) throw isProtected(shown, `holds what belongs to ${owner}: tools may read it, not change it`)
+    const rule = `${owner}: tools may read it, not change it${hint === undefined ? '' : ` (the operator: ${hint})`}`
+    if (isIn(changed, kept)) throw isProtected(shown, `belongs to ${rule}`)
+    if (isIn(kept, changed)) throw isProtected(shown, `holds what belongs to ${rule}`)
   }
 }
 
@@ -76,6 +77,7 @@ export async function ownerOf(view: ProtectedView | undefined, real: string): Pr
 export interface ProtectedPlace {
   readonly place: string
   readonly owner: string
+  readonly hint?: string
   /** Whether it is a link on the way to a protected path: with another one in its stead the path would mean something else. */
   readonly isLink: boolean
 }
@@ -93,9 +95,9 @@ export async function placesOfAll(given: readonly ProtectedPaths[]): Promise<rea
     known.set(path, target)
     return target
   }
-  const all = given.flatMap(({ paths, owner }) => paths.map(path => ({ path, owner })))
+  const all = given.flatMap(({ paths, ...about }) => paths.map(path => ({ path, about })))
   const found = await Promise.all(
-    all.map(async ({ path, owner }) => (await placesOf(path, look)).map(one => ({ ...one, owner })))
+    all.map(async ({ path, about }) => (await placesOf(path, look)).map(one => ({ ...one, ...about })))
   )
   return found.flat()
 }

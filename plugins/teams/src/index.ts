@@ -26,7 +26,11 @@ export default definePlugin({
     })
     const { service, delegate } = createTeams(library, workflows)
     if (!writable)
-      scope.add(ProtectedPaths, 'teams', { paths: roots.map(root => resolve(root)), owner: 'the teams of this server' })
+      scope.add(ProtectedPaths, 'teams', {
+        paths: roots.map(root => resolve(root)),
+        owner: 'the teams of this server',
+        hint: 'set teams.writable_by_tools to true',
+      })
     const parts = { delegate, workflows, waitMs: durationMs(wait)! }
     const offer = createOffer(slot, known => scope.add(Tools, 'delegate', createDelegate(parts, known)))
     scope.add(WorkflowNodes, TEAM_NODE, teamNode)

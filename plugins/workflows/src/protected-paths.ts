@@ -11,5 +11,6 @@ export async function protectedPathsOf(
   roots: Roots
 ): Promise<ProtectedPaths> {
   const paths = [...(writable_by_tools ? [] : folders), ...code, ...pathsOfCode(await roots.codeFiles())]
-  return { paths: paths.map(path => resolve(path)), owner: 'the workflows of this server' }
+  const hint = writable_by_tools ? {} : { hint: 'set workflows.writable_by_tools to true to let tools write definitions' }
+  return { paths: paths.map(path => resolve(path)), owner: 'the workflows of this server', ...hint }
 }
