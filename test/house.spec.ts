@@ -192,7 +192,7 @@ describe('the house', () => {
   for (const [folder, most] of [
     ['core/src', 1750],
     ['core/loading', 800],
-    ['core/config', 1200],
+    ['core/config', 1300],
     ['core/processes', 1500],
     ['core/supervisor', 1250],
     ['core/isolation', 1600],

@@ -1,3 +1,4 @@
+export * from './auth.ts'
 export * from './chat.ts'
 export type * from './command.ts'
 export * from './context.ts'

@@ -32,6 +32,8 @@ export interface Manifest {
     readonly hooks?: readonly string[]
     /** Names of its routes without a scope: they answer every client, without a credential. */
     readonly public_routes?: readonly string[]
+    /** Headers of other credentials that its scheme reads: `authorization`. */
+    readonly credential_headers?: readonly string[]
   }
   /** Of a plugin that is set up once per entry of a section: which section, and the type of its entries. Where there is no such entry, nothing of it is imported. */
   readonly instances?: { readonly section: string; readonly type: string }
@@ -70,7 +72,8 @@ export interface PackageInfo {
   readonly main?: string
 }
 
-const texts = { type: 'array', items: { type: 'string', minLength: 1 } }
+const word = { type: 'string', minLength: 1 }
+const texts = { type: 'array', items: word }
 const closed = (properties: object, required: string[] = []) => ({
   type: 'object',
   properties,
@@ -103,7 +106,7 @@ const manifestSchema = schema<Manifest>({
   ...closed(
     {
       api: { type: 'integer', minimum: 1 },
-      kind: { type: 'string', minLength: 1 },
+      kind: word,
       contributes: {
         type: 'object',
         properties: {
@@ -120,13 +123,11 @@ const manifestSchema = schema<Manifest>({
         services: texts,
         hooks: texts,
         public_routes: texts,
+        credential_headers: texts,
       }),
-      instances: closed({ section: { type: 'string', minLength: 1 }, type: { type: 'string', minLength: 1 } }, [
-        'section',
-        'type',
-      ]),
+      instances: closed({ section: word, type: word }, ['section', 'type']),
       runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
-      section: { type: 'string', minLength: 1 },
+      section: word,
       config: { type: 'object' },
     },
     ['api', 'kind']

@@ -1,5 +1,6 @@
 import { didYouMean } from '../config/nearest.ts'
 import { codeOf, isSvcShaped, messageOf, svcError, type SvcError } from './svc-error.ts'
+import type { AnySlot } from './token.ts'
 
 export * from './svc-error.ts'
 
@@ -32,12 +33,24 @@ export const contributionDiffers = (plugin: string, slot: string, name: string, 
     { plugin, details: { slot, name }, mend: 'let its code and "contributes" in its package.json say the same' }
   )
 
-export const permissionMissing = (plugin: string, slot: string, name: string, without: string, permission: string) =>
-  svcError('PERMISSION_MISSING', `adds "${name}" to ${slot} without "${without}", and has no permission for that`, {
-    plugin,
-    details: { slot, name, permission },
-    mend: `give it a "${without}"; or ask for the permission in its package.json, "svc": { "permissions": { "${permission}": ["${name}"] } }, and install it again`,
-  })
+export const permissionMissing = (
+  plugin: string,
+  slot: string,
+  name: string,
+  wanted: string,
+  permission: NonNullable<AnySlot['permission']>
+) =>
+  svcError(
+    'PERMISSION_MISSING',
+    'without' in permission
+      ? `adds "${name}" to ${slot} without "${permission.without}", and has no permission for that`
+      : `adds "${name}" to ${slot} with "${wanted}" in "${permission.listing}", and has no permission for that`,
+    {
+      plugin,
+      details: { slot, name, permission: permission.name },
+      mend: `${'without' in permission ? `give it a "${permission.without}"` : `leave "${wanted}" out`}; or ask for the permission in its package.json, "svc": { "permissions": { "${permission.name}": ["${wanted}"] } }, and install it again`,
+    }
+  )
 
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {

@@ -127,10 +127,21 @@ function holdToManifest(
     const said = picked(detailsOf(manifest, slot, item), declared)
     if (declared.some(key => said[key] !== added[key])) throw contributionDiffers(name, slot, item, said, added)
   }
-  if (permission === undefined || data[permission.without] !== undefined) return
+  if (permission === undefined) return
   const names = permissions[permission.name as keyof typeof permissions] ?? []
-  if (!names.some(word => matchesPattern(word, item)))
-    throw permissionMissing(name, slot, item, permission.without, permission.name)
+  for (const wanted of wantedBy(permission, item, data))
+    if (!names.some(word => matchesPattern(word, wanted))) throw permissionMissing(name, slot, item, wanted, permission)
+}
+
+/** What the permission has to name. */
+function wantedBy(
+  permission: NonNullable<AnySlot['permission']>,
+  item: string,
+  data: Readonly<Record<string, unknown>>
+): readonly string[] {
+  if ('without' in permission) return data[permission.without] === undefined ? [item] : []
+  const list = data[permission.listing]
+  return Array.isArray(list) ? permission.values.filter(value => list.includes(value)) : []
 }
 
 /** These members, those that are there. */

@@ -96,8 +96,13 @@ export interface AnySlot extends AnyToken {
   readonly changed: AnyHook
   /** Data of an item that the manifest of its plugin says too, word for word: so a person knows it before any code runs. */
   readonly declared?: readonly string[]
-  /** An item without this member needs this permission, by its name. */
-  readonly permission?: { readonly without: string; readonly name: string }
+  /**
+   * The permission, by its name, that some items need: one without the member `without` is named in it; of one whose member `listing` is a list, each of these
+   * `values` that is in the list.
+   */
+  readonly permission?:
+    | { readonly name: string; readonly without: string }
+    | { readonly name: string; readonly listing: string; readonly values: readonly string[] }
 }
 
 /** The name of a service and, by its type, its interface and hooks. */

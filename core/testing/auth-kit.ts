@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { codeOf } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, SERVER_HEADERS } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitSubject, outcome } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 
@@ -77,7 +77,11 @@ export function assertHeaders({ headers }: AuthScheme): void {
     Array.isArray(headers) && headers.length > 0,
     'a scheme declares the request headers that it reads: headers: ["x-my-key"]'
   )
-  for (const header of headers) assert.match(header, /^[a-z0-9!#$%&'*+.^_`|~-]+$/, 'the name of a header, in lower case')
+  const reserved: readonly string[] = SERVER_HEADERS.names
+  for (const header of headers) {
+    assert.match(header, /^[a-z0-9!#$%&'*+.^_`|~-]+$/, 'the name of a header, in lower case')
+    assert.ok(!reserved.includes(header), `"${header}" belongs to the server: no scheme can read it`)
+  }
 }
 
 async function assertTaken(subject: AuthSubject): Promise<void> {

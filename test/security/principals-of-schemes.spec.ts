@@ -38,4 +38,23 @@ group(`a credential scheme of an isolated plugin${why === undefined ? '' : ` –
       expect(await status({ id: 'x', scopes: bad }), JSON.stringify(bad)).to.equal(500)
     await service.seen(/SCHEME_INVALID.*svc-plugin-anybody|svc-plugin-anybody.*SCHEME_INVALID/)
   })
+
+  it('reads the headers of other credentials only where that was accepted', async () => {
+    const reading = (header: string, permissions: object = {}): Stranger => ({
+      ...SCHEME,
+      svc: { ...SCHEME.svc, permissions },
+      code: SCHEME.code.replace("['x-anybody']", `['x-anybody', '${header}']`),
+    })
+    const start = (stranger: Stranger) =>
+      serveStrangers([stranger], { beside: ['rest', 'chat', 'conversations', 'selection', 'modes', 'provider-local'] })
+    for (const header of ['authorization', 'x-api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']) {
+      const error = await start(reading(header)).then(
+        async service => service[Symbol.asyncDispose](),
+        (failure: Error) => failure.message
+      )
+      expect(error, header).to.include('PERMISSION_MISSING').and.include('credential_headers')
+    }
+    await using service = await start(reading('x-api-key', { credential_headers: ['x-api-key'] }))
+    expect((await fetch(`${service.url}/health`)).status).to.equal(200)
+  })
 })

@@ -18,6 +18,10 @@ const hasStar = (name: string) => name.includes('*')
 /** What is heavy stands before what is light: of a long list people read the first lines. */
 const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
+  credential_headers: {
+    say: name => `see the credentials that clients send in ${name}, the API key and tokens of svc among them`,
+    isWide: () => true,
+  },
   services: { say: name => `use ${name} of this service, with all that it holds`, isWide: hasStar },
   hooks: { say: name => `join ${name}: see and change what goes through it`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },

@@ -23,7 +23,16 @@ const text = { type: 'string' }
 const flag = { type: 'boolean' }
 const texts = { type: 'array', items: { type: 'string', minLength: 1 } }
 const hash = { type: 'string', pattern: '^([0-9a-f]{64})?$' }
-const permissions = { network: texts, env: texts, read: texts, write: texts, services: texts, hooks: texts, public_routes: texts }
+const permissions = {
+  network: texts,
+  env: texts,
+  read: texts,
+  write: texts,
+  services: texts,
+  hooks: texts,
+  public_routes: texts,
+  credential_headers: texts,
+}
 const plugin = {
   name: { type: 'string', pattern: NAME.source },
   version: { type: 'string', pattern: VERSION.source },

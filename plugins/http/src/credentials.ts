@@ -1,32 +1,12 @@
 import type { Log, SlotView } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, SERVER_HEADERS } from '@svc/core/contracts'
 import { schemeInvalid } from './errors.ts'
 import { type Exchange, type Gate, NO_CREDENTIALS } from './exchange.ts'
 
 /** Headers that carry a credential, whether or not a scheme reads them. */
 const ALWAYS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key']
 
-/** Headers that the server itself or every route needs: no scheme can take them away. */
-const RESERVED = new Set([
-  'accept',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'forwarded',
-  'host',
-  'idempotency-key',
-  'last-event-id',
-  'origin',
-  'prefer',
-  'traceparent',
-  'tracestate',
-  'transfer-encoding',
-  'upgrade',
-  'x-forwarded-for',
-  'x-forwarded-proto',
-  'x-request-id',
-])
+const RESERVED: ReadonlySet<string> = new Set(SERVER_HEADERS.names)
 const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 const MOST_HEADERS = 8
 /** Each request is searched for all of them, and none is ever forgotten. */
