@@ -195,3 +195,9 @@ export const onlyInProcess = (plugin: string, why: string): SvcError =>
     plugin,
     mend: `if you trust its code: { use: "${plugin}", isolation: "in-process" } in "plugins"; svc plugins install asks for --trust`,
   })
+
+export const pluginForeign = (path: string, reason: string) =>
+  svcError('PLUGIN_FOREIGN', `the plugin in ${path} is not loaded, because a file of it could be another user's: ${reason}`, {
+    where: path,
+    mend: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
+  })

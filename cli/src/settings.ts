@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Config, ConfigTree } from '@svc/core'
+import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
 import type { Lock } from '@svc/plugin-set'
 import { DEFAULTS } from './curated.ts'
@@ -30,9 +30,16 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
     ...(await installedIn(place, options)),
   }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
-  const config = await find(flagsLayer(options))
-  return options.surface === 'mcp' ? find(toolServerLayer(options, config)) : config
+  const own = await find(flagsLayer(options))
+  const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
+  // what the user names is taken as it is
+  if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config
+  const { foreignPlugins } = await import('./foreign-plugins.ts')
+  return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }
+
+/** A plugin in a folder or file, not a package: only those are looked at. */
+const isLocal = ({ use }: PluginEntry) => typeof use === 'string' && /^(\.{0,2}\/|\.{1,2}$|file:)/.test(use)
 
 /** Where the lock and the installed plugins lie: the svc home; of a curated build, the build (`SVC_PLUGINS`). */
 export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>

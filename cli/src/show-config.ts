@@ -9,10 +9,19 @@ import { hostOptions } from './host-options.ts'
 import { findSettings, here } from './settings.ts'
 import { table } from './text.ts'
 
+const REFUSED = /^CONFIG_(NOT_TRUSTED|FOREIGN|AMBIGUOUS)$/
+
 /** `svc config show`: prints values and sources; resolves with the exit code. */
 export async function showConfig(options: ServeOptions, asked: { key: string | undefined; json: boolean }): Promise<number> {
   const place = here()
-  const plan = await planHost(hostOptions(await findSettings(options, place), place.home))
+  const settings = await findSettings(options, place)
+  // without a file that was refused, what is left is not what would be in force
+  const refused = settings.problems.filter(({ code }) => REFUSED.test(code))
+  if (refused.length > 0 && !asked.json) {
+    printError(new StartFailed(refused))
+    return 1
+  }
+  const plan = await planHost(hostOptions(settings, place.home))
   const rows = rowsOf(plan, asked.key)
   const plugins = isBelow('plugins', asked.key) ? pluginRows(plan) : []
   const text = asked.json ? jsonText(rows, plugins, plan.problems) : plainText(rows, plugins)

@@ -65,7 +65,8 @@ export { findConfig, type FindOptions, put } from '../config/find.ts'
 export { readConfigFile } from '../config/load-file.ts'
 export { CONFIG_FILES } from '../config/search.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { modulesIn, packagesAround, pathsOfCode } from '../config/imported.ts'
+export { modulesIn, packagesAround, pathsOfCode, withImported } from '../config/imported.ts'
+export { foreignReason } from '../config/owner.ts'
 export {
   API,
   type CommandManifest,
