@@ -25,11 +25,13 @@ const ROOM = 256 * 1024
 /** Makes the memory of what is wrong with a file; nothing is at first. */
 export function createCondition(path: string): Condition {
   let noted: Noted | undefined
-  let looked = Number.NEGATIVE_INFINITY
+  let looked: { readonly at: number; readonly file: string | undefined } | undefined
 
   const isWhole = async () => {
-    if (performance.now() - looked < LOOK_MS) return false
-    looked = performance.now()
+    const file = identityOf(path)?.file
+    // a call that failed late may have noted the file that is in the place of the damaged one by then
+    if (looked && looked.file === file && performance.now() - looked.at < LOOK_MS) return false
+    looked = { at: performance.now(), file }
     return (await inspect(path)).fault === undefined
   }
   const isMended = async ({ error, identity }: Noted) => {
