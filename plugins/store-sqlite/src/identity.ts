@@ -1,7 +1,10 @@
-import { renameSync, rmSync, statSync } from 'node:fs'
+import { type BigIntStats, renameSync, rmSync, statSync } from 'node:fs'
 import { codeOf } from '@svc/core'
 
-/** What tells an open file from another one that is put in its place: its number, and the number of the log beside it. */
+/**
+ * What tells an open file from another one that is put in its place, and the log beside it: number and time of birth. The number alone does not: a file system
+ * gives that of a deleted file to the next one.
+ */
 export interface Identity {
   readonly file: string
   readonly log: string | undefined
@@ -9,38 +12,42 @@ export interface Identity {
 
 /** The file's identity now, `undefined` when there is none. */
 export function identityOf(path: string): Identity | undefined {
-  const file = numberOf(path)
-  return file === undefined ? undefined : { file, log: numberOf(logOf(path)) }
+  const file = identifierOf(statOf(path))
+  return file === undefined ? undefined : { file, log: identifierOf(statOf(logOf(path))) }
 }
 
 /** Whether it is still the file that was opened. */
-export const isThere = (opened: Identity, path: string): boolean => numberOf(path) === opened.file
+export const isThere = (opened: Identity, path: string): boolean => identifierOf(statOf(path)) === opened.file
 
 /**
  * Another file is in the place of one that was open here: the log of the former one, which SQLite would take for the new one's, is moved out of the way. It is
  * kept: beside the former file it makes that one whole.
  */
 export function setAside(path: string, former: Identity): void {
-  const file = numberOf(path)
-  if (file === undefined || file === former.file || former.log === undefined || numberOf(logOf(path)) !== former.log) return
+  const file = statOf(path)
+  const log = statOf(logOf(path))
+  if (!file || !log || identifierOf(file) === former.file) return
+  if (identifierOf(log) !== former.log && !isLeftOver(log, file)) return
   const aside = `${path}.former-${Date.now()}-wal`
   renameSync(logOf(path), aside)
   // Another process may have been quicker, and this is the new file's log already.
-  if (numberOf(aside) !== former.log) renameSync(aside, logOf(path))
-  else rmSync(`${path}-shm`, { force: true })
+  if (identifierOf(statOf(aside)) !== identifierOf(log)) return renameSync(aside, logOf(path))
+  rmSync(`${path}-shm`, { force: true })
+  if (log.size === 0n) rmSync(aside)
 }
+
+/** Whether an empty log was there before the file was moved here: one that another reader has opened with a former file, and would take away from this one. */
+const isLeftOver = (log: BigIntStats, file: BigIntStats) =>
+  log.size === 0n && file.ctimeNs > file.mtimeNs && log.birthtimeNs < file.ctimeNs
 
 const logOf = (path: string) => `${path}-wal`
 
-function numberOf(path: string): string | undefined {
-  const stat = statOf(path)
-  return stat && `${stat.dev}:${stat.ino}`
-}
+const identifierOf = (stat: BigIntStats | undefined) => stat && `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`
 
 /** A name that is longer than that of any file names none. */
-function statOf(path: string) {
+function statOf(path: string): BigIntStats | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false })
+    return statSync(path, { bigint: true, throwIfNoEntry: false })
   } catch (error) {
     if (codeOf(error) === 'ENAMETOOLONG') return undefined
     throw error

@@ -6,7 +6,7 @@ import { openForReading } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import { createReads, type Reads } from './reads.ts'
 import type { Tails } from './tails.ts'
-import { isBusy, isReadFault, isTrouble } from './trouble.ts'
+import { isBusy, isTrouble } from './trouble.ts'
 
 /** Reads on the calling thread, through a connection of their own that no write holds up. */
 export interface Reader {
@@ -35,8 +35,6 @@ export interface ReaderOptions {
 }
 
 const RETRY_MS = 2
-/** A read that the system could not do is tried again for so many milliseconds. */
-const FAULT_MS = 300
 /** A file that is taken away or replaced is noticed within so many milliseconds. */
 const LOOK_MS = 50
 
@@ -45,16 +43,12 @@ export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Re
   const keeper = createKeeper(path, tails)
 
   const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
-    let faultUntil: number | undefined
     for (const until = Date.now() + busyMs; ; ) {
       try {
         return work()
       } catch (error) {
         if (isTrouble(error) && !isBusy(error)) keeper.reset()
-        // another file may be in the place of this one, and the writer be moving the log of the former away
-        if (isReadFault(error)) faultUntil ??= Date.now() + FAULT_MS
-        const isPassing = isBusy(error) || (isReadFault(error) && Date.now() < faultUntil!)
-        if (!isPassing || Date.now() >= until) throw failed(readError(error, path))
+        if (!isBusy(error) || Date.now() >= until) throw failed(readError(error, path))
       }
       await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})
     }

@@ -48,9 +48,6 @@ export const cannotOpen = (error: unknown): boolean => primaryCode(error) === 14
 
 export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
-/** The system could not read the file, or what lies beside it. */
-export const isReadFault = (error: unknown): boolean => primaryCode(error) === 10
-
 /** Says in words what went wrong with the file, without its path: the reason, then the mend. */
 export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, mend: string] {
   const [reason, mend] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
