@@ -1,29 +1,108 @@
-// Runs all tests: node scripts/test.mjs, which `npm test` does; with arguments one mocha runs with them.
-import { spawn } from 'node:child_process'
+// Runs the tests: `npm test` calls it.
+//   npm test                         installs missing system packages where it may, builds, and runs all tests
+//   npm test -- --no-system          installs nothing outside node_modules
+//   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
+//   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
+//   npm test -- core/test/a.spec.ts  passes everything else to one serial mocha
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
-import { resolve } from 'node:path'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
+/** Debian packages that tests need, by the program that each brings. Without it those tests are skipped; see test/support/needs.ts. */
+const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium' }
 /**
  * Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. One more than cores:
  * while one waits for its processes the others work, which makes an eighth of the time.
  */
 const JOBS = Math.min(4, availableParallelism() + 1)
 
-const given = process.argv.slice(2)
-if (given.length === 0) await build()
-process.exitCode = await mocha(given.length > 0 ? given : ['--parallel', '--jobs', String(JOBS)])
+const say = text => process.stderr.write(`svc: ${text}\n`)
 
-function mocha(args) {
-  return run([MOCHA, ...args])
+const OPTIONS = { 'no-system': { type: 'boolean' }, shuffle: { type: 'string' }, hide: { type: 'string' } }
+const args = process.argv.slice(2).map(word => (word === '--shuffle' ? `--shuffle=${Date.now() % 1_000_000}` : word))
+const isOurs = word => Object.keys(OPTIONS).some(name => word === `--${name}` || word.startsWith(`--${name}=`))
+const isHide = (word, i) => isOurs(word) || args[i - 1] === '--hide'
+const { values } = parseArgs({ args: args.filter(isHide), options: OPTIONS })
+const forMocha = args.filter((word, i) => !isHide(word, i))
+
+process.exitCode = await main()
+
+async function main() {
+  if (forMocha.length > 0) return mocha(forMocha)
+  if (!values['no-system'] && values.hide === undefined) installPackages()
+  await build()
+  const parallel = ['--parallel', '--jobs', String(JOBS)]
+  if (values.hide !== undefined)
+    return withoutProgram(values.hide, env => mocha([...parallel, ...oneByOne(filesThatNeed(values.hide))], { env }))
+  if (values.shuffle !== undefined) return mocha([...parallel, ...oneByOne(shuffled(allFiles(), Number(values.shuffle)))])
+  return mocha(parallel)
+}
+
+function mocha(words, options) {
+  return run([MOCHA, ...words], options)
 }
 
 async function run(words, options = {}) {
   const [code] = await once(spawn(process.execPath, words, { stdio: 'inherit', ...options }), 'exit')
   return code ?? 1
+}
+
+/** Installs the packages whose programs are missing, where this user may; says so, and what is left out otherwise. */
+function installPackages() {
+  const missing = Object.keys(PACKAGES).filter(program => programAt(program) === undefined)
+  if (missing.length === 0) return
+  const packages = missing.map(program => PACKAGES[program]).join(' ')
+  const before = rootCommand()
+  if (before === undefined || programAt('apt-get') === undefined)
+    return say(`tests that need ${packages} are skipped: install it, or run npm test as root on Debian`)
+  say(`installs ${packages} with apt-get, which tests need (npm test -- --no-system installs nothing)`)
+  const apt = words =>
+    spawnSync(before[0] ?? 'env', [...before.slice(1), ...words], { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
+  const get = [...(before.length > 0 ? ['env'] : []), 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq']
+  apt([...get, 'update'])
+  if (!apt([...get, 'install', '-y', '--no-install-recommends', ...packages.split(' ')]))
+    say(`apt-get could not install ${packages}: tests that need it are skipped`)
+}
+
+/** What a command begins with to run as root; undefined where that needs a password. */
+function rootCommand() {
+  if (process.getuid?.() === 0) return []
+  return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
+}
+
+function programAt(name) {
+  return folders()
+    .map(folder => join(folder, name))
+    .find(isProgram)
+}
+
+function folders() {
+  return (process.env.PATH ?? '').split(delimiter).filter(Boolean)
+}
+
+function isProgram(file) {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** What the tests start as users do is built first, with its types: it starts in half the time of the sources, which test/start.spec.ts and others start by name. */
@@ -33,7 +112,8 @@ async function build() {
   const env = { ...process.env, GOGC: '400' } // the compiler is written in Go: collecting garbage early is a tenth of its work
   const codes = await Promise.all(
     [
-      [tsc, '-b', ...folders.map(folder => `${folder}/tsconfig.build.json`)],
+      // types are checked once, by `npm run lint`
+      [tsc, '-b', '--noCheck', ...folders.map(folder => `${folder}/tsconfig.build.json`)],
       ['scripts/bundle.ts', ...folders],
     ].map(words => run(words, { env }))
   )
@@ -42,4 +122,75 @@ async function build() {
   process.env.SVC_TEST_ENTRY = resolve('cli/dist/main.js')
   // hundreds of processes read the same sources: what one has compiled the next need not
   process.env.NODE_COMPILE_CACHE = resolve('node_modules/.cache/svc-test')
+}
+
+/** All test files, in the order of .mocharc.yaml. */
+function allFiles() {
+  const config = readFileSync('.mocharc.yaml', 'utf8')
+  const patterns = [...config.matchAll(/^ {2}- "(.+)"$/gm)].map(([, pattern]) => pattern)
+  return patterns.flatMap(pattern => globSync(pattern, { exclude: ['**/node_modules/**', '**/dist/**'] }).sort())
+}
+
+/** mocha's arguments for these files and no others: files on the command line come on top of those of the configuration. */
+function oneByOne(files) {
+  const config = { 'node-option': ['conditions=svc-source', 'min-semi-space-size=16'], require: ['test/support/leftovers.ts'] }
+  const words = Object.entries(config).flatMap(([name, list]) => list.flatMap(word => [`--${name}`, word]))
+  return ['--no-config', ...words, '--reporter', 'test/support/reporter.mjs', '--timeout', '60000', '--exit', ...files]
+}
+
+/** The same order for the same seed: a linear congruential generator (Numerical Recipes), and the shuffle of Fisher and Yates. */
+function shuffled(files, seed) {
+  say(`shuffles the test files: --shuffle=${seed}`)
+  const list = [...files]
+  let state = seed >>> 0
+  for (let i = list.length - 1; i > 0; i--) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    const j = Math.floor((state / 2 ** 32) * (i + 1))
+    ;[list[i], list[j]] = [list[j], list[i]]
+  }
+  return list
+}
+
+/** The test files that ask for a program by its need, in themselves or in what they import from folders of tests. */
+function filesThatNeed(program) {
+  const word = new RegExp(`'${PACKAGES[program] ?? program}'|noBubblewrap`)
+  const known = new Map()
+  const needs = file => {
+    if (!known.has(file)) {
+      known.set(file, false) // for circles
+      const text = readFileSync(file, 'utf8')
+      const imports = [...text.matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => join(dirname(file), path))
+      known.set(
+        file,
+        word.test(text) ||
+          imports.some(path => /\btest\//.test(path) && existsSync(path) && !path.endsWith('/needs.ts') && needs(path))
+      )
+    }
+    return known.get(file)
+  }
+  return allFiles().filter(needs)
+}
+
+/** Runs with a PATH that has all of today's programs but this one. */
+async function withoutProgram(program, does) {
+  const root = mkdtempSync(join(tmpdir(), 'svc-path-'))
+  try {
+    const path = folders().map((folder, i) => {
+      const links = join(root, String(i))
+      mkdirSync(links)
+      for (const name of entriesOf(folder)) if (name !== program) symlinkSync(join(folder, name), join(links, name))
+      return links
+    })
+    return await does({ ...process.env, PATH: path.join(delimiter) })
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+function entriesOf(folder) {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // PATH may name folders that are not there
+  }
 }

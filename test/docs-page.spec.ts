@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs'
 import { expect } from 'chai'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { startService } from './support/service.ts'
+import { chromiumPath, describeWith } from './support/needs.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
 const FLAGS =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage'
 /** There is no internet: whatever is not this machine has no address. */
@@ -21,16 +20,12 @@ async function open(browser: Browser, url: string): Promise<{ page: Page; reques
   return { page, requests, faults }
 }
 
-describe('the page /docs in a browser without internet', function () {
+describeWith('chromium', 'the page /docs in a browser without internet', function () {
   this.timeout(60_000)
   let browser: Browser
 
-  before(async function () {
-    if (!existsSync(CHROMIUM)) {
-      process.stderr.write(`    skipped: there is no ${CHROMIUM} (apt-get install chromium)\n`)
-      this.skip()
-    }
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS.split(' '), OFFLINE] })
+  before(async () => {
+    browser = await chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
   })
   after(() => browser?.close())
 

@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Store } from '@svc/core/contracts'
-import { noBubblewrap, storeKit } from '@svc/core/testing'
+import { storeKit } from '@svc/core/testing'
 import { expect } from 'chai'
 import { until } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { type Service, startService } from './support/service.ts'
+import { describeWith } from './support/needs.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../examples/plugins/', import.meta.url))
 const SECRET = 'a secret that only this test knows'
@@ -27,11 +28,9 @@ const CONFIG = {
   providers: { local: {}, polly: { type: 'parrot' } },
   notice: { text: 'tea at five' },
 }
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
 
 /** Installed as a person would, all in one go; what has no need of the host's process runs in one of its own. */
-group(`examples/plugins, installed${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'examples/plugins, installed', function () {
   this.timeout(120_000)
   let folder: string
   let home: string

@@ -4,14 +4,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configOf, type PluginEntry, planHost, type RunningHost, startHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { failureOf, noBubblewrap, testUse } from '@svc/core/testing'
+import { failureOf, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { describeInSandbox } from '../cli/src/isolate-with.ts'
 import { hostOptions } from '../cli/src/host-options.ts'
 import { linkHost } from '../libs/plugin-set/src/new-set.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from './support/needs.ts'
 
 const CODE = `import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
@@ -33,7 +31,7 @@ const LATER = `import { svcError } from '@svc/core'
 export default svcError('LATER', 'imported later').code`
 const COMMON_JS = `exports.word = typeof require('@svc/core').definePlugin === 'function' ? 'hello' : 'alone'`
 
-group(`plugins of a configuration in processes of their own${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+describeWith('bubblewrap', 'plugins of a configuration in processes of their own', () => {
   let home: string
   let set: string
   const former = process.env.SVC_HOME

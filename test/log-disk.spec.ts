@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { openLog } from '../cli/src/log-output.ts'
 import { temporaryFolder } from '../plugins/store-sqlite/test/support.ts'
 import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
+import { skipBecause } from './support/needs.ts'
 
 const PADDING = 'x'.repeat(1000)
 
@@ -15,7 +16,7 @@ describe('the log of a worker on a disk that is full for a while', function () {
   it('goes on once there is room, with what may wait until then, and says how much is missing', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
-    if (!smallDisk(disk)) return this.skip()
+    skipBecause(this, smallDisk(disk))
     const path = join(disk, 'log')
     const file = openSync(path, 'a')
     try {

@@ -11,6 +11,7 @@ import { DEFAULTS } from '../cli/src/curated.ts'
 import { runSvc } from './support/command.ts'
 import { startService } from './support/service.ts'
 import { tidesFolder } from './support/tides.ts'
+import { describeWith } from './support/needs.ts'
 
 /** What the README of the example says, in its order: install, build, start. */
 const EXAMPLES = fileURLToPath(new URL('../examples/plugins/', import.meta.url))
@@ -22,7 +23,7 @@ const KEPT = (DEFAULTS.plugins as string[]).filter(name => !CONFIG.includes(`"${
 const runNode = (args: readonly string[], options: { env: NodeJS.ProcessEnv }) =>
   promisify(execFile)(process.execPath, args, options)
 
-describe('svc build', function () {
+describeWith('bubblewrap', 'svc build', function () {
   this.timeout(120_000)
   let folder: string
   let home: string

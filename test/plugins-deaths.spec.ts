@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { until } from './support/breath.ts'
 import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { startService } from './support/service.ts'
 import { configureFew, TIDES, tidesFolder } from './support/tides.ts'
+import { describeWith } from './support/needs.ts'
 
 const DIES = `import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
@@ -21,10 +21,8 @@ export default definePlugin({
   setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
 })
 `
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
 
-group(`an installed plugin that dies again and again${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'an installed plugin that dies again and again', function () {
   this.timeout(120_000)
 
   it('costs its own calls alone, comes back, and is quarantined in the end: so say svc plugins list and doctor, /health and /metrics', async () => {

@@ -6,6 +6,7 @@ import { runSvc } from './support/command.ts'
 import { inPlace, type Place, setOf } from './support/plugin-place.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { COMMAND, TIDES, tidesFile, tidesFolder } from './support/tides.ts'
+import { itWith } from './support/needs.ts'
 
 const MOON = { kind: 'service', contributes: {}, permissions: { services: ['moon'] } }
 const MOON_TOKEN = "defineService('moon', { api: 1, methods: { phase: 'call' } })"
@@ -29,8 +30,9 @@ const NOTHING = "import { definePlugin } from '@svc/core'\nexport default define
 describe('installed plugins without a server', function () {
   this.timeout(120_000)
   const it = sideBySideIn(inPlace)
+  const itInSandbox = itWith('bubblewrap', it)
 
-  it('are refused at the start once a file of them has changed, with the mend; updated they start', async place => {
+  itInSandbox('are refused at the start once a file of them has changed, with the mend; updated they start', async place => {
     const { svc, folder } = place
     const from = await tidesFolder(folder, { version: '1.0.0', asksCore: true })
     const { code, err } = await svc('plugins', 'install', from, '--yes')
@@ -68,7 +70,7 @@ describe('installed plugins without a server', function () {
     expect(left.filter(name => name.includes('plugins'))).to.deep.equal([])
   })
 
-  it('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
+  itInSandbox('come to a machine without network as a bundle, byte for byte; half of it changes nothing', async place => {
     const { svc, folder, home } = place
     const file = await tidesFile(folder, { version: '1.0.0' })
     expect((await svc('plugins', 'install', file, '--yes')).code).to.equal(0)
@@ -98,7 +100,7 @@ describe('installed plugins without a server', function () {
     expect((await runSvc(['tools', 'call', 'tides'], { home: there, cwd: folder })).out).to.contain('the tides of 1.0.0')
   })
 
-  it('stay as they were whatever cannot be installed, each told by its code', async place => {
+  itInSandbox('stay as they were whatever cannot be installed, each told by its code', async place => {
     const { svc, folder } = place
     expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
     const before = await place.lock()
@@ -129,7 +131,7 @@ describe('installed plugins without a server', function () {
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
   })
 
-  it('that make providers are held to their module too, where nothing is configured of them yet', async place => {
+  itInSandbox('that make providers are held to their module too, where nothing is configured of them yet', async place => {
     const { svc, folder } = place
     const instances = { section: 'providers', type: 'parrot' }
     const parrot = { version: '1.0.0', name: 'svc-plugin-parrot', svc: { kind: 'provider', contributes: {}, instances } }
@@ -154,7 +156,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     expect(await place.lock()).to.match(/"declares":[^]*"parrot"/)
   })
 
-  it('run their install scripts only where they are let, and ask nobody with --offline', async place => {
+  itInSandbox('run their install scripts only where they are let, and ask nobody with --offline', async place => {
     const { svc, folder } = place
     const scripts = { postinstall: 'echo done > ran' }
     const from = await tidesFile(folder, { version: '1.0.0', scripts })
@@ -208,7 +210,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     expect((await svc('plugins', 'uninstall', 'svc-plugin-moon', TIDES)).code).to.equal(0)
   })
 
-  it('may be links: what is saved in the folder is what runs', async place => {
+  itInSandbox('may be links: what is saved in the folder is what runs', async place => {
     const { svc, folder } = place
     const from = await tidesFolder(folder, { version: '1.0.0' })
     const { code, err } = await svc('plugins', 'link', from, '--yes')

@@ -5,6 +5,7 @@ import { runSvc } from './support/command.ts'
 import { inPlace, setOf } from './support/plugin-place.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { configureFew, TIDES, tidesFile } from './support/tides.ts'
+import { itWith } from './support/needs.ts'
 
 describe('installed plugins', function () {
   this.timeout(120_000)
@@ -31,7 +32,7 @@ describe('installed plugins', function () {
     expect((await svc('tools', 'call', 'tides')).out).to.contain('the tides of 1.0.0')
   })
 
-  it('are not switched on where a file of them has changed meanwhile', async place => {
+  itWith('bubblewrap', it)('are not switched on where a file of them has changed meanwhile', async place => {
     const { svc, folder } = place
     expect((await svc('plugins', 'install', await tidesFile(folder, { version: '1.0.0' }), '--yes')).code).to.equal(0)
     expect((await svc('plugins', 'disable', TIDES)).code).to.equal(0)

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { runSvc } from './support/command.ts'
 import { configureFew, TIDES, tidesFolder } from './support/tides.ts'
+import { describeWith } from './support/needs.ts'
 
 const ASKS = `import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
@@ -18,10 +18,8 @@ export default definePlugin({
   setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
 })
 `
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
 
-group(`an isolated plugin that a command runs${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'an isolated plugin that a command runs', function () {
   this.timeout(120_000)
 
   it('is told of, once each, where it reaches for what it does not declare; the answer stays as it is', async () => {

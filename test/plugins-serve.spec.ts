@@ -13,9 +13,10 @@ import { type Registry, startRegistry } from './support/registry.ts'
 import { type Service, startService } from './support/service.ts'
 import { disposable, startLoad } from './support/steady-load.ts'
 import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from './support/tides.ts'
+import { describeWith } from './support/needs.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
-describe('a plugin that is installed while svc serves', function () {
+describeWith('bubblewrap', 'a plugin that is installed while svc serves', function () {
   this.timeout(120_000)
   let folder: string
   let home: string

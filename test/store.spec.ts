@@ -11,6 +11,7 @@ import { runSvc } from './support/command.ts'
 import { inNewHome, post, type Service, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
 import { configureFew } from './support/tides.ts'
+import { skipBecause } from './support/needs.ts'
 
 /** Runs `svc` to its end. */
 const svc = (home: string, ...args: string[]) => runSvc(args, { home, share: true })
@@ -160,7 +161,7 @@ describe('the store of a running server on a small disk', () => {
   it('is 503 and shown in /health while it is full or read-only, has all that was acknowledged, and works once there is room', async function () {
     const disk = await mkdtemp(join(tmpdir(), 'svc-disk-'))
     const mounted = join(disk, 'small')
-    if (!smallDisk(mounted)) return this.skip()
+    skipBecause(this, smallDisk(mounted))
     try {
       await using service = await startService({ env: { SVC_STORE__PATH: join(mounted, 'svc.db') } })
       const filler = join(mounted, 'filler')

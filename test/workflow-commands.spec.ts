@@ -4,11 +4,12 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
-import { hasTerminal, terminal } from '../cli/test/support/terminal.ts'
+import { terminal } from '../cli/test/support/terminal.ts'
 import { runSvc } from './support/command.ts'
 import { SVC } from './support/entry.ts'
 import { newHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
+import { lacking, skipBecause } from './support/needs.ts'
 
 const SUM = `name: sum
 description: Adds
@@ -197,7 +198,7 @@ describe('svc workflows', () => {
 describe('svc workflows run on a terminal', () => {
   const it = sideBySideIn<string>(withWorkflows)
   before(function () {
-    if (!hasTerminal()) this.skip()
+    skipBecause(this, lacking('terminal'))
   })
 
   it('asks the person at the terminal; Ctrl-D leaves the run waiting, Ctrl-C cancels it', async home => {

@@ -5,7 +5,8 @@ import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { configureFew } from '../../test/support/tides.ts'
 import { makePlace, type Place } from './support/svc.ts'
-import { hasTerminal, terminal } from './support/terminal.ts'
+import { terminal } from './support/terminal.ts'
+import { lacking, skipBecause } from '../../test/support/needs.ts'
 
 const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
 const CHOICES = '  careful_note: [y]es / [n]o / [a]lways this tool in this chat: '
@@ -41,7 +42,7 @@ async function chatting(place: Place, args: readonly string[] = []) {
 describe('svc chat on a terminal', () => {
   const it = sideBySide()
   before(function () {
-    if (!hasTerminal()) this.skip()
+    skipBecause(this, lacking('terminal'))
   })
 
   it('asks about a tool that wants it: yes once, no with a reason for the model, always until /new', async () => {

@@ -4,14 +4,15 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { configureFew, TIDES, tidesFolder } from '../../test/support/tides.ts'
 import { makePlace, type Place } from './support/svc.ts'
-import { hasTerminal, terminal } from './support/terminal.ts'
+import { terminal } from './support/terminal.ts'
+import { itWith, lacking, skipBecause } from '../../test/support/needs.ts'
 
 describe('svc plugins install on a terminal', function () {
   this.timeout(60_000)
   let place: Place
   let from: string
   before(async function () {
-    if (!hasTerminal()) return this.skip()
+    skipBecause(this, lacking('terminal'))
     place = await makePlace()
     await configureFew(place.folder)
     from = await tidesFolder(place.folder, { version: '1.0.0', svc: { permissions: { network: ['moon.example'] } } })
@@ -47,7 +48,7 @@ describe('svc plugins install on a terminal', function () {
     nothing()
   })
 
-  it('changes nothing at Ctrl-C while it is put together, and puts it in force after a yes', async () => {
+  itWith('bubblewrap', it)('changes nothing at Ctrl-C while it is put together, and puts it in force after a yes', async () => {
     const stopped = await install()
     await stopped.sees('[y/N]')
     stopped.type('y\r')

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
 import { makePlace } from './support/svc.ts'
-import { hasTerminal, terminal } from './support/terminal.ts'
+import { terminal } from './support/terminal.ts'
+import { lacking, skipBecause } from '../../test/support/needs.ts'
 
 describe('svc on a terminal', () => {
   let home: string
   before(function () {
-    if (!hasTerminal()) this.skip()
+    skipBecause(this, lacking('terminal'))
   })
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'svc-tty-'))

@@ -41,8 +41,10 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
 const neverEnded = () => new Error(`this did not end within ${CASE_MS} ms: something that was called neither answered nor failed`)
 
 function skipSelf(runner: unknown, why: string): void {
-  const test = runner as { skip?: (why: string) => unknown } | undefined
-  if (typeof test?.skip === 'function') test.skip(why)
+  const context = runner as { skip?: (why: string) => unknown; readonly test?: { title?: string } } | undefined
+  // mocha takes no reason: it stands in the title
+  if (context?.test?.title?.includes(' – skipped: ') === false) context.test.title += ` – skipped: ${why}`
+  if (typeof context?.skip === 'function') context.skip(why)
 }
 
 /** A case that was not asked for: it skips itself, and its title says what is missing. */

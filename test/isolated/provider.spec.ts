@@ -1,11 +1,12 @@
 import type { RunningHost } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ask, held, noBubblewrap, openUpstream, providerKit, testHost } from '@svc/core/testing'
+import { ask, held, openUpstream, providerKit, testHost } from '@svc/core/testing'
 import { expect } from 'chai'
 import { REQUESTS } from '../../plugins/provider-openai/test/support/requests.ts'
 import { speak } from '../../plugins/provider-openai/test/support/wire.ts'
 import { LOCAL_REQUESTS } from '../../plugins/provider-local/test/support/requests.ts'
 import { inSandbox, packageOf, POLICY, WHERE } from '../support/in-sandbox.ts'
+import { describeWith } from '../support/needs.ts'
 
 describe(`provider-local ${WHERE}, by the provider kit`, () => {
   let host: RunningHost
@@ -18,10 +19,7 @@ describe(`provider-local ${WHERE}, by the provider kit`, () => {
   for (const one of providerKit(open, LOCAL_REQUESTS)) if (one.skipped === undefined) it(one.title, one.run)
 })
 
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
-
-group(`a provider in the sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+describeWith('bubblewrap', 'a provider in the sandbox', () => {
   for (const [type, more] of [
     ['openai', {}],
     ['ai-sdk', { package: '@ai-sdk/openai', export: 'createOpenAI.chat', models: ['plain'] }],

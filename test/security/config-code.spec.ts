@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { hasTerminal, terminal } from '../../cli/test/support/terminal.ts'
+import { terminal } from '../../cli/test/support/terminal.ts'
 import { startService } from '../support/service.ts'
 import { codeIn, openSharedFolder, type SharedFolder } from '../support/shared-folder.ts'
+import { lacking, skipBecause } from '../support/needs.ts'
 
 describe('configuration in code, of the user', () => {
   let place: SharedFolder
@@ -35,7 +36,7 @@ describe('configuration in code, of the user', () => {
   })
 
   it('runs on a terminal after one question, and asks again when it or what it imports has changed', async function () {
-    if (!hasTerminal()) return this.skip() // util-linux' script makes the terminal
+    skipBecause(this, lacking('terminal'))
     await place.write('shared/svc.config.mts', place.code("import './more.mts'\n"))
     await place.write('shared/more.mts', 'export {}\n')
     const folders = { home: place.home, folder: place.project }
@@ -62,7 +63,7 @@ describe('configuration in code, of the user', () => {
   })
 
   it('that has changed is not taken by a reload: the server goes on with the former one', async function () {
-    if (!hasTerminal()) return this.skip() // util-linux' script makes the terminal
+    skipBecause(this, lacking('terminal'))
     await place.write('shared/svc.config.mts', 'export default { chat: { message_limit: 10 } }\n')
     const tty = await terminal({ home: place.home, folder: place.project }, ['config', 'check'])
     await tty.sees('[y/N]')

@@ -2,14 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, chown, lchown, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { runSvc } from '../support/command.ts'
 import { SVC } from '../support/entry.ts'
 import { codeIn, openSharedFolder, type SharedFolder } from '../support/shared-folder.ts'
+import { lacking, skipBecause } from '../support/needs.ts'
 
 const STRANGER = 12_345
-const isRoot = process.getuid?.() === 0
 
 describe('configuration that others may have written', () => {
   let place: SharedFolder
@@ -19,7 +18,7 @@ describe('configuration that others may have written', () => {
   afterEach(() => place[Symbol.asyncDispose]())
 
   it('is refused with its owner when another user owns it, and executes at no command', async function () {
-    if (!isRoot) return this.skip() // only root can give a file to another user
+    skipBecause(this, lacking('root'))
     const file = await place.write('shared/svc.config.mts', place.code())
     await chown(file, STRANGER, STRANGER)
     const lines = [
@@ -38,7 +37,7 @@ describe('configuration that others may have written', () => {
   })
 
   it('is refused as YAML, too', async function () {
-    if (!isRoot) return this.skip() // only root can give a file to another user
+    skipBecause(this, lacking('root'))
     await chown(await place.write('shared/svc.config.yaml', 'chat: { message_limit: 7 }\n'), STRANGER, STRANGER)
     const shown = await place.limit()
     expect(shown.code).to.equal(1)
@@ -95,7 +94,7 @@ describe('configuration that others may have written', () => {
   }
   for (const [what, plant] of Object.entries(FOREIGN))
     it(`is refused where ${what}`, async function () {
-      if (!isRoot) return this.skip() // only root can give a file to another user
+      skipBecause(this, lacking('root'))
       await plant()
       expect(codeIn(await place.limit())).to.equal('CONFIG_FOREIGN')
     })
@@ -126,7 +125,7 @@ describe('configuration that others may have written', () => {
   })
 
   it('is not searched above a mount point', async function () {
-    if (noBubblewrap() !== undefined) return this.skip() // it makes the mount
+    skipBecause(this, lacking('bubblewrap'))
     await place.write('svc.config.yaml', YAML)
     const mounted = join(place.base, 'shared')
     const inMount = spawnSync(

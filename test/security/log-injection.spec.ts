@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
-import { hasTerminal, terminal } from '../../cli/test/support/terminal.ts'
+import { terminal } from '../../cli/test/support/terminal.ts'
 import { runSvc } from '../support/command.ts'
 import { newHome, post, type Service, startService } from '../support/service.ts'
+import { describeWith, lacking, skipBecause } from '../support/needs.ts'
 
 const DECEIVER = fileURLToPath(new URL('../support/deceiver.mjs', import.meta.url))
 /** A line as the log would have it, after a line end of each kind, and what steers a terminal: clears it, names its window, turns its text round. */
@@ -33,9 +33,6 @@ export default definePlugin({
     })
   },
 })`
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
 
 /** A home whose configuration names an isolated plugin that prints what it is given, and a tool server that deceives. */
 async function hostileHome(folder: string): Promise<string> {
@@ -64,7 +61,7 @@ async function forge(url: string): Promise<void> {
   while ((await call(url, 'liar__forge', { line: EVIL })).status === 404) await new Promise(resolve => setTimeout(resolve, 20))
 }
 
-group(`words of others${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+describeWith('bubblewrap', 'words of others', () => {
   let folder: string
   before(async () => {
     folder = await realpath(await mkdtemp('/var/tmp/svc-log-'))
@@ -139,7 +136,7 @@ group(`words of others${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () =
   describe('on a terminal', () => {
     let home: string
     before(async function () {
-      if (!hasTerminal()) this.skip()
+      skipBecause(this, lacking('terminal'))
       home = await hostileHome(folder)
     })
     after(async () => {

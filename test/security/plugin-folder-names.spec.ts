@@ -1,12 +1,9 @@
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { routesOf } from '../support/stranger.ts'
 import { startService } from '../support/service.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 const CODE = `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
@@ -22,7 +19,7 @@ export default definePlugin({
   },
 })`
 
-group(`a dependency of an isolated plugin that is no package name${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+describeWith('bubblewrap', 'a dependency of an isolated plugin that is no package name', () => {
   let folder: string
   before(async () => {
     // apart from /tmp, of which each sandbox has its own

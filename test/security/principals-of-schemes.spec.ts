@@ -1,9 +1,6 @@
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { type Stranger, serveStrangers } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 /** A credential scheme that answers what its credential says. */
 const SCHEME: Stranger = {
@@ -20,7 +17,7 @@ export default definePlugin({
 })`,
 }
 
-group(`a credential scheme of an isolated plugin${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+describeWith('bubblewrap', 'a credential scheme of an isolated plugin', () => {
   it('makes no caller the server itself, nobody or a plugin, and no principal of another form', async () => {
     await using service = await serveStrangers([SCHEME], {
       beside: ['rest', 'conversations', 'selection', 'chat', 'modes', 'provider-local'],

@@ -4,11 +4,11 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { until } from '../support/breath.ts'
 import { appears, clientCalls, modelCalls, newProject, type Project } from '../support/project.ts'
 import { type Service, startService } from '../support/service.ts'
+import { describeWith } from '../support/needs.ts'
 
 const FILESYSTEM = fileURLToPath(new URL('../../node_modules/.bin/mcp-server-filesystem', import.meta.url))
 const SHELL = { shell: { enabled: true, write: true, commands: ['sh'], timeout_ms: 10_000 } }
@@ -28,13 +28,7 @@ kill -CONT $PPID
 exit $code
 `
 
-describe('protected paths under attack', function () {
-  before(function () {
-    const why = noBubblewrap()
-    if (why === undefined) return
-    this.test!.parent!.title += ` (${why})`
-    this.skip()
-  })
+describeWith('bubblewrap', 'protected paths under attack', function () {
   let project: Project
   let service: Service
   let bin: string

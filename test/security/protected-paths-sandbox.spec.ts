@@ -2,23 +2,17 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { until } from '../support/breath.ts'
 import { runSvc } from '../support/command.ts'
 import { appears, clientCalls, newProject, type Project, startIn } from '../support/project.ts'
 import type { Service } from '../support/service.ts'
+import { describeWith, skipBecause } from '../support/needs.ts'
 
 const FILESYSTEM = fileURLToPath(new URL('../../node_modules/.bin/mcp-server-filesystem', import.meta.url))
 const SHELL = { shell: { enabled: true, write: true, commands: ['sh'], timeout_ms: 10_000 } }
 
-describe('sandboxed commands', function () {
-  before(function () {
-    const why = noBubblewrap()
-    if (why === undefined) return
-    this.test!.parent!.title += ` (${why})`
-    this.skip()
-  })
+describeWith('bubblewrap', 'sandboxed commands', function () {
   let project: Project
   let service: Service
   before(async () => {
@@ -137,10 +131,7 @@ describe('sandboxed commands', function () {
 
   it('and what a stdio server could write is ended where a person replaces a protected folder, for its protection ends with it', async function () {
     const doctor = await runSvc(['doctor'], { home: project.home, cwd: project.folder })
-    if (!/memory held by control groups/.test(doctor.out)) {
-      this.test!.title += ' (this machine has no control groups)'
-      this.skip()
-    }
+    if (!/memory held by control groups/.test(doctor.out)) skipBecause(this, 'this machine lets svc make no control groups')
     const write = (path: string) => clientCalls(service, 'disk__write_file', { path: project.at(path), content: 'x' })
     await until(
       () => write('sub/first.txt'),

@@ -1,12 +1,8 @@
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import type { Service } from '../support/service.ts'
 import { inPlace, type Place } from '../support/plugin-place.ts'
 import { routesOf, type Stranger, serveStrangers, writeStranger } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
-const title = (text: string) => `${text}${why === undefined ? '' : ` – LEFT OUT: ${why}`}`
+import { describeWith } from '../support/needs.ts'
 
 interface Added {
   readonly method: string
@@ -82,7 +78,7 @@ const SERVED = {
   ),
 }
 
-group(title('a route of an isolated plugin'), function () {
+describeWith('bubblewrap', 'a route of an isolated plugin', function () {
   this.timeout(60_000)
   let service: Service
   before(async () => {
@@ -146,7 +142,7 @@ group(title('a route of an isolated plugin'), function () {
 const movedTo = (svc: Stranger['svc'], at: number) =>
   JSON.parse(JSON.stringify(svc).replaceAll('"/notes"', `"/refused-${at}"`)) as Stranger['svc']
 
-group(title('an installation of a plugin with routes'), function () {
+describeWith('bubblewrap', 'an installation of a plugin with routes', function () {
   this.timeout(60_000)
   const install = async (place: Place, stranger: Stranger, ...flags: string[]) =>
     place.svc('plugins', 'install', await writeStranger(place.folder, stranger), ...flags)

@@ -1,12 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import type { Service } from '../support/service.ts'
 import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 const KEY = 'the-key-of-this-server-and-no-other'
 const SECRETS = {
@@ -84,7 +81,7 @@ export default definePlugin({
 })`,
 }
 
-group(`credentials in requests to plugins' routes${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'credentials in requests to routes of plugins', function () {
   this.timeout(60_000)
   let service: Service
   before(async () => {

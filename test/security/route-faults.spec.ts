@@ -1,10 +1,7 @@
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import type { Service } from '../support/service.ts'
 import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 const KEY = 'the-key-of-this-server-and-no-other'
 
@@ -56,7 +53,7 @@ export default definePlugin({
 })`,
 }
 
-group(`an isolated plugin whose routes are broken${why === undefined ? '' : ` â€“ LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'an isolated plugin whose routes are broken', function () {
   this.timeout(60_000)
   let service: Service
   before(async () => {
@@ -97,7 +94,7 @@ group(`an isolated plugin whose routes are broken${why === undefined ? '' : ` â€
   })
 })
 
-group('an isolated plugin whose credential scheme is broken', function () {
+describeWith('bubblewrap', 'an isolated plugin whose credential scheme is broken', function () {
   this.timeout(60_000)
 
   it('writes no header of its own into the answers of others: the start fails and names it', async () => {

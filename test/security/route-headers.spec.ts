@@ -1,11 +1,8 @@
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { type Client, createClient } from '../support/client.ts'
 import type { Service } from '../support/service.ts'
 import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 const SANDBOX = "sandbox; default-src 'none'"
 const KEY = 'the-key-of-this-server-and-no-other'
@@ -85,7 +82,7 @@ const FRAMING = {
   date: 'Thu, 01 Jan 1970 00:00:00 GMT',
 }
 
-group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'answers of routes of isolated plugins', function () {
   this.timeout(60_000)
   let service: Service
   let client: Client
@@ -210,7 +207,7 @@ group(`answers of routes of isolated plugins${why === undefined ? '' : ` – LEF
 })
 
 /** What a plugin in the process of the server may do, it may do still. */
-group('answers of routes in the process of the server', function () {
+describeWith('bubblewrap', 'answers of routes in the process of the server', function () {
   this.timeout(60_000)
 
   it('may have a policy and cookies of their own', async () => {

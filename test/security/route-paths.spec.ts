@@ -1,10 +1,7 @@
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import type { Service } from '../support/service.ts'
 import { routesOf, type Stranger, serveStrangers } from '../support/stranger.ts'
-
-const why = noBubblewrap()
-const group = why === undefined ? describe : describe.skip
+import { describeWith } from '../support/needs.ts'
 
 /** Each route answers who has it. */
 const answering = (name: string, isolation: 'process' | 'in-process', places: Readonly<Record<string, string>>): Stranger => {
@@ -46,7 +43,7 @@ const EVIL = answering('evil', 'process', {
 const REST = ['rest', 'chat', 'conversations', 'selection', 'models', 'modes', 'provider-local']
 const SERVER = answering('server', 'in-process', { things: 'GET /things/:id' })
 
-group(`routes of isolated plugins, by their paths${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, function () {
+describeWith('bubblewrap', 'routes of isolated plugins, by their paths', function () {
   this.timeout(60_000)
   let service: Service
   before(async () => {

@@ -4,24 +4,18 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { until } from '../support/breath.ts'
 import { clientCalls } from '../support/project.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
+import { describeWith } from '../support/needs.ts'
 
 const SERVER = fileURLToPath(new URL('../support/running-server.mjs', import.meta.url))
 const SECRET = 'a-secret-of-the-host'
 const OWN = 'a-secret-of-the-server'
 
 // Attacks as the code that a hostile server runs: in the process sandbox, without Node's permission model as a second fence.
-describe('a hostile stdio server in the process sandbox', function () {
-  before(function () {
-    const why = noBubblewrap()
-    if (why === undefined) return
-    this.test!.parent!.title += ` (${why})`
-    this.skip()
-  })
+describeWith('bubblewrap', 'a hostile stdio server in the process sandbox', function () {
   let folder: string
   let home: string
   let service: Service

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { inPlace } from '../support/plugin-place.ts'
 import { tidesFolder } from '../support/tides.ts'
+import { itWith } from '../support/needs.ts'
 
-describe('files of the working directory that npm, oclif and Node know', () => {
-  it('neither run nor count when a plugin is installed there', async () => {
+describe('files of the working directory that npm, oclif and Node know', function () {
+  this.timeout(60_000)
+  itWith('bubblewrap', it)('neither run nor count when a plugin is installed there', async () => {
     await inPlace(async place => {
       const marker = join(place.folder, 'executed')
       const code = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')\n`
@@ -37,5 +39,5 @@ describe('files of the working directory that npm, oclif and Node know', () => {
       expect((await place.svc('config', 'show', 'server.port')).out).to.not.contain('environment')
       expect(existsSync(marker)).to.equal(false)
     })
-  }).timeout(30_000)
+  })
 })

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { type Service, startService } from './service.ts'
 import { configureFew } from './tides.ts'
+import { describeWith } from './needs.ts'
 
 /** A plugin of an attacker, as files of a package. */
 interface AttackerPlugin {
@@ -34,10 +34,7 @@ export interface Attacked extends AsyncDisposable {
 }
 
 /** Groups of cases that need the sandbox: without it they are skipped with the reason. */
-export const describeIsolated = (title: string, cases: (this: Mocha.Suite) => void) => {
-  const why = noBubblewrap()
-  return why === undefined ? describe(title, cases) : describe.skip(`${title} – SKIPPED: ${why}`, cases)
-}
+export const describeIsolated = (title: string, cases: (this: Mocha.Suite) => void) => describeWith('bubblewrap', title, cases)
 
 /** Starts a server with these plugins. */
 export async function startAttacked({ plugins, config = {}, curated = [], env = {} }: AttackedOptions): Promise<Attacked> {

@@ -1,11 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { SVC } from './entry.ts'
 
 const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' ')
-
-/** Whether this machine has util-linux' `script`. */
-export const hasTerminal = () => spawnSync('script', ['--version']).status === 0
 
 /** A terminal of util-linux' `script`, and a person at it. */
 export async function terminal(place: { readonly home: string; readonly folder: string }, args: readonly string[]) {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { type Child, type ChildOptions, startChild } from '@svc/child'
 import { expect } from 'chai'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 const shell = (script: string, more: Partial<ChildOptions> = {}) =>
   startChild({ file: '/bin/sh', args: ['-c', script], env: { PATH: process.env.PATH! }, ...more })
@@ -100,7 +101,7 @@ describe('a child process', () => {
   })
 
   it('takes along what left its group and its session, and what came after it', async function () {
-    if (!existsSync('/proc/self/environ')) this.skip()
+    if (!existsSync('/proc/self/environ')) skipBecause(this, 'this machine has no /proc')
     const child = await shell('setsid sh -c "echo \\$\\$; while :; do sleep 0.01; done" & wait')
     const escaped = await nextPid(child)
     expect(isThere(escaped)).to.equal(true)

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -19,6 +19,7 @@ import {
   walk,
 } from '@svc/roots'
 import { expect } from 'chai'
+import { describeWith } from '../../../test/support/needs.ts'
 
 const { signal } = new AbortController()
 
@@ -186,9 +187,7 @@ describe('compileGlob', () => {
     })
 })
 
-const hasGit = spawnSync('git', ['--version']).status === 0
-const withGit = hasGit ? describe : describe.skip
-withGit(`ignore files, compared with git${hasGit ? '' : ' – LEFT OUT: git is not installed on this machine'}`, () => {
+describeWith('git', 'ignore files, compared with git', () => {
   const RULES: Record<string, Record<string, string>> = {
     'names, folders and anchors': { '.gitignore': 'a\n/b\nc/\nd/e\n' },
     'wild cards': { '.gitignore': '*.a\nx?\n[ab]c\n**/deep/*.b\nd/**\n' },

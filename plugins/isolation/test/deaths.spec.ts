@@ -6,6 +6,7 @@ import { setTimeout as breath } from 'node:timers/promises'
 import { openCrew } from './support/crew.ts'
 import { Gong } from './support/hostile/gong.ts'
 import { failed, type Hostile, openHostile, withSandbox } from './support/hostile.ts'
+import { itWith } from '../../../test/support/needs.ts'
 
 const use = systemUse(new AbortController().signal)
 const healthOf = async ({ host }: Hostile) => host.slot(Checks).get('plugins')!.probe(use)
@@ -215,12 +216,15 @@ describe('without a sandbox', () => {
     expect(error).to.include('run-with-open-network-and-unlimited-memory')
   })
 
-  it('runs behind the permission model of Node alone where the configuration says so in words', async () => {
-    const config = { isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' } }
-    await using one = await openHostile({ policy, config })
-    expect(one.report().hold).to.equal('permissions')
-    await failed(one.attack('read', '/etc/passwd'))
-    await one.until('tried to read /etc/passwd')
-    expect(await one.attack('nothing')).to.equal('nothing')
-  })
+  itWith('bubblewrap', it)(
+    'runs behind the permission model of Node alone where the configuration says so in words',
+    async () => {
+      const config = { isolation: { without_sandbox: 'run-with-open-network-and-unlimited-memory' } }
+      await using one = await openHostile({ policy, config })
+      expect(one.report().hold).to.equal('permissions')
+      await failed(one.attack('read', '/etc/passwd'))
+      await one.until('tried to read /etc/passwd')
+      expect(await one.attack('nothing')).to.equal('nothing')
+    }
+  )
 })

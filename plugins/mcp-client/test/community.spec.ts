@@ -2,15 +2,14 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ProcessSandbox } from '@svc/core/contracts'
-import { noBubblewrap, testUse } from '@svc/core/testing'
+import { testUse } from '@svc/core/testing'
 import { expect } from 'chai'
 import { openDesk } from './support/commands.ts'
 import { community, hostile, openHouse } from './support/house.ts'
+import { describeWith, skipBecause } from '../../../test/support/needs.ts'
 
 const SANDBOX = { name: 'sandbox-process', use: new URL('../../sandbox-process/', import.meta.url) }
 /** Cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-const why = noBubblewrap()
-const boxed = why === undefined ? describe : describe.skip
 
 describe('tool servers as npm has them', () => {
   let folder: string
@@ -46,7 +45,7 @@ describe('tool servers as npm has them', () => {
     expect(await house.say('everything', 'get-tiny-image')).to.include('image')
   })
 
-  boxed(`in the process sandbox${why === undefined ? '' : ` – LEFT OUT: ${why}`}`, () => {
+  describeWith('bubblewrap', 'in the process sandbox', () => {
     it('write where they may, and nowhere else', async () => {
       const command = community('filesystem', folder)
       const sandbox_config = { allowed_paths: [data()] }
@@ -86,7 +85,7 @@ describe('tool servers as npm has them', () => {
         [SANDBOX]
       )
       const { memory } = await house.host.service(ProcessSandbox).probe(testUse())
-      if (!memory?.startsWith('cgroup')) return this.skip()
+      if (!memory?.startsWith('cgroup')) return skipBecause(this, 'this machine lets svc make no control groups')
       expect(await house.say('greedy', 'big', { bytes: 400_000_000 })).to.equal('MCP_CALL_FAILED connection_refused')
       const { lastError } = await house.until('greedy', ({ lastError: error }) => error !== undefined)
       expect(lastError?.message).to.include('more memory than sandbox_config.memory_limit')

@@ -5,6 +5,7 @@ import { setImmediate as immediate } from 'node:timers/promises'
 import { type Exit, startChild } from '@svc/child'
 import { expect } from 'chai'
 import { boxed, openSandbox, withSandbox } from './support/sandbox.ts'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 const MIB = 1_048_576
 const GREEDY = 'const all = []; for (;;) all.push(Buffer.alloc(8 * 1024 * 1024, 1))'
@@ -19,12 +20,23 @@ const running = (word: string) =>
 /** Says so itself, once it has left its session. */
 const leaving = (word: string) => `setsid sh -c 'echo started; sleep ${word}' & wait`
 
+/** All names below a folder of control groups; those of other programs may go while it is read. */
+function entriesBelow(folder: string): string[] {
+  for (;;) {
+    try {
+      return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+}
+
 withSandbox('the limits of the process sandbox', () => {
   const box = boxed()
 
   it('end what needs too much memory, and only that', async function () {
     const { memory } = await box.sandbox.probe(box.use)
-    if (memory === null) this.skip()
+    if (memory === null) return skipBecause(this, 'the sandbox can limit no memory on this machine')
     const { code, met, enforced } = await box.run('node', ['-e', GREEDY], { limits: { memoryBytes: 128 * MIB } })
     expect([code === 0, enforced.memory]).to.deep.equal([false, memory])
     expect(met.outOfMemory).to.equal(memory.startsWith('cgroup'))
@@ -46,7 +58,7 @@ withSandbox('the limits of the process sandbox', () => {
 
   it('hold a fork bomb, and end it whole', async function () {
     const { pids } = await box.sandbox.probe(box.use)
-    if (pids === null) this.skip()
+    if (pids === null) return skipBecause(this, 'the sandbox can limit no processes on this machine')
     const word = `bomb-${process.pid}`
     const { met, enforced } = await box.run('sh', ['-c', BOMB, word], { limits: { pids: 20 }, timeoutMs: 500 })
     expect(enforced.pids).to.equal(pids)
@@ -112,9 +124,7 @@ withSandbox('the limits of the process sandbox', () => {
   it('leave nothing behind: no group of what has ended, what never began, and what is still there at the close', async () => {
     const groups = () =>
       ['/sys/fs/cgroup', '/sys/fs/cgroup/memory', '/sys/fs/cgroup/pids'].flatMap(folder =>
-        existsSync(folder)
-          ? readdirSync(folder, { recursive: true }).filter(name => String(name).includes(`svc-${process.pid}-`))
-          : []
+        existsSync(folder) ? entriesBelow(folder).filter(name => name.includes(`svc-${process.pid}-`)) : []
       )
     let ended: Promise<Exit> | undefined
     {

@@ -3,13 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { withSandbox } from './support/sandbox.ts'
+import { lacking, skipBecause } from '../../../test/support/needs.ts'
 
 const FILE = fileURLToPath(new URL('support/unprivileged.ts', import.meta.url))
 const NOBODY = ['--reuid=65534', '--regid=65534', '--clear-groups']
 
 withSandbox('the process sandbox of somebody who may make no control group', () => {
   it('holds memory and processes by the limits of each process, with room for Node', async function () {
-    if (process.getuid?.() !== 0) this.skip() // only root may be somebody else
+    skipBecause(this, lacking('root'))
     const env = { PATH: '/usr/bin:/bin', TMPDIR: '/tmp' }
     const { stdout } = await promisify(execFile)('setpriv', [...NOBODY, process.execPath, '--conditions=svc-source', FILE], {
       env,

@@ -10,6 +10,7 @@ import type { Job } from '../src/wire.ts'
 import { commitsIn } from './log-support.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 import { put } from './trouble-support.ts'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 /** What scripts/test.mjs has built starts faster. */
 const CONDITIONS = process.env.SVC_TEST_ENTRY ? [] : ['--conditions=svc-source']
@@ -148,7 +149,7 @@ describe('what the store has acknowledged', () => {
     this.timeout(60_000)
     await using folder = await temporaryFolder()
     const calls = traced(fileURLToPath(new URL('./children/mark.ts', import.meta.url)), folder.path)
-    if (calls === undefined) return this.skip()
+    if (calls === undefined) return skipBecause(this, 'strace is missing or may trace no process on this machine')
     const steps = calls.split(/\n.*mkdir(?:at)?\(.*\/(?=(?:opened|put|fifty|first-lease|next-lease|first-hit|hits)")/)
     const syncs = steps.map(step => step.match(/f(?:data)?sync\(\d+<[^>]*svc\.db-wal>/g)?.length ?? 0)
     const [opening, ...rest] = syncs

@@ -21,6 +21,7 @@ import { inspect } from '../src/inspect.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 import { lock, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 const HIT = [{ ms: 3_600_000, limit: 1000 }]
 const valueOf = async (store: SqliteStore, key: string) => (await store.get('notes', key, use))?.value
@@ -141,7 +142,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
   it('has every acknowledged write of a full disk, says in the health that it is full, and goes on once there is room', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
-    if (!smallDisk(disk)) return this.skip()
+    skipBecause(this, smallDisk(disk))
     try {
       await using store = createSqliteStore({ path: join(disk, 'svc.db') })
       await store.open(SPACE, use)
@@ -174,7 +175,7 @@ describe('the store in SQLite, when trouble comes while it runs', () => {
     try {
       limit('600000')
     } catch {
-      return this.skip()
+      skipBecause(this, 'prlimit is missing or may set no limits on this machine')
     }
     let acknowledged = 0
     const fill = async () => {

@@ -7,6 +7,7 @@ import { expect } from 'chai'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 import { lock, put, removeDisk, smallDisk } from './trouble-support.ts'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 const PLUGIN = new URL('..', import.meta.url)
 
@@ -115,7 +116,7 @@ describe('a start with a store in trouble', () => {
   it('fails with a full disk, and works once there is room', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
-    if (!smallDisk(disk)) return this.skip()
+    skipBecause(this, smallDisk(disk))
     try {
       const path = join(disk, 'svc.db')
       const filler = join(disk, 'filler')

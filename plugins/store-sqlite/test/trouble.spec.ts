@@ -19,6 +19,7 @@ import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
 import { SPACE, temporaryFolder, use } from './support.ts'
 import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './trouble-support.ts'
+import { skipBecause } from '../../../test/support/needs.ts'
 
 describe('the store in SQLite, in trouble', () => {
   it('makes the file and its folder for its owner only', async () => {
@@ -154,7 +155,7 @@ describe('the store in SQLite, in trouble', () => {
   it('reports a full disk, keeps what it had, and works once there is room', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
-    if (!smallDisk(disk)) return this.skip()
+    skipBecause(this, smallDisk(disk))
     try {
       await using store = createSqliteStore({ path: join(disk, 'svc.db') })
       await store.open(SPACE, use)
@@ -174,7 +175,7 @@ describe('the store in SQLite, in trouble', () => {
   it('says that its file system is read-only, in the health too, loses nothing and works once it is writable', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
-    if (!smallDisk(disk)) return this.skip()
+    skipBecause(this, smallDisk(disk))
     const remount = (mode: string) => execFileSync('mount', ['-o', `remount,${mode}`, disk])
     const path = join(disk, 'svc.db')
     const told = /^svc\.db or its folder is read-only$/

@@ -13,15 +13,13 @@ import {
 } from '@svc/core'
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/core/isolation'
-import { noBubblewrap, testUse } from '@svc/core/testing'
+import { testUse } from '@svc/core/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { Gong } from './hostile/gong.ts'
+import { describeWith } from '../../../../test/support/needs.ts'
 
-/** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-export const withSandbox = (title: string, cases: () => void) => {
-  const why = noBubblewrap()
-  return why === undefined ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: ${why}`, cases)
-}
+/** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */
+export const withSandbox = (title: string, cases: () => void) => describeWith('bubblewrap', title, cases)
 
 const POLICY = ['sandbox-process', 'isolation'].map(name => new URL(`../../../${name}/`, import.meta.url))
 const FOLDER = fileURLToPath(new URL('hostile/', import.meta.url))

@@ -3,13 +3,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runChild } from '@svc/child'
 import { ProcessSandbox, type ProcessLimits, type ProcessRequest } from '@svc/core/contracts'
-import { noBubblewrap, testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/core/testing'
+import { describeWith } from '../../../../test/support/needs.ts'
 
-/** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-export const withSandbox = (title: string, cases: () => void) => {
-  const why = noBubblewrap()
-  return why === undefined ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: ${why}`, cases)
-}
+/** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */
+export const withSandbox = (title: string, cases: () => void) => describeWith('bubblewrap', title, cases)
 
 export interface Wanted extends Omit<Partial<ProcessRequest>, 'limits'> {
   readonly limits?: Partial<ProcessLimits>

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chmod, cp, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,17 +7,14 @@ import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
 import { expect } from 'chai'
+import { describeWith } from '../../../../test/support/needs.ts'
 
-const hasGit = spawnSync('git', ['--version']).status === 0
-
-/** A group of cases that need git: without it they are left out, and the report says why. */
+/** A group of tests that need git; they are skipped with the reason where it is missing. */
 export const withGit = (title: string, cases: () => void) =>
-  hasGit
-    ? describe(title, () => {
-        after(dropMade)
-        cases()
-      })
-    : describe.skip(`${title} – LEFT OUT: git is not installed on this machine`, cases)
+  describeWith('git', title, () => {
+    after(dropMade)
+    cases()
+  })
 
 type Args = Parameters<Tool['call']>[0]
 

@@ -3,13 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { noBubblewrap, testHost } from '@svc/core/testing'
+import { testHost } from '@svc/core/testing'
+import { describeWith } from '../../../../test/support/needs.ts'
 
-/** A group of cases that need bubblewrap and its namespaces: without them they are left out, and the report says why. */
-export const withSandbox = (title: string, cases: () => void) => {
-  const why = noBubblewrap()
-  return why === undefined ? describe(title, cases) : describe.skip(`${title} – LEFT OUT: ${why}`, cases)
-}
+/** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */
+export const withSandbox = (title: string, cases: () => void) => describeWith('bubblewrap', title, cases)
 
 export const COMMANDS = ['sh', 'cat', 'echo', 'ls', 'node', 'sleep', 'yes', 'no-such-program']
 /** A root with a file, a folder beside it that a link leads to, and the plugin with its sandbox. */
