@@ -3,6 +3,7 @@
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
 //   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
+//   npm run test:unit                runs only the files that start no process and open no socket (--unit)
 //   npm test -- core/test/a.spec.ts  passes everything else to one serial mocha
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,9 +33,20 @@ const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium' }
  */
 const JOBS = Math.min(4, availableParallelism() + 1)
 
+/** What a test says that starts a process or opens a socket, where it does not say so in a comment; `no-outside.ts` checks that it is complete. */
+const OUTSIDE =
+  /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/child'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
+
+const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
+
 const say = text => process.stderr.write(`svc: ${text}\n`)
 
-const OPTIONS = { 'no-system': { type: 'boolean' }, shuffle: { type: 'string' }, hide: { type: 'string' } }
+const OPTIONS = {
+  'no-system': { type: 'boolean' },
+  shuffle: { type: 'string' },
+  hide: { type: 'string' },
+  unit: { type: 'boolean' },
+}
 const args = process.argv.slice(2).map(word => (word === '--shuffle' ? `--shuffle=${Date.now() % 1_000_000}` : word))
 const isOurs = word => Object.keys(OPTIONS).some(name => word === `--${name}` || word.startsWith(`--${name}=`))
 const isHide = (word, i) => isOurs(word) || args[i - 1] === '--hide'
@@ -45,13 +57,13 @@ process.exitCode = await main()
 
 async function main() {
   if (forMocha.length > 0) return mocha(forMocha)
+  if (values.unit) return mocha([...PARALLEL, '--require', 'test/support/no-outside.ts', ...oneByOne(unitFiles())])
   if (!values['no-system'] && values.hide === undefined) installPackages()
   await build()
-  const parallel = ['--parallel', '--jobs', String(JOBS)]
   if (values.hide !== undefined)
-    return withoutProgram(values.hide, env => mocha([...parallel, ...oneByOne(filesThatNeed(values.hide))], { env }))
-  if (values.shuffle !== undefined) return mocha([...parallel, ...oneByOne(shuffled(allFiles(), Number(values.shuffle)))])
-  return mocha(parallel)
+    return withoutProgram(values.hide, env => mocha([...PARALLEL, ...oneByOne(filesThatNeed(values.hide))], { env }))
+  if (values.shuffle !== undefined) return mocha([...PARALLEL, ...oneByOne(shuffled(allFiles(), Number(values.shuffle)))])
+  return mocha(PARALLEL)
 }
 
 function mocha(words, options) {
@@ -151,24 +163,30 @@ function shuffled(files, seed) {
   return list
 }
 
-/** The test files that ask for a program by its need, in themselves or in what they import from folders of tests. */
+/** The test files that ask for a program by its need. */
 function filesThatNeed(program) {
-  const word = new RegExp(`'${PACKAGES[program] ?? program}'|noBubblewrap`)
+  return filesWith(new RegExp(`'${PACKAGES[program] ?? program}'|noBubblewrap`))
+}
+
+function unitFiles() {
+  const outside = new Set(filesWith(OUTSIDE))
+  return allFiles().filter(file => !outside.has(file))
+}
+
+/** The test files in which these words stand, or in what they import from folders of tests. */
+function filesWith(words) {
   const known = new Map()
-  const needs = file => {
+  const isOne = file => {
     if (!known.has(file)) {
       known.set(file, false) // for circles
       const text = readFileSync(file, 'utf8')
       const imports = [...text.matchAll(/ from '(\.[^']+\.ts)'/g)].map(([, path]) => join(dirname(file), path))
-      known.set(
-        file,
-        word.test(text) ||
-          imports.some(path => /\btest\//.test(path) && existsSync(path) && !path.endsWith('/needs.ts') && needs(path))
-      )
+      const ours = imports.filter(path => /\btest\//.test(path) && !path.endsWith('/needs.ts') && existsSync(path))
+      known.set(file, words.test(text) || ours.some(isOne))
     }
     return known.get(file)
   }
-  return allFiles().filter(needs)
+  return allFiles().filter(isOne)
 }
 
 /** Runs with a PATH that has all of today's programs but this one. */

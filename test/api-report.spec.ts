@@ -1,3 +1,4 @@
+// Not a unit test: the compiler is a process.
 import { equal } from 'node:assert/strict'
 import { apiReports, committedReport } from '../scripts/api-report.ts'
 

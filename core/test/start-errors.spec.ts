@@ -1,3 +1,4 @@
+// Not a unit test: a setup runs in a process of its own.
 import { definePlugin, defineService, formatError, planHost, schema, type Series, svcError } from '@svc/core'
 import { expect } from 'chai'
 import {

@@ -1,3 +1,4 @@
+// Not a unit test: it starts tool servers.
 import { Events } from '@svc/core'
 import { Checks, type McpTool, MetricSources } from '@svc/core/contracts'
 import { testUse } from '@svc/core/testing'

@@ -1,3 +1,4 @@
+// Not a unit test: it serves HTTP.
 import { Routes } from '@svc/core/contracts'
 import { testHost } from '@svc/core/testing'
 import { expect } from 'chai'

@@ -1,3 +1,4 @@
+// Not a unit test: expressions run in a process.
 import { toolKit, type ToolSamples } from '@svc/core/testing'
 import { open } from './support/text.ts'
 

@@ -1,3 +1,4 @@
+// Not a unit test: expressions run in a process.
 import { expect } from 'chai'
 import { call, describeTool, open, refusal } from './support/text.ts'
 

@@ -1,3 +1,4 @@
+// Not a unit test: it serves HTTP.
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import {
