@@ -179,9 +179,9 @@ describe('the house', () => {
     expect(imports(others, ({ from }) => from.startsWith('@oclif/'))).to.deep.equal([])
   })
 
-  it('has files of at most 250 lines and functions of at most 60', () => {
+  it('has files of at most 400 lines and functions of at most 60', () => {
     const long = SHIPPED.map(file => `${file} ${textOf(file).trimEnd().split('\n').length}`).filter(
-      one => Number(one.split(' ')[1]) > 250
+      one => Number(one.split(' ')[1]) > 400
     )
     expect(long).to.deep.equal([])
     const functions = SHIPPED.flatMap(functionsOf)
