@@ -1,8 +1,9 @@
 // Writes the JavaScript of packages: node scripts/bundle.ts core plugins/http (npm run build and prepack do it, after `tsc -b` has written the types)
 // Each package becomes a few files: reading one by one what lies in the source would take a sixth of a start.
+import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { build } from 'rolldown'
 
 interface Manifest {
@@ -53,4 +54,10 @@ async function bundle(folder: string) {
       },
       logLevel: 'warn',
     })
+  if (name === '@svc/cli') writeValidators(join(dir, 'validators.cjs'))
+}
+
+/** What a start would else compile: the schemas of all that comes with svc, in a process that reads them from the sources. */
+function writeValidators(file: string) {
+  execFileSync(process.execPath, ['--conditions=svc-source', join(import.meta.dirname, 'validators.ts'), resolve(file)])
 }

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -66,6 +66,29 @@ describe('the packed packages', function () {
       await gone
     }
     expect(child.exitCode).to.equal(0)
+  })
+
+  it('start without loading ajv: what a start checks has been compiled by the build', async () => {
+    const [command, args] = svc(['serve', '--port', '0', '--json'])
+    const loaded = join(folder, 'loaded')
+    const note = `import { appendFileSync } from 'node:fs'
+      import { registerHooks } from 'node:module'
+      registerHooks({ load: (url, context, next) => (appendFileSync(${JSON.stringify(loaded)}, url + '\\n'), next(url, context)) })`
+    const env = {
+      ...environment(join(folder, 'noted')),
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(note)}`,
+    }
+    const child = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const gone = once(child, 'exit')
+    try {
+      await readyUrl(child.stdout)
+      const urls = await readFile(loaded, 'utf8')
+      expect(urls).to.contain('/cli/dist/validators.cjs')
+      expect(urls).to.not.contain('/ajv/dist/ajv.js')
+    } finally {
+      child.kill('SIGTERM')
+      await gone
+    }
   })
 
   it('answer svc chat without a server, and show their help', async () => {

@@ -24,8 +24,8 @@ export async function* startUp({ svc, rounds }: Options): AsyncGenerator<Figure>
     anchorValue: middle(figures.koa),
     ratio: ratioOf(figures.ours, figures.koa),
     better: 'less',
-    must: 2.5,
-    aim: 1.65,
+    must: 3.5,
+    aim: 2,
   }
 }
 

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { AnySlot, Config, HostOptions, PluginEntry } from '@svc/core'
+import { usePrecompiled } from '@svc/core/config'
 import * as contracts from '@svc/core/contracts'
 import type { IsolatedName } from '@svc/core/contracts'
 import { isolateWith } from './isolate-with.ts'
@@ -7,6 +9,9 @@ import { RESERVED } from './reserved.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { LOCK_LAYER } from './settings.ts'
 import { OWN_WORDS } from './summaries.ts'
+
+// written by the build; a checkout has none
+usePrecompiled(join(import.meta.dirname, 'validators.cjs'))
 
 const isSlot = (value: object): value is AnySlot => 'what' in value && value.what === 'slot'
 

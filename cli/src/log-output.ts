@@ -28,8 +28,9 @@ const RETRY_MS = 20
 const END_TRIES = 50
 
 /**
- * Collects lines and writes them in pieces, off the event loop. Our own, because pino's destination never ends a process whose reader has gone: its
- * flush at exit tries for ever.
+ * Collects lines and writes them in pieces, off the event loop: a destination of our own, which pino takes as its manual says (an object with `write`).
+ * `pino.destination({ sync: false })` cannot be used: at the exit of the process it writes what is left until that succeeds (sonic-boom's `flushSync` repeats each
+ * error), so a process whose reader has gone, or whose disk is full, never ends. With `sync: true` a slow reader holds up the event loop.
  */
 function bufferedOutput(fd: number): LogOutput {
   let waiting = ''

@@ -68,8 +68,12 @@ async function textLayer(file: string, content: string, name: string): Promise<L
 }
 
 /**
- * Parses with cosmiconfig's exported loaders, not through an explorer of it: to make one, cosmiconfig reads its own "meta configuration" (`.config/config.*`,
- * `package.json`) in the working directory, executes it where it is code, and has no option against that.
+ * Parses with the loaders that cosmiconfig exports. Its explorer (search, cache) cannot keep the rules of configuration that was found:
+ * - To make one, cosmiconfig reads a "meta configuration" (`.config/config.*`, `package.json`) in the working directory, executes it where it is code, and has no
+ *   option against that. Only an empty working directory would prevent it, but `process.chdir` moves every thread and every open call with a relative path, and
+ *   fails in worker threads; the kernel runs in programs of others.
+ * - It follows `$import` in a file to other files, code included, which nothing has checked; a name that was checked may be another file when it reads it.
+ * - It takes the first file of a folder where two are an error, has no stop at the root of a repository or of a file system, and its cache keeps what has changed.
  */
 async function parse(file: string, content: string, name: string): Promise<unknown> {
   const { defaultLoaders } = await import('cosmiconfig')

@@ -1,8 +1,6 @@
-import { createRequire } from 'node:module'
-import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv'
+import type { ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
-import { surelyFits } from './quick.ts'
-import { withLinearUnique } from './unique.ts'
+import { type How, publishSchema, validatorOf } from './validator.ts'
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
@@ -31,43 +29,17 @@ export interface Schema<T = unknown> {
   readonly '~type'?: T
 }
 
-const ajvs: { all?: Ajv; first?: Ajv } = {}
-/** Loaded with the first value that is not surely good. */
-function makeAjv(faults: 'all' | 'first', code: Options['code'] = {}): Ajv {
-  const loaded = createRequire(import.meta.url)('ajv') as { Ajv: typeof Ajv }
-  const ajv = new loaded.Ajv({
-    allErrors: faults === 'all',
-    strict: false,
-    // 1e999 is JSON, and would be an integer above every minimum
-    strictNumbers: true,
-    validateSchema: false,
-    useDefaults: true,
-    verbose: true,
-    addUsedSchema: false,
-    code,
-  })
-  return withLinearUnique(ajv)
-}
-
-/** Compiling costs as much as thousands of quick checks: it is for what is checked again and again. */
-const QUICK_CHECKS = 500
-
-/** How a schema is checked; the engine for its patterns is as ajv takes it. */
-type How = { readonly faults?: 'all' | 'first'; readonly regExp?: NonNullable<Options['code']>['regExp'] }
-
 /**
  * Takes a hand-written JSON Schema for the type `T`. `faults: 'first'` stops at the first fault: for what strangers send, where a list may hold a million.
  * `regExp` compiles its patterns, for a schema that strangers wrote: JavaScript's own engine may take for ever.
  */
-export function schema<T>(json: JsonSchema, { faults = 'all', regExp }: How = {}): Schema<T> {
+export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
   let validate: ValidateFunction | undefined
-  // the quick check runs patterns on JavaScript's engine
-  let checks = regExp && /"pattern":/.test(JSON.stringify(json)) ? QUICK_CHECKS : 0
+  publishSchema(json, how)
   return {
     json,
     check(value) {
-      if (validate === undefined && ++checks <= QUICK_CHECKS && surelyFits(json, value)) return []
-      validate ??= (regExp ? makeAjv(faults, { regExp }) : (ajvs[faults] ??= makeAjv(faults))).compile(json as object)
+      validate ??= validatorOf(json, how)
       return validate(value) ? [] : faultsOf(validate.errors ?? [])
     },
   }

@@ -9,7 +9,7 @@ export const CONFIG_FILES = ['svc.config.ts', 'svc.config.mts', 'svc.config.js',
 export const configFilesIn = (folder: string): string[] =>
   CONFIG_FILES.map(name => join(folder, name)).filter(file => statSync(file, { throwIfNoEntry: false })?.isDirectory() === false)
 
-/** The nearest folder upward that has configuration. The search ends with the root of a repository, the user's home folder, or the root of a file system. */
+/** The nearest folder upward that has configuration (load-file.ts says why cosmiconfig does not search). The search ends with the root of a repository, the user's home folder, or the root of a file system. */
 export function nearestConfig(from: string): string | undefined {
   if (configFilesIn(from).length > 0) return from
   return isLast(from) ? undefined : nearestConfig(dirname(from))

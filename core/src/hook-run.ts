@@ -1,3 +1,4 @@
+import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
 import { tapFailed, tapTimeout } from './errors.ts'
 import type { Log } from './log.ts'
 import type { HookKind, Use } from './token.ts'
@@ -9,7 +10,7 @@ export interface Tap {
   readonly order: number
   readonly stage: number
   readonly limitMs: number
-  /** From then on it is told as slow. */
+  /** From then on it is logged as slow. */
   readonly slowMs: number
   readonly run: (value: unknown, use: Use) => unknown
   readonly figures: { calls: number; errors: number; ms: number }
@@ -18,151 +19,78 @@ export type Call = (value: unknown, use: Use) => Promise<unknown>
 
 /** How taps are run. */
 export interface Ways {
-  /** Hears of slow taps, and of the failures of those that only look on. */
+  /** Takes slow taps, and the failures of those that only look on. */
   readonly log: Log
   readonly watch: Watch
   /** Whether calls, errors and times are counted. */
   readonly accounting: boolean
 }
 
+/** What our taps carry in tapable's options. */
+interface Ours {
+  readonly tap: Tap
+}
+type Arguments = [value: unknown, use: Use]
+
+const KINDS = {
+  series: () => new AsyncSeriesHook<Arguments, Ours>(['value', 'use']),
+  bail: () => new AsyncSeriesBailHook<Arguments, unknown, Ours>(['value', 'use']),
+  waterfall: () => new AsyncSeriesWaterfallHook<Arguments, unknown, Ours>(['value', 'use']),
+} as const
+
+/** A hook of tapable's own kind with these taps, each of them limited and counted by a wrapper round it. */
+export function compileHook(kind: HookKind, taps: readonly Tap[], ways: Ways): Call {
+  const hook = KINDS[kind]()
+  hook.intercept({ register: info => ({ ...info, fn: wrapped(info.tap, kind, ways) }) })
+  // tapAsync and not tapPromise: so a tap that answers at once costs no promise
+  for (const tap of taps) hook.tapAsync({ name: tap.plugin, tap }, tap.run)
+  return (value, use) => hook.promise(value, use)
+}
+
+/** How tapable is answered. */
+type Done = (error?: Error | null, answer?: unknown) => void
+
 /**
- * What runs these taps, one after the other. A tap that answers at once costs no promise, the end of one is the beginning of the next (reading the clock is
- * half of what counting costs), and a call is watched as a whole.
+ * When the tap before ended, for the one that tapable begins in answer to that: the end of one is the beginning of the next, as reading the clock is half of
+ * what counting costs. Zero outside of such an answer.
  */
-export function runnerOf(kind: HookKind, taps: readonly Tap[], ways: Ways): Call {
-  return (value, use) =>
-    new Promise((resolve, reject) => new Running({ kind, taps, ways, use, resolve, reject }, value, 0).begin())
-}
+let handedOn = 0
 
-/** What stays the same while a hook is called. */
-interface Frame {
-  readonly kind: HookKind
-  readonly taps: readonly Tap[]
-  readonly ways: Ways
-  readonly use: Use
-  resolve(answer: unknown): void
-  reject(error: unknown): void
-}
-
-/** A hook that is being called, from one of its taps on. */
-class Running implements Waiting {
-  until = Number.POSITIVE_INFINITY
-  readonly #frame: Frame
-  #value: unknown
-  #at: number
-  #begun = 0
-  #isOver = false
-  readonly #answered = (answer: unknown) => {
-    if (!this.#isOver && this.#take(answer)) this.#go()
-  }
-  readonly #failed = (error: unknown) => {
-    if (!this.#isOver && this.#fail(error)) this.#go()
-  }
-
-  constructor(frame: Frame, value: unknown, at: number) {
-    this.#frame = frame
-    this.#value = value
-    this.#at = at
-  }
-
-  begin() {
-    if (this.#frame.ways.accounting) this.#begun = performance.now()
-    this.#go()
-  }
-
-  /** A tap has not answered in time. What it says later finds nobody: another goes on in this one's place. */
-  late() {
-    const { taps } = this.#frame
-    const { plugin, hook, limitMs } = taps[this.#at]!
-    const next = new Running(this.#frame, this.#value, this.#at)
-    next.#begun = this.#begun
-    this.#leave()
-    next.#failed(tapTimeout(plugin, hook, limitMs))
-  }
-
-  #go() {
-    const { taps, use, ways } = this.#frame
-    for (let tap = taps[this.#at]; tap !== undefined; tap = taps[this.#at]) {
-      if (ways.accounting) tap.figures.calls++
-      let answer: unknown
-      try {
-        answer = tap.run(this.#value, use)
-      } catch (error) {
-        if (this.#fail(error)) continue
-        return
-      }
-      if (answer instanceof Promise) return this.#wait(tap, answer)
-      if (!this.#take(answer)) return
+function wrapped(tap: Tap, kind: HookKind, ways: Ways) {
+  return (value: unknown, use: Use, done: Done) => {
+    let began = 0
+    if (ways.accounting) {
+      tap.figures.calls++
+      began = handedOn || performance.now()
+      handedOn = 0
     }
-    this.#end(this.#frame.kind === 'waterfall' ? this.#value : undefined)
-  }
-
-  #wait(tap: Tap, answer: Promise<unknown>) {
-    this.#frame.ways.watch.until(this, tap.limitMs)
-    answer.then(this.#answered, this.#failed)
-  }
-
-  /** What a tap answered; false where it was the last word. */
-  #take(answer: unknown): boolean {
-    this.#count()
-    this.#at++
-    const { kind } = this.#frame
-    if (answer === undefined || kind === 'series') return true
-    if (kind === 'bail') return this.#end(answer)
-    this.#value = answer
-    return true
-  }
-
-  /** A tap that only looks on may fail without breaking the work; tapable alone would stop at it. */
-  #fail(error: unknown): boolean {
-    this.#count()
-    const { kind, taps, ways } = this.#frame
-    const { plugin, hook, figures } = taps[this.#at++]!
-    if (ways.accounting) figures.errors++
-    const failure = tapFailed(plugin, hook, error)
-    if (kind === 'series') {
-      ways.log.warn({ err: failure, plugin, hook }, 'a tap failed')
-      return true
+    const running = new RunningTap(tap, kind, ways, began, done)
+    let answer: unknown
+    try {
+      answer = tap.run(value, use)
+    } catch (error) {
+      return running.fail(error)
     }
-    this.#leave()
-    this.#frame.reject(failure)
-    return false
-  }
-
-  #count() {
-    if (!this.#frame.ways.accounting) return
-    const now = performance.now()
-    const ms = now - this.#begun
-    const tap = this.#frame.taps[this.#at]!
-    tap.figures.ms += ms
-    if (ms > tap.slowMs) this.#tell(tap, ms)
-    this.#begun = now
-  }
-
-  #tell({ plugin, hook, slowMs }: Tap, ms: number) {
-    this.#frame.ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap was slow')
-  }
-
-  #end(answer: unknown): false {
-    this.#leave()
-    this.#frame.resolve(answer)
-    return false
-  }
-
-  #leave() {
-    this.#isOver = true
-    if (this.until !== Number.POSITIVE_INFINITY) this.#frame.ways.watch.leave(this)
+    if (answer instanceof Promise) running.wait(answer)
+    else running.answer(answer)
   }
 }
 
-/** What is looked at while it waits. */
-interface Waiting {
-  until: number
-  late(): void
+/** What is looked at while it waits. It is linked with the others that wait, which costs a third of adding it to a Set and deleting it there. */
+abstract class Waiting {
+  until = 0
+  previous: Waiting = this
+  next: Waiting = this
+
+  abstract late(): void
+}
+
+class First extends Waiting {
+  late() {}
 }
 
 export interface Watch {
-  /** Tells `one` when it is late: so many milliseconds from now, to the nearest twentieth of a second. */
+  /** Calls `late` of `one` when it has waited for so many milliseconds, to the nearest twentieth of a second. */
   until(one: Waiting, limitMs: number): void
   leave(one: Waiting): void
   stop(): void
@@ -172,13 +100,15 @@ const LOOK_MS = 50
 
 /** One coarse timer and clock for all taps that are under way: a timer a tap would cost more than most taps. */
 export function createWatch(): Watch {
-  const waiting = new Set<Waiting>()
+  const first = new First()
   let timer: NodeJS.Timeout | undefined
   let now = 0
   const look = () => {
     now = performance.now()
-    for (const one of waiting) if (one.until <= now) one.late()
-    if (waiting.size === 0) stop()
+    const late: Waiting[] = []
+    for (let one = first.next; one !== first; one = one.next) if (one.until <= now) late.push(one)
+    for (const one of late) one.late()
+    if (first.next === first) stop()
   }
   const stop = () => {
     clearInterval(timer)
@@ -192,10 +122,85 @@ export function createWatch(): Watch {
     stop,
     until(one, limitMs) {
       if (timer === undefined) start()
-      if (one.until === Number.POSITIVE_INFINITY) waiting.add(one)
       // the clock may be one look old
       one.until = now + limitMs + LOOK_MS
+      one.previous = first.previous
+      one.next = first
+      first.previous.next = one
+      first.previous = one
     },
-    leave: one => void waiting.delete(one),
+    leave(one) {
+      one.previous.next = one.next
+      one.next.previous = one.previous
+      one.previous = one.next = one
+    },
+  }
+}
+
+/** A tap that is being called. It answers tapable once, whatever comes later. */
+class RunningTap extends Waiting {
+  readonly #tap: Tap
+  readonly #kind: HookKind
+  readonly #ways: Ways
+  readonly #began: number
+  readonly #done: Done
+  #isOver = false
+
+  constructor(tap: Tap, kind: HookKind, ways: Ways, began: number, done: Done) {
+    super()
+    this.#tap = tap
+    this.#kind = kind
+    this.#ways = ways
+    this.#began = began
+    this.#done = done
+  }
+
+  wait(answer: Promise<unknown>) {
+    this.#ways.watch.until(this, this.#tap.limitMs)
+    answer.then(
+      value => this.answer(value),
+      error => this.fail(error)
+    )
+  }
+
+  answer(value: unknown) {
+    if (this.#isOver) return
+    this.#end()
+    if (this.#kind === 'series') this.#done()
+    else this.#done(null, value)
+    handedOn = 0
+  }
+
+  /** A tap that only looks on may fail without breaking the work; tapable alone would stop at it. */
+  fail(error: unknown) {
+    if (this.#isOver) return
+    this.#end()
+    const { plugin, hook, figures } = this.#tap
+    if (this.#ways.accounting) figures.errors++
+    const failure = tapFailed(plugin, hook, error)
+    if (this.#kind === 'series') {
+      this.#ways.log.warn({ err: failure, plugin, hook }, 'a tap failed')
+      this.#done()
+    } else this.#done(failure)
+    handedOn = 0
+  }
+
+  late() {
+    const { plugin, hook, limitMs } = this.#tap
+    this.fail(tapTimeout(plugin, hook, limitMs))
+  }
+
+  #end() {
+    this.#isOver = true
+    if (this.next !== this) this.#ways.watch.leave(this)
+    if (this.#ways.accounting) this.#count()
+  }
+
+  #count() {
+    const { plugin, hook, figures, slowMs } = this.#tap
+    handedOn = performance.now()
+    const ms = handedOn - this.#began
+    figures.ms += ms
+    if (ms > slowMs) this.#ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap was slow')
   }
 }

@@ -1,9 +1,8 @@
-import { AsyncSeriesHook } from 'tapable'
 import { contractMismatch } from './errors.ts'
-import { type Call, createWatch, runnerOf, type Tap, type Ways } from './hook-run.ts'
+import { type Call, compileHook, createWatch, type Tap, type Ways } from './hook-run.ts'
 import type { Log } from './log.ts'
 import type { TapOptions } from './plugin.ts'
-import type { AnyHook, HookKind, Use } from './token.ts'
+import type { AnyHook, HookKind } from './token.ts'
 
 /** What the taps of one plugin on one hook have cost. */
 export interface HookFigures {
@@ -15,7 +14,7 @@ export interface HookFigures {
 }
 
 type AnyTap = Tap['run']
-/** One hook: its taps, and what runs them, made again when they change (tapable has no untap). */
+/** One hook: its taps, and tapable's hook of them, made again when they change (tapable has no untap). */
 interface Point {
   readonly kind: HookKind
   taps: Tap[]
@@ -77,7 +76,7 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
       const point = pointOf(ref, by)
       return (value, use) => {
         if (point.taps.length === 0) return ref.kind === 'waterfall' ? Promise.resolve(value) : NOTHING
-        point.call ??= build(point, ref.kind, ways)
+        point.call ??= compileHook(ref.kind, point.taps, ways)
         return point.call(value, use)
       }
     },
@@ -98,23 +97,3 @@ function changeTaps(point: Point, taps: Tap[]) {
   point.taps = taps.sort((a, b) => a.stage - b.stage || a.order - b.order)
   point.call = undefined
 }
-
-interface Ours {
-  readonly tap: Tap
-}
-
-function build(point: Point, kind: HookKind, ways: Ways): Call {
-  const hook = new AsyncSeriesHook<[unknown, Use], Ours>(['value', 'use'])
-  // tapable's own way to another kind of hook: what its kinds generate can count a tap and limit its time only at twice the price of the tap
-  const compile = ({ taps }: { readonly taps: readonly Ours[] }) =>
-    runnerOf(
-      kind,
-      taps.map(({ tap }) => tap),
-      ways
-    )
-  Object.assign(hook, { compile })
-  for (const tap of point.taps) hook.tapPromise({ name: tap.plugin, tap }, tap.run as Run)
-  return (value, use) => hook.promise(value, use)
-}
-
-type Run = (value: unknown, use: Use) => Promise<void>

@@ -21,7 +21,10 @@ export interface LogOptions {
 /** What stands deeper is not written at all. */
 const DEEPEST = 6
 
-/** Facts without secrets. By hand: pino's own redaction with wildcards costs 50 µs a line, this under one. */
+/**
+ * Facts without secrets, as pino's documented `formatters.log`. Its option `redact` cannot do this: it takes exact paths, and hands the censor of a wildcard no key,
+ * so it knows neither names by pattern (`stripeApiKey`), nor any depth, nor passwords in texts (`postgres://user:password@host`).
+ */
 function withoutSecrets<T extends object>(facts: T, depth = 0): T {
   let copy: Record<string, unknown> | undefined
   for (const key of Object.keys(facts)) {

@@ -79,6 +79,14 @@ describe('a hook', () => {
     expect(await greet(host)).to.equal('hello you')
   })
 
+  it('with a thousand taps that answer at once calls them all', async () => {
+    const many = taps('many', scope => {
+      for (let at = 0; at < 1000; at++) scope.tap(before, text => `${text}.`)
+    })
+    await using host = await startHost({ plugins: [greeter(), many] })
+    expect(await greet(host)).to.equal(`hello you${'.'.repeat(1000)}`)
+  })
+
   it('counts calls, errors and time for each plugin, whatever its name', async () => {
     const plugins = [
       greeter(),
@@ -189,6 +197,29 @@ describe('a tap that fails', () => {
       expect(error.message).to.equal(`its tap of ${hook.id} did not answer within 60 ms`)
       expect(error.mend).to.include('limitMs').and.include('host.tap_timeout_ms')
     })
+
+  it('by answering after its limit changes nothing any more', async () => {
+    const late = Promise.withResolvers<string>()
+    const asked: string[] = []
+    const plugins = [
+      taps('late', scope => void scope.tap(before, () => late.promise)),
+      taps('next', scope => void scope.tap(before, name => (asked.push(name), `${name}!`))),
+      greeter(),
+      taps('looks late', scope => void scope.tap(greeted, () => late.promise.then(() => {}))),
+      taps('looks', scope => void scope.tap(greeted, text => void asked.push(text))),
+    ]
+    await using host = await startHost({ plugins, config: LIMIT })
+    expect(await failureOf(greet(host))).to.include({ code: 'TAP_TIMEOUT', plugin: 'late' })
+    late.resolve('you')
+    expect(await greet(host)).to.equal('hello you!')
+    expect(asked).to.deep.equal(['you', 'hello you!'])
+    expect(host.report().hooks.map(one => [one.plugin, one.calls, one.errors])).to.deep.equal([
+      ['late', 2, 1],
+      ['next', 1, 0],
+      ['looks late', 1, 0],
+      ['looks', 1, 0],
+    ])
+  })
 
   it('is held to its own limit where it has one', async () => {
     const slow = taps('slow', scope => void scope.tap(before, () => never, { limitMs: 20 }))

@@ -1,4 +1,12 @@
-import { type BreakerState, type CircuitOptions, createCircuit, NO_WORD } from './circuit.ts'
+export type BreakerState = 'closed' | 'half_open' | 'open'
+
+export interface BreakerOptions {
+  /** So many failures in a row open it. */
+  readonly failures: number
+  readonly openMs: number
+  /** Milliseconds, of a clock that does not jump. */
+  readonly now: () => number
+}
 
 /** A model that has failed lately: whether it may be asked. `call` names a call, so that only the one that probes decides. */
 export interface Breaker {
@@ -9,71 +17,68 @@ export interface Breaker {
   dueMs(): number
   /** Whether this call may go on; the first after the wait is the probe, others are refused until it has ended. */
   ask(call: string): boolean
-  failed(call: string): Promise<void>
-  succeeded(call: string): Promise<void>
+  failed(call: string): void
+  succeeded(call: string): void
   /** The call has ended without an answer or a failure: its caller left. */
-  abandoned(call: string): Promise<void>
+  abandoned(call: string): void
 }
 
 /** Milliseconds after which one that is refused while another probes may look again. */
 const PROBE_MS = 1_000
-const FAILED = new Error('the model failed')
 
 interface Probe {
-  call: string
-  since: number
-  decide(failure?: Error): Promise<void>
+  readonly call: string
+  readonly since: number
 }
 
 /**
- * A breaker for calls that are chat's: the library's wraps a call and sees its end itself. So each end that is told is run through it as a call that ends at once,
- * and only the probe, which has the breaker's one place while it is half open, as one that lasts until its end is told.
+ * A circuit breaker of consecutive failures. Closed: failures in a row are counted, `failures` of them open it. Open: no call for `openMs`. Then half open: one call
+ * is the probe. Its answer closes the breaker, its failure opens it again, and where its caller left, the next call may probe at once.
  */
-export function createBreaker(options: CircuitOptions): Breaker {
-  const { openMs, now } = options
-  const circuit = createCircuit(options)
+export function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
+  let failed = 0
+  let isOpen = false
+  let until = 0
   let probe: Probe | undefined
 
-  const beginProbe = (call: string): Probe => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const decided = circuit.run(promise)
-    return {
-      call,
-      since: now(),
-      async decide(failure) {
-        if (failure) reject(failure)
-        else resolve()
-        await decided
-        probe = undefined
-      },
-    }
+  const open = (forMs: number) => {
+    isOpen = true
+    until = now() + forMs
+    probe = undefined
   }
-  const tell = async (call: string, failure?: Error) => {
-    if (probe) return probe.call === call ? probe.decide(failure) : undefined
-    if (circuit.state === 'closed' && failure !== NO_WORD)
-      await circuit.run(failure ? Promise.reject(failure) : Promise.resolve())
+  const close = () => {
+    failed = 0
+    isOpen = false
+    probe = undefined
   }
+  /** While it is not closed only the probe decides: other calls began before it opened. */
+  const decides = (call: string) => !isOpen || probe?.call === call
   const waitMs = () => {
-    if (circuit.state === 'closed') return 0
+    if (!isOpen) return 0
     if (probe) return now() - probe.since >= openMs ? 0 : PROBE_MS
-    return Math.max(0, circuit.until - now())
+    return Math.max(0, until - now())
   }
   return {
     get state() {
-      return circuit.state
+      return probe ? 'half_open' : isOpen ? 'open' : 'closed'
     },
     waitMs,
-    dueMs: () => circuit.until - now(),
+    dueMs: () => until - now(),
     ask(call) {
-      if (circuit.state === 'closed' || probe?.call === call) return true
+      if (decides(call)) return true
       if (waitMs() > 0) return false
-      // a probe whose end was never told is another's now
-      if (probe) [probe.call, probe.since] = [call, now()]
-      else probe = beginProbe(call)
+      // a probe whose end was never reported gives way to another
+      probe = { call, since: now() }
       return true
     },
-    failed: call => tell(call, FAILED),
-    succeeded: call => tell(call),
-    abandoned: call => tell(call, NO_WORD),
+    failed(call) {
+      if (decides(call) && (isOpen || ++failed >= failures)) open(openMs)
+    },
+    succeeded(call) {
+      if (decides(call)) close()
+    },
+    abandoned(call) {
+      if (probe?.call === call) open(0)
+    },
   }
 }

@@ -1,6 +1,5 @@
 import type { ModelRef } from '@svc/core/contracts'
-import type { Breaker } from './breaker.ts'
-import type { BreakerState, CircuitOptions } from './circuit.ts'
+import { type Breaker, type BreakerOptions, type BreakerState, createBreaker } from './breaker.ts'
 import { keyOf } from './chain.ts'
 
 /** The breakers of the models that have failed; one that never has needs none. */
@@ -9,9 +8,9 @@ export interface Breakers {
   waitMs(ref: ModelRef): number
   /** Whether this call may go on; where the breaker is half open it is the probe then. */
   ask(ref: ModelRef, call: string): boolean
-  failed(ref: ModelRef, call: string): Promise<void>
-  succeeded(ref: ModelRef, call: string): Promise<void> | undefined
-  abandoned(ref: ModelRef, call: string): Promise<void> | undefined
+  failed(ref: ModelRef, call: string): void
+  succeeded(ref: ModelRef, call: string): void
+  abandoned(ref: ModelRef, call: string): void
   states(): (readonly [ModelRef, BreakerState])[]
   /** Those whose breaker is not closed, with the milliseconds until they may be tried; below 0: since when they might have been. */
   broken(): (readonly [ModelRef, dueMs: number])[]
@@ -26,12 +25,10 @@ interface Watched {
 }
 
 /** `failures: 0` in the options: none ever opens. */
-export function createBreakers(options: CircuitOptions): Breakers {
+export function createBreakers(options: BreakerOptions): Breakers {
   const watched = new Map<string, Watched>()
   const find = (ref: ModelRef) => watched.get(keyOf(ref))?.breaker
-  const watch = async (ref: ModelRef): Promise<Breaker> => {
-    // loaded with the first failure: a server whose models are well does without
-    const { createBreaker } = await import('./breaker.ts')
+  const watch = (ref: ModelRef): Breaker => {
     const known = find(ref)
     if (known) return known
     if (watched.size >= MODELS) watched.delete(leastOf(watched))
@@ -42,8 +39,8 @@ export function createBreakers(options: CircuitOptions): Breakers {
   return {
     waitMs: ref => find(ref)?.waitMs() ?? 0,
     ask: (ref, call) => find(ref)?.ask(call) ?? true,
-    async failed(ref, call) {
-      if (options.failures > 0) await (await watch(ref)).failed(call)
+    failed(ref, call) {
+      if (options.failures > 0) watch(ref).failed(call)
     },
     succeeded: (ref, call) => find(ref)?.succeeded(call),
     abandoned: (ref, call) => find(ref)?.abandoned(call),

@@ -6,9 +6,9 @@ import { isModels, isOfQuestion } from './failures.ts'
 /** Tells the breakers what came of the calls, each once. */
 export interface Outcomes {
   /** A failure before the first event, told before it is decided what follows. */
-  failed(call: ModelFailed): Promise<void>
+  failed(call: ModelFailed): void
   /** For a tap of `Chat.hooks.modelDone`. */
-  readonly done: (done: ModelDone) => Promise<void> | undefined
+  readonly done: (done: ModelDone) => void
 }
 
 /** Marks whose `modelDone` never came must not pile up. */
@@ -18,18 +18,18 @@ const MOST = 10_000
 export function createOutcomes(breakers: Breakers): Outcomes {
   const told = new Set<string>()
   return {
-    async failed(call) {
+    failed(call) {
       if (!isModels(call.failure)) return
       if (told.size >= MOST) told.clear()
       told.add(tryOf(call))
-      await breakers.failed(plainRef(call.selected), callOf(call))
+      breakers.failed(plainRef(call.selected), callOf(call))
     },
-    // no promise where all is well
     done(done) {
-      if ((told.size > 0 && told.delete(tryOf(done))) || done.answered) return undefined
+      if ((told.size > 0 && told.delete(tryOf(done))) || done.answered) return
       const [ref, call] = [plainRef(done.selected), callOf(done)]
-      if (done.failure && isModels(done.failure)) return breakers.failed(ref, call)
-      return isAnswer(done) ? breakers.succeeded(ref, call) : breakers.abandoned(ref, call)
+      if (done.failure && isModels(done.failure)) breakers.failed(ref, call)
+      else if (isAnswer(done)) breakers.succeeded(ref, call)
+      else breakers.abandoned(ref, call)
     },
   }
 }

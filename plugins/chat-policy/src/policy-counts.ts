@@ -1,5 +1,5 @@
 import type { MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
-import type { BreakerState } from './circuit.ts'
+import type { BreakerState } from './breaker.ts'
 import { createModelNames, type ModelNames } from '@svc/model-names'
 import { keyOf } from './chain.ts'
 

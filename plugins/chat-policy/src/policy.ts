@@ -51,7 +51,7 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
       return next ?? refusal(at, breakers.waitMs(at))
     },
     async failed(call) {
-      await outcomes.failed(call)
+      outcomes.failed(call)
       const at = plainRef(call.selected)
       const next = mayDoBetter(call.failure) || standsIn(call) ? candidates.next(call) : undefined
       const waitMs = retryIn(call, next !== undefined)

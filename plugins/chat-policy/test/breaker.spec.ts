@@ -15,7 +15,7 @@ async function broken(times = 2): Promise<Bench> {
 describe('the breaker of a model', () => {
   it('opens after so many failures in a row; an answer between them begins the count anew', async () => {
     const bench = await broken(1)
-    await bench.answer()
+    bench.answer()
     await bench.fail(DOWN)
     expect(bench.state(A)).to.equal('closed')
     expect(bench.call()).to.equal(undefined)
@@ -41,7 +41,7 @@ describe('the breaker of a model', () => {
     expect(await words()).to.equal('a/m (for 1 s), b/m (for 1 s), c/1 (for 1 s), 2 more')
     bench.hand.now += OPEN_MS
     bench.call({ turn: 'probe' })
-    await bench.answer({ turn: 'probe' })
+    bench.answer({ turn: 'probe' })
     expect(await words()).to.equal(
       'b/m (the next call tries it), c/1 (the next call tries it), c/2 (the next call tries it), 1 more'
     )
@@ -63,9 +63,9 @@ describe('the breaker of a model', () => {
     expect(bench.call({ turn: 'probe' })).to.equal(undefined)
     expect(bench.state(A)).to.equal('half_open')
     expect(bench.call({ turn: 'other' })).to.have.property('failure')
-    await bench.answer({ turn: 'other' })
+    bench.answer({ turn: 'other' })
     expect(bench.state(A)).to.equal('half_open')
-    await bench.answer({ turn: 'probe' })
+    bench.answer({ turn: 'probe' })
     expect(bench.state(A)).to.equal('closed')
     expect(bench.call({ turn: 'other' })).to.equal(undefined)
   })
@@ -86,9 +86,9 @@ describe('the breaker of a model', () => {
     const bench = await broken()
     bench.hand.now += OPEN_MS
     bench.call({ turn: 'probe' })
-    await bench.end({}, { turn: 'probe' })
+    bench.end({}, { turn: 'probe' })
     expect(bench.call({ turn: 'next' })).to.equal(undefined)
-    await bench.answer({ turn: 'next' })
+    bench.answer({ turn: 'next' })
     expect(bench.state(A)).to.equal('closed')
   })
 
@@ -98,9 +98,9 @@ describe('the breaker of a model', () => {
     bench.call({ turn: 'lost' })
     bench.hand.now += OPEN_MS
     expect(bench.call({ turn: 'next' })).to.equal(undefined)
-    await bench.answer({ turn: 'lost' })
+    bench.answer({ turn: 'lost' })
     expect(bench.state(A)).to.equal('half_open')
-    await bench.answer({ turn: 'next' })
+    bench.answer({ turn: 'next' })
     expect(bench.state(A)).to.equal('closed')
   })
 
@@ -125,7 +125,7 @@ describe('the breaker of a model', () => {
     const bench = await broken()
     bench.hand.now += OPEN_MS
     bench.call({ turn: 'probe' })
-    await bench.end({ failure: { kind: 'timeout', retryable: true, requestOnly: true } }, { turn: 'probe' })
+    bench.end({ failure: { kind: 'timeout', retryable: true, requestOnly: true } }, { turn: 'probe' })
     expect(bench.state(A)).to.not.equal('closed')
     expect(bench.call({ turn: 'next' })).to.equal(undefined)
   })
@@ -133,15 +133,15 @@ describe('the breaker of a model', () => {
   it('counts a failure in the middle of an answer, and counts none twice', async () => {
     const bench = policyBench({ breaker_failures: 3, breaker_open_ms: OPEN_MS })
     await bench.fail(DOWN)
-    await bench.end({ failure: DOWN, firstMs: 5 })
+    bench.end({ failure: DOWN, firstMs: 5 })
     expect(bench.state(A)).to.equal('closed')
-    await bench.end({ failure: DOWN, firstMs: 5 })
+    bench.end({ failure: DOWN, firstMs: 5 })
     expect(bench.state(A)).to.equal('open')
   })
 
   it('takes an answer that did not come from the model for no sign of life', async () => {
     const bench = await broken(1)
-    await bench.end({ answered: true, events: [{ type: 'finish', reason: 'stop' }], firstMs: 1 })
+    bench.end({ answered: true, events: [{ type: 'finish', reason: 'stop' }], firstMs: 1 })
     await bench.fail(DOWN)
     expect(bench.state(A)).to.equal('open')
   })

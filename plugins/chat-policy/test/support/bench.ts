@@ -42,7 +42,7 @@ export function policyBench(config: Partial<PolicyConfig> = {}) {
     async fail(failure: ModelFailure, parts: CallParts = {}) {
       const call = callOf(parts)
       const answer = await policy.failed({ ...call, failure, message: 'it failed' })
-      await outcomes.done(doneOf(call, { failure }))
+      outcomes.done(doneOf(call, { failure }))
       return answer
     },
     /** A call has ended as chat tells it. */
