@@ -3,8 +3,8 @@ import { type Log, within } from '@svc/core'
 import type { Http } from '@svc/core/contracts'
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
+import type { Life } from './context.ts'
 import { listenFailed, portTaken, stopping } from './errors.ts'
-import type { Life } from './exchange.ts'
 import type { ServerSocket } from './socket.ts'
 
 type NodeServer = ServerSocket['server']
@@ -132,7 +132,7 @@ async function closeServer(
 async function endStreams({ streams }: Life): Promise<void> {
   if (streams.size === 0) return
   const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
-  for (const { ending } of streams) ending.abort(stopping())
+  for (const { state } of streams) state.ending.abort(stopping())
   await within(PARTING_MS, () => ended).catch(() => {})
 }
 
