@@ -136,21 +136,28 @@ async function endStreams({ streams }: Life): Promise<void> {
   await within(PARTING_MS, () => ended).catch(() => {})
 }
 
+/** Counts only: a set of promises would keep what they hold, for V8 frees the tables that a busy set leaves behind late. */
 function createWorks() {
-  const running = new Set<Promise<void>>()
+  let running = 0
+  let idle: (() => void) | undefined
+  const end = () => {
+    if (--running === 0) idle?.()
+  }
   return {
     add(work: Promise<void>) {
-      running.add(work)
-      void work.then(() => running.delete(work))
+      running++
+      void work.then(end)
       return work
     },
     async settled(limitMs: number) {
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<void>(resolve => {
-        timer = setTimeout(resolve, limitMs)
+      if (running === 0) return
+      await new Promise<void>(resolve => {
+        const late = setTimeout(resolve, limitMs)
+        idle = () => {
+          clearTimeout(late)
+          resolve()
+        }
       })
-      await Promise.race([Promise.all(running), late])
-      clearTimeout(timer)
     },
   }
 }
