@@ -13,6 +13,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   start: async () => (await import('./src/start.ts')).startUp,
   help: async () => (await import('./src/help.ts')).help,
   providers: async () => (await import('./src/providers.ts')).providers,
+  route: async () => (await import('./src/route.ts')).route,
   gates: async () => (await import('./src/gates.ts')).gates,
   sandbox: async () => (await import('./src/sandbox.ts')).sandbox,
   mcp: async () => (await import('./src/mcp.ts')).mcp,

@@ -4,22 +4,9 @@ import { Router } from '@koa/router'
 import { Ajv } from 'ajv'
 import Koa from 'koa'
 import { pino } from 'pino'
+import { turn } from './turn-schema.js'
 
-const text = { type: 'string', minLength: 1 }
-const validate = new Ajv().compile({
-  type: 'object',
-  properties: {
-    message: text,
-    provider: text,
-    model: text,
-    temperature: { type: 'number', minimum: 0, maximum: 1 },
-    max_tokens: { type: 'integer', minimum: 1 },
-    conversation_id: text,
-    tools: { type: 'array', items: text },
-  },
-  required: ['message'],
-  additionalProperties: false,
-})
+const validate = new Ajv().compile(turn)
 
 export function serve(port, answer) {
   const log = pino({ level: 'silent' })

@@ -1,7 +1,8 @@
 import { type Headers, requestFor } from './client.ts'
 import type { Load } from './load.ts'
 
-const MESSAGE = 'Which of these three proposals would you take, and why?'
+/** What is asked. */
+export const MESSAGE = 'Which of these three proposals would you take, and why?'
 
 /** The load of a chat: the same message again and again, each a conversation of its own; every answer must hold the reply. */
 export const chatLoad = (port: number, connections: number, ms: number, headers: Headers = {}): Load => ({

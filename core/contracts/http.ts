@@ -14,6 +14,8 @@ export interface RouteRequest {
   readonly query: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
   readonly body: Json | undefined
+  /** The raw body, of a route that accepts bytes. */
+  readonly bytes?: Uint8Array
 }
 
 /** Which headers routes may set. */
@@ -93,6 +95,11 @@ export interface Route {
   readonly uncounted?: boolean
   readonly query?: JsonSchema
   readonly body?: JsonSchema
+  /**
+   * What its body is; default JSON, an object. A form becomes an object of texts, plain text a text. Bytes come as they are, of any media type and without a
+   * schema, in `request.bytes`.
+   */
+  readonly accepts?: 'json' | 'form' | 'text' | 'bytes'
   /** Bytes that its body may have; default `server.body_limit`. */
   readonly bodyLimit?: number
   readonly responses?: Readonly<Record<string, RouteResponse>>

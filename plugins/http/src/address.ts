@@ -5,9 +5,9 @@ import { proxyInvalid } from './errors.ts'
 /** Who asks, by address: forwarding headers count only from proxies that are trusted. */
 export interface Addresses {
   /** The client's address: of the connection, or what the nearest trusted proxies say, from the right, up to the first that nobody vouches for. */
-  clientOf(req: IncomingMessage): string
+  readonly clientOf: (req: IncomingMessage) => string
   /** `http` or `https`, as the client sees it. */
-  schemeOf(req: IncomingMessage): string
+  readonly schemeOf: (req: IncomingMessage) => string
 }
 
 /** `trusted`: addresses and networks (`10.0.0.0/8`, `fd00::/8`). Throws PROXY_INVALID. */

@@ -1,63 +1,106 @@
-import { show } from '@svc/core'
-import type { Json, RouteReply, RouteRequest } from '@svc/core/contracts'
-import { type Answer, answerInvalid } from './errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { ServerResponse } from 'node:http'
+import { type Log, show } from '@svc/core'
+import type { Mount, RouteReply, RouteRequest } from '@svc/core/contracts'
+import type { Context, Life, Middleware } from './context.ts'
+import { answerInvalid } from './errors.ts'
+import { createRouteReplies } from './route-replies.ts'
+import type { Bound } from './routing.ts'
+import { type StreamLimits, sendStream } from './stream.ts'
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
+/** A larger text does not fit into a socket's buffer: its reader may be one that takes nothing. */
+const LARGE = 65_536
 
-/** A request as its route sees it. */
-export function requestOf(x: Exchange): RouteRequest {
-  return { params: x.params, query: x.query, headers: headersOf(x), body: x.body }
+interface AnswerParts {
+  readonly life: Life
+  readonly limits: StreamLimits
+  /** Headers of every answer. */
+  readonly common: Readonly<Record<string, string>>
+  readonly log: Log
 }
 
-function headersOf({ req }: Exchange): Readonly<Record<string, string>> {
+/** The last middleware: calls the route or mount, and answers with what it says. */
+export function createAnswer({ life, limits, common, log }: AnswerParts): Middleware {
+  const replies = createRouteReplies(log)
+  const send = (ctx: Context, reply: RouteReply) => sendReply(ctx, reply, common, limits.stallMs)
+
+  const answer = async (ctx: Context, bound: Bound) => {
+    const { route } = bound
+    if (!route.stream) return send(ctx, replies.fit(bound, checkedReply(await route.handle!(requestOf(ctx), ctx.state.use))))
+    if (ctx.method === 'HEAD') return send(ctx, { status: 200, text: '' })
+    const { type, headers } = replies.forStream(bound, route.streams ?? TEXT_TYPE)
+    ctx.set(headers)
+    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.use), type, { ...limits, life })
+  }
+  /** A mount gets the raw request, its body included, and writes the answer itself or says it. */
+  const handOver = async (ctx: Context, mount: Mount) => {
+    if (!mount.answer) return mount.handle!(ctx.req, rawResponse(ctx, life), ctx.state.use)
+    const reply = await mount.answer(ctx.req, ctx.state.use)
+    if (typeof reply === 'function') return reply(rawResponse(ctx, life))
+    send(ctx, replies.fit({ name: mount.path, plugin: undefined, isIsolated: false }, checkedReply(reply)))
+  }
+  return ctx => (ctx.state.mount ? handOver(ctx, ctx.state.mount) : answer(ctx, ctx.state.route!))
+}
+
+/** A request as its route sees it. */
+function requestOf(ctx: Context): RouteRequest {
+  const { query, bytes } = ctx.state
+  const { body } = ctx.request as { body?: RouteRequest['body'] }
+  return { params: ctx.params as RouteRequest['params'], query, headers: headersOf(ctx), body, ...(bytes ? { bytes } : {}) }
+}
+
+function headersOf({ req }: Context): Readonly<Record<string, string>> {
   const cookies = req.headers['set-cookie']
   // Node joins all repeated headers but this one into text
   return (cookies ? { ...req.headers, 'set-cookie': cookies.join(', ') } : req.headers) as Record<string, string>
 }
 
-/** Writes an answer in one piece. */
-export function sendReply(x: Exchange, { status, headers, body, text }: RouteReply): void {
-  if (x.gone || x.res.headersSent) return
-  const out = x.headers.slice()
-  if (x.life.draining) out.push('Connection', 'close')
-  for (const name in headers) put(out, x.life.headers.length, name, headers[name]!)
-  if (body !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : JSON_TYPE, JSON.stringify(body))
-  if (text !== undefined) return sendText(x, status ?? 200, out, hasType(headers) ? undefined : TEXT_TYPE, text)
-  sendEmpty(x, status ?? 204, out)
+/** The response for code that writes it without Koa, with the headers of every answer. */
+function rawResponse(ctx: Context, life: Life): ServerResponse {
+  ctx.respond = false
+  ctx.res.statusCode = 200 // Koa begins with 404
+  if (life.draining) ctx.set('Connection', 'close')
+  return ctx.res
 }
 
-/** A route's own word replaces what every answer carries (a page has a policy of its own), but for `Vary`, which adds up. */
-export function put(out: string[], common: number, name: string, value: string) {
-  const wanted = name.toLowerCase()
-  for (let at = 0; at < common && wanted !== 'vary'; at += 2)
-    if (out[at]!.toLowerCase() === wanted) return void (out[at + 1] = value)
-  out.push(name, value)
+/** Gives Koa the answer of a route. */
+function sendReply(
+  ctx: Context,
+  { status, headers, body, text }: RouteReply,
+  common: Readonly<Record<string, string>>,
+  stallMs: number
+): void {
+  if (ctx.state.gone || ctx.headerSent) return
+  const content = body === undefined ? text : JSON.stringify(body)
+  if (headers) setHeaders(ctx, headers, common)
+  if (content === undefined) {
+    if (body !== undefined) throw answerInvalid('a body that JSON cannot hold')
+    ctx.body = null // no content, and no text for the status either
+    ctx.status = status ?? 204
+    return
+  }
+  ctx.status = status ?? 200
+  if (!ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
+  ctx.body = content
+  if (content.length > LARGE) ctx.res.setTimeout(stallMs, () => ctx.res.destroy())
 }
 
-const hasType = (headers: Readonly<Record<string, string>> = {}) =>
-  Object.keys(headers).some(name => name.toLowerCase() === 'content-type')
-
-/** What is larger than a socket's buffer may find a reader that takes nothing. */
-const LARGE = 65_536
-
-function sendText({ res, life }: Exchange, status: number, headers: string[], type: string | undefined, text: string) {
-  if (type) headers.push('Content-Type', type)
-  headers.push('Content-Length', String(Buffer.byteLength(text)))
-  res.writeHead(status, headers)
-  life.together(() => res.end(text))
-  if (text.length > LARGE) res.setTimeout(life.stallMs, () => res.destroy())
-}
-
-function sendEmpty({ res }: Exchange, status: number, headers: string[]) {
-  if (status !== 204 && status !== 304) headers.push('Content-Length', '0')
-  res.writeHead(status, headers)
-  res.end()
+/** A route's own header replaces the common one (a page has a policy of its own), but `Vary` adds up. Throws what Node says of a header that it cannot send. */
+function setHeaders(ctx: Context, headers: Readonly<Record<string, string>>, common: Readonly<Record<string, string>>): void {
+  try {
+    for (const [name, value] of Object.entries(headers))
+      if (name.toLowerCase() === 'vary') ctx.vary(value)
+      else ctx.set(name, value)
+  } catch (error) {
+    for (const name of Object.keys(headers)) ctx.remove(name)
+    ctx.set(common)
+    throw error
+  }
 }
 
 /** Takes what a route answered, whoever wrote the route. Throws ROUTE_ANSWER_INVALID. */
-export function checkedReply(reply: RouteReply): RouteReply {
+function checkedReply(reply: RouteReply): RouteReply {
   if (typeof reply !== 'object' || reply === null) throw answerInvalid(show(reply))
   const { status = 200, text, body, headers } = reply
   if (!Number.isInteger(status) || status < 200 || status > 599) throw answerInvalid(`the status ${show(status)}`)
@@ -71,11 +114,4 @@ function checkHeaders(headers: unknown) {
   if (typeof headers !== 'object' || headers === null) throw answerInvalid(`${show(headers)} as its headers`)
   for (const [name, value] of Object.entries(headers))
     if (typeof value !== 'string') throw answerInvalid(`${show(value)} as its header ${name}`)
-}
-
-/** Writes the error record. */
-export function sendError(x: Exchange, { status, record, retryAfter }: Answer): void {
-  x.refused = record.error_code
-  if (retryAfter !== undefined) x.headers.push('Retry-After', String(retryAfter))
-  sendReply(x, { status, body: record as unknown as Json })
 }

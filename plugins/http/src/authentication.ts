@@ -1,8 +1,8 @@
 import { codeOf, messageOf, type SlotView, type Use } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { Context, Middleware, RequestState } from './context.ts'
 import type { CredentialHeaders } from './credentials.ts'
 import { authenticationFailed, scopeMissing } from './errors.ts'
-import type { Exchange, Gate } from './exchange.ts'
 import type { Guesses } from './guesses.ts'
 import { type Ask, type Asked, createAsk, createAsked, type Holder, prepareAll } from './schemes.ts'
 
@@ -10,12 +10,12 @@ import { type Ask, type Asked, createAsk, createAsked, type Holder, prepareAll }
 export interface Authentication {
   /** Asks every scheme, once before the server opens, whether it can work. Throws AUTHENTICATION_WITHOUT_SCHEME, and what a scheme throws. */
   prepare(use: Use): Promise<void>
-  /** The gate. Throws AUTHENTICATION_FAILED, RATE_LIMITED, FORBIDDEN. */
-  readonly gate: Gate
+  /** Throws AUTHENTICATION_FAILED, RATE_LIMITED, FORBIDDEN. */
+  readonly middleware: Middleware
   /** Whether a credential is asked for. */
-  asks(x: Exchange): boolean
+  asks(state: RequestState): boolean
   /** Asks once more about a request that was let in: whether its credential is still good for the same, and until when. Nothing where it is not, or nobody can say. */
-  again(x: Exchange): Promise<Standing | undefined>
+  again(state: RequestState): Promise<Standing | undefined>
 }
 
 /** Unix time in milliseconds after which a credential holds no more; absent: nobody knows an end. */
@@ -38,29 +38,29 @@ const STRANGE = 'the credential is none that is known here'
 export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationParts): Authentication {
   const asked = createAsked(schemes, enabled, scheme => headers.isSound(scheme))
   const ask = createAsk(headers, timeoutMs)
-  const shows = (x: Exchange) => showsOne(x) || headers.read(x.credentials).length > 0
-  const isGuess = (x: Exchange) => headers.read(x.credentials).some(one => !isOfProxy(one))
+  const shows = (state: RequestState) => showsOne(state) || headers.read(state.credentials).length > 0
+  const isGuess = (state: RequestState) => headers.read(state.credentials).some(one => !isOfProxy(one))
 
-  const check = async (x: Exchange, who: Asked): Promise<Holder | undefined> => {
-    if (x.doubled !== undefined) throw authenticationFailed(`${x.doubled} is given more than once`)
-    const holder = await ask(who, x, x.credentials)
-    if (holder && isTwo(x)) await refuseStranger(who, x, ask)
+  const check = async (state: RequestState, who: Asked): Promise<Holder | undefined> => {
+    if (state.doubled !== undefined) throw authenticationFailed(`${state.doubled} is given more than once`)
+    const holder = await ask(who, state, state.credentials)
+    if (holder && isTwo(state)) await refuseStranger(who, state, ask)
     // one that no scheme takes for its own is a guess too: a scheme may tell by its answer that it was near
-    if (!holder && (who.own.length > 0 ? shows(x) : isGuess(x))) throw authenticationFailed(STRANGE)
+    if (!holder && (who.own.length > 0 ? shows(state) : isGuess(state))) throw authenticationFailed(STRANGE)
     return holder
   }
-  const identify = async (x: Exchange, who: Asked): Promise<Holder> => {
+  const identify = async (ctx: Context, who: Asked): Promise<Holder> => {
     let holder: Holder | undefined
     try {
-      holder = await guesses.guard(x, () => check(x, who))
+      holder = await guesses.guard(ctx.state, () => check(ctx.state, who))
     } catch (error) {
-      throw codeOf(error) === 'AUTHENTICATION_FAILED' ? challenged(x, who, messageOf(error)) : error
+      throw codeOf(error) === 'AUTHENTICATION_FAILED' ? challenged(ctx, who, messageOf(error)) : error
     }
-    if (!holder) throw challenged(x, who, shows(x) ? STRANGE : undefined)
+    if (!holder) throw challenged(ctx, who, shows(ctx.state) ? STRANGE : undefined)
     return holder
   }
-  const whoFor = (x: Exchange) => {
-    const { scope } = placeOf(x) ?? {}
+  const whoFor = (state: RequestState) => {
+    const { scope } = placeOf(state) ?? {}
     return scope === undefined ? undefined : asked(scope)
   }
   return {
@@ -68,61 +68,66 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
       await prepareAll(schemes, enabled, use)
       if (enabled || schemes.entries().some(([, { always }]) => always === true)) await guesses.prepare(use)
     },
-    gate(x) {
-      const place = placeOf(x)
-      if (place && place.scope === undefined) return admit(x, ANONYMOUS, enabled ? NONE : ALL)
-      const who = asked(place?.scope)
-      if (!who) return admit(x, ANONYMOUS, ALL)
-      return identify(x, who).then(({ id, scopes }) => {
-        admit(x, id, scopes)
-        if (!isWithin(scopes, place?.scope)) throw scopeMissing(place?.scope ?? '')
-      })
+    async middleware(ctx, next) {
+      const { state } = ctx
+      const place = placeOf(state)
+      const isOpen = place !== undefined && place.scope === undefined
+      const who = isOpen ? undefined : asked(place?.scope)
+      if (!who) {
+        admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
+        return next()
+      }
+      const { id, scopes } = await identify(ctx, who)
+      admit(state, id, scopes)
+      if (!isWithin(scopes, place?.scope)) throw scopeMissing(place?.scope ?? '')
+      return next()
     },
-    asks: x => whoFor(x) !== undefined,
-    async again(x) {
-      const { scope } = placeOf(x) ?? {}
-      const who = whoFor(x)
+    asks: state => whoFor(state) !== undefined,
+    async again(state) {
+      const { scope } = placeOf(state) ?? {}
+      const who = whoFor(state)
       if (!who) return {}
-      const holder = await ask(who, x, x.credentials).catch(() => undefined)
-      return holder?.id === x.principal.id && isWithin(holder.scopes, scope) ? holder : undefined
+      const holder = await ask(who, state, state.credentials).catch(() => undefined)
+      return holder?.id === state.principal.id && isWithin(holder.scopes, scope) ? holder : undefined
     },
   }
 }
 
-const placeOf = ({ route, mount }: Exchange) => route?.route ?? mount
+const placeOf = ({ route, mount }: RequestState) => route?.route ?? mount
 
 const isWithin = (scopes: readonly string[], scope: Route['scope']) =>
   scope === undefined || scopes.includes(scope) || scopes.includes('*')
 
-function challenged(x: Exchange, { challenge }: Asked, message?: string) {
-  x.headers.push('WWW-Authenticate', challenge)
+function challenged(ctx: Context, { challenge }: Asked, message?: string) {
+  ctx.set('WWW-Authenticate', challenge)
   return authenticationFailed(message)
 }
 
-function admit(x: Exchange, id: string, scopes: readonly string[]) {
-  x.principal = { id, scopes, address: x.address }
-  const use = { signal: x.ending.signal, principal: x.principal, requestId: x.requestId }
-  if (x.trace === undefined) x.use = use
-  else x.use = { ...use, trace: x.trace, ...(x.traceState === undefined ? {} : { traceState: x.traceState }) }
+function admit(state: RequestState, id: string, scopes: readonly string[]) {
+  const { address, ending, requestId, trace, traceState } = state
+  state.principal = { id, scopes, address }
+  const use = { signal: ending.signal, principal: state.principal, requestId }
+  if (trace === undefined) state.use = use
+  else state.use = { ...use, trace, ...(traceState === undefined ? {} : { traceState }) }
 }
 
 /** The two headers that the schemes of svc read. */
 const OWN = ['authorization', 'x-api-key'] as const
 
 /** Such a header is a credential even where no loaded scheme reads it. */
-const showsOne = ({ credentials }: Exchange) => OWN.some(name => credentials[name] !== undefined)
+const showsOne = ({ credentials }: RequestState) => OWN.some(name => credentials[name] !== undefined)
 
 /** A key and a token; what a proxy before us has asked for itself (Basic, Digest) is none of ours. */
-const isTwo = ({ credentials }: Exchange) =>
+const isTwo = ({ credentials }: RequestState) =>
   credentials['x-api-key'] !== undefined && /^bearer\b/i.test(credentials.authorization ?? '')
 
 /** What a proxy before us has asked for itself. */
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
 /** A good credential does not make an unknown one beside it good. */
-async function refuseStranger(who: Asked, x: Exchange, ask: Ask): Promise<void> {
+async function refuseStranger(who: Asked, state: RequestState, ask: Ask): Promise<void> {
   for (const name of OWN) {
-    const { [name]: _other, ...rest } = x.credentials
-    if (!(await ask(who, x, rest))) throw authenticationFailed('one of the two credentials is none that is known here')
+    const { [name]: _other, ...rest } = state.credentials
+    if (!(await ask(who, state, rest))) throw authenticationFailed('one of the two credentials is none that is known here')
   }
 }

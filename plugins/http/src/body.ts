@@ -1,63 +1,141 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { createTogether, messageOf, type Together } from '@svc/core'
-import type { Json } from '@svc/core/contracts'
+import { createTogether, messageOf } from '@svc/core'
+import type { Route } from '@svc/core/contracts'
+import bodyParser from 'koa-bodyparser'
+import type { Context, Middleware } from './context.ts'
 import { invalidValue, payloadTooLarge, unsupportedMediaType } from './errors.ts'
-import type { Exchange, Gate } from './exchange.ts'
 
+type Kind = NonNullable<Route['accepts']>
+type Parsed = Exclude<Kind, 'bytes'>
+
+/** A route that accepts bytes takes any media type. */
+const MEDIA_TYPES: Readonly<Record<Parsed, string>> = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+  text: 'text/plain',
+}
 const DEEPEST = 100
-/** A body so many times too large is not even read to its end: the connection is closed. */
+/** The server does not read a body that is declared so many times too large: it closes the connection. */
 const HOPELESS = 16
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
-/** The gate of the body: at most so many bytes of JSON, an object. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE. */
-export function createBody(usual: number): Gate {
-  const together = createTogether() // all that follows on a body
-  return x => {
-    const { headers } = x.req
+/**
+ * Reads the body of a route that wants one, up to the limit of the route or else `usual` bytes. koa-bodyparser reads JSON, forms and text; a route that accepts
+ * bytes gets them as they came. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE.
+ */
+export function createBody(usual: number): Middleware {
+  const parserOf = createParsers()
+  const together = createTogether() // what follows on a body
+  return async (ctx, next) => {
+    const { headers } = ctx.req
     const coding = headers['transfer-encoding']
-    if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw encoded(x, coding)
-    if (x.route?.checks.body === undefined) return
+    if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw encoded(ctx, coding)
+    const { route } = ctx.state.route ?? {}
+    if (route?.body === undefined && route?.accepts !== 'bytes') return next()
+    const kind = route.accepts ?? 'json'
     const declared = headers['content-length']
-    if (declared === '0' || (declared === undefined && coding === undefined)) return void (x.body = {})
-    mustBeJson(headers)
-    const limit = x.route.route.bodyLimit ?? usual
-    if (Number(declared) > limit) throw tooLarge(x, Number(declared), limit)
-    return readBytes(x.req, limit, together).then(bytes => void (x.body = bytes.length === 0 ? {} : parseBody(bytes)))
+    if (declared === '0' || (declared === undefined && coding === undefined)) {
+      takeEmpty(ctx, kind)
+      return next()
+    }
+    const limit = route.bodyLimit ?? usual
+    mustBe(kind, headers)
+    if (Number(declared) > limit) throw tooLarge(ctx, Number(declared), limit)
+    if (kind === 'bytes') ctx.state.bytes = await readBytes(ctx.req, limit)
+    else await parse(ctx, kind, limit, parserOf(kind, limit))
+    await new Promise<void>(together)
+    return next()
   }
 }
 
-/** Where such a body ends is not ours to say: nothing that follows it on the connection is taken for a request. */
-function encoded(x: Exchange, coding: string) {
-  x.headers.push('Connection', 'close')
-  if (!/chunked\s*$/i.test(coding)) return invalidValue('transfer-encoding', 'must end with chunked')
-  return unsupportedMediaType(`the body is sent with the transfer coding ${coding.slice(0, 100)}`)
+function takeEmpty(ctx: Context, kind: Kind) {
+  if (kind === 'bytes') ctx.state.bytes = new Uint8Array()
+  else ctx.request.body = kind === 'text' ? '' : {}
 }
 
-function tooLarge(x: Exchange, declared: number, limit: number) {
-  if (declared > limit * HOPELESS) x.headers.push('Connection', 'close')
-  return payloadTooLarge(limit)
+/** One koa-bodyparser for each kind of body and limit: its options are fixed when it is made. */
+function createParsers() {
+  const made = new Map<string, Middleware>()
+  return (kind: Parsed, limit: number): Middleware => {
+    const key = `${kind} ${limit}`
+    const known = made.get(key)
+    if (known) return known
+    const bytes = String(limit)
+    // `mustBe` has looked at the media type, by stricter rules; scalars and `__proto__` have answers of their own. The last option is one of co-body.
+    const options = {
+      enableTypes: [kind],
+      detectJSON: () => kind === 'json',
+      jsonLimit: bytes,
+      formLimit: bytes,
+      textLimit: bytes,
+      strict: false,
+      onProtoPoisoning: 'remove',
+    } satisfies bodyParser.Options & { onProtoPoisoning: string }
+    const parser = bodyParser(options) as Middleware
+    made.set(key, parser)
+    return parser
+  }
 }
 
-function mustBeJson(headers: IncomingMessage['headers']) {
-  const type = headers['content-type']
-  const coding = headers['content-encoding']
-  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw unsupportedMediaType('the body is compressed')
-  if (type === 'application/json') return
-  if (type === undefined) throw unsupportedMediaType('the body has no Content-Type')
-  if (type.includes(',')) throw invalidValue('content-type', 'is given more than once')
-  if (!isJson(type)) throw unsupportedMediaType('the body is not declared as JSON in UTF-8')
+/**
+ * The parser repairs invalid UTF-8 and drops a byte order mark, so the bytes themselves are kept and looked at. Their listener must be there in the same turn as
+ * the parser's own.
+ */
+async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middleware): Promise<void> {
+  const { req, request } = ctx
+  const chunks: Buffer[] = []
+  const keep = (chunk: Buffer) => void chunks.push(chunk)
+  req.on('data', keep)
+  const failure = await failureOf(() => parser(ctx, async () => {}))
+  req.off('data', keep)
+  if (statusOf(failure) === 413) {
+    req.resume() // the parser stopped reading: without the rest no request on this connection would be answered any more
+    throw payloadTooLarge(limit)
+  }
+  if (failure && !(failure instanceof SyntaxError)) throw failure
+  checkBytes(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), kind)
+  if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
+  if (request.rawBody === undefined) throw wrongType(kind) // it could not read the media type
+  if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
 }
 
-function isJson(type: string): boolean {
-  const [media, ...parameters] = type.split(';').map(part => part.trim().toLowerCase())
-  const charset = parameters
-    .find(one => one.startsWith('charset='))
-    ?.slice('charset='.length)
-    .replaceAll('"', '')
-  return media === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')
+async function failureOf(work: () => Promise<unknown>): Promise<Error | undefined> {
+  try {
+    await work()
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
 }
 
-function readBytes(req: IncomingMessage, limit: number, together: Together): Promise<Buffer> {
+const statusOf = (error: unknown) => (Object(error) as { status?: unknown }).status
+
+function checkBytes(bytes: Buffer, kind: Parsed): void {
+  if (!isUtf8(bytes)) throw invalidValue('body', 'must be valid UTF-8')
+  if (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) throw invalidValue('body', 'must not begin with a byte order mark')
+  if (kind !== 'form') return
+  try {
+    decodeURIComponent(bytes.toString())
+  } catch {
+    throw invalidValue('body', 'must be valid UTF-8, percent-encoded') // the parser takes `%FF` for text
+  }
+}
+
+function checkJson(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidValue('body', 'must be a JSON object')
+  checkDepth(value, 1)
+}
+
+/** Code that walks a body must not run out of stack. */
+function checkDepth(value: object, depth: number): void {
+  if (depth > DEEPEST) throw invalidValue('body', `must not be nested deeper than ${DEEPEST} levels`)
+  for (const member of Array.isArray(value) ? value : Object.values(value))
+    if (typeof member === 'object' && member !== null) checkDepth(member, depth + 1)
+}
+
+/** The body of a route that accepts bytes, as it came. */
+function readBytes(req: IncomingMessage, limit: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -66,31 +144,43 @@ function readBytes(req: IncomingMessage, limit: number, together: Together): Pro
       if (size <= limit) chunks.push(chunk)
       else reject(payloadTooLarge(limit))
     })
-    req.on('end', () => together(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))))
+    // plain, and with memory of its own: it may cross to another process
+    req.on('end', () => resolve(new Uint8Array(Buffer.concat(chunks))))
     req.on('error', reject)
   })
 }
 
-function parseBody(bytes: Buffer): Json {
-  if (!isUtf8(bytes)) throw invalidValue('body', 'must be valid UTF-8')
-  const value = parseJson(bytes.toString('utf8'))
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidValue('body', 'must be a JSON object')
-  clean(value, 1)
-  return value
+/** The end of such a body is unknown: nothing that follows it on the connection is taken for a request. */
+function encoded(ctx: Context, coding: string) {
+  ctx.set('Connection', 'close')
+  if (!/chunked\s*$/i.test(coding)) return invalidValue('transfer-encoding', 'must end with chunked')
+  return unsupportedMediaType(`the body is sent with the transfer coding ${coding.slice(0, 100)}`)
 }
 
-function parseJson(text: string): Json {
-  try {
-    return JSON.parse(text) as Json
-  } catch (error) {
-    throw invalidValue('body', `must be valid JSON: ${messageOf(error).slice(0, 200)}`)
-  }
+function tooLarge(ctx: Context, declared: number, limit: number) {
+  if (declared > limit * HOPELESS) ctx.set('Connection', 'close')
+  return payloadTooLarge(limit)
 }
 
-/** Whoever copies a body by assignment must not get another prototype from it, and whoever walks it must not run out of stack. */
-function clean(value: object, depth: number) {
-  if (depth > DEEPEST) throw invalidValue('body', `must not be nested deeper than ${DEEPEST} levels`)
-  if (Object.hasOwn(value, '__proto__')) Reflect.deleteProperty(value, '__proto__')
-  for (const member of Array.isArray(value) ? value : Object.values(value))
-    if (typeof member === 'object' && member !== null) clean(member, depth + 1)
+function mustBe(kind: Kind, headers: IncomingMessage['headers']): void {
+  const type = headers['content-type']
+  const coding = headers['content-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw unsupportedMediaType('the body is compressed')
+  if (kind === 'bytes' || type === MEDIA_TYPES[kind]) return
+  if (type === undefined) throw unsupportedMediaType('the body has no Content-Type', MEDIA_TYPES[kind])
+  if (type.includes(',')) throw invalidValue('content-type', 'is given more than once')
+  if (!isUtf8Type(type, MEDIA_TYPES[kind])) throw wrongType(kind)
 }
+
+function isUtf8Type(type: string, wanted: string): boolean {
+  const [media, ...parameters] = type.split(';').map(part => part.trim().toLowerCase())
+  const charset = parameters
+    .find(one => one.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
+  return media === wanted && (charset === undefined || charset === 'utf-8' || charset === 'utf8')
+}
+
+const NAMES: Readonly<Record<Parsed, string>> = { json: 'JSON', form: 'a form', text: 'plain text' }
+
+const wrongType = (kind: Parsed) => unsupportedMediaType(`the body is not declared as ${NAMES[kind]} in UTF-8`, MEDIA_TYPES[kind])

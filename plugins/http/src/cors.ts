@@ -1,8 +1,7 @@
-import type { RouteReply } from '@svc/core/contracts'
 import type { Addresses } from './address.ts'
 import type { CorsConfig } from './config.ts'
+import type { Context, Middleware } from './context.ts'
 import { corsCredentials, originForbidden } from './errors.ts'
-import type { Exchange, Gate } from './exchange.ts'
 
 /** What a page of another origin may read of an answer. */
 const EXPOSED =
@@ -11,10 +10,10 @@ const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,
 const REMEMBERED = 256
 
 export interface Cors {
-  /** The gate: whose page asks, and what the page may do. Throws FORBIDDEN. */
-  readonly gate: Gate
-  /** Headers that every answer carries, whoever asks. */
-  readonly headers: readonly string[]
+  /** Looks whose page asks, says what the page may do, and answers preflights. Throws FORBIDDEN. */
+  readonly middleware: Middleware
+  /** Headers of every answer. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export interface CorsParts {
@@ -31,34 +30,32 @@ export function createCors({ config, addresses, isHostChecked, isAuthenticated }
   const allows = createOrigins(config, isAuthenticated)
   const all = config.origins?.includes('*') === true
   refuseLentCredentials(config)
-  const more = [
-    'Access-Control-Expose-Headers',
-    EXPOSED,
-    ...(config.credentials ? ['Access-Control-Allow-Credentials', 'true'] : []),
-  ]
+  const more = {
+    'Access-Control-Expose-Headers': EXPOSED,
+    ...(config.credentials ? { 'Access-Control-Allow-Credentials': 'true' } : {}),
+  }
   const preflight = {
-    status: 204,
-    headers: {
-      'Access-Control-Allow-Methods': config.methods.join(', '),
-      'Access-Control-Allow-Headers': config.headers.join(', '),
-      'Access-Control-Max-Age': String(config.max_age),
-    },
-  } satisfies RouteReply
+    'Access-Control-Allow-Methods': config.methods.join(', '),
+    'Access-Control-Allow-Headers': config.headers.join(', '),
+    'Access-Control-Max-Age': String(config.max_age),
+  }
   // a loopback name always leads to this machine, so DNS rebinding cannot use it
-  const isOwn = ({ req }: Exchange, origin: string) =>
+  const isOwn = ({ req }: Context, origin: string) =>
     (isHostChecked || LOOPBACK.test(origin)) &&
     origin.toLowerCase() === `${addresses.schemeOf(req)}://${req.headers.host ?? ''}`.toLowerCase()
-  const gate: Gate = x => {
-    const { origin } = x.req.headers
-    if (origin === undefined) return
+  const middleware: Middleware = (ctx, next) => {
+    const { origin } = ctx.req.headers
+    if (origin === undefined) return next()
     if (!allows(origin)) {
-      if (isOwn(x, origin)) return
+      if (isOwn(ctx, origin)) return next()
       throw originForbidden(origin)
     }
-    x.headers.push('Access-Control-Allow-Origin', all ? '*' : origin, ...more)
-    if (x.method === 'OPTIONS' && x.req.headers['access-control-request-method'] !== undefined) return preflight
+    ctx.set({ 'Access-Control-Allow-Origin': all ? '*' : origin, ...more })
+    if (ctx.method !== 'OPTIONS' || ctx.req.headers['access-control-request-method'] === undefined) return next()
+    ctx.set(preflight)
+    ctx.status = 204
   }
-  return { gate, headers: config.enabled && !all ? ['Vary', 'Origin'] : [] }
+  return { middleware, headers: config.enabled && !all ? { Vary: 'Origin' } : {} }
 }
 
 /** Throws CORS_INVALID. */

@@ -1,7 +1,7 @@
 import type { Log, SlotView } from '@svc/core'
 import { type AuthScheme, SERVER_HEADERS } from '@svc/core/contracts'
+import { type Context, type Middleware, NO_CREDENTIALS, type RequestState } from './context.ts'
 import { schemeInvalid } from './errors.ts'
-import { type Exchange, type Gate, NO_CREDENTIALS } from './exchange.ts'
 
 /** Headers that carry a credential, whether or not a scheme reads them. */
 const ALWAYS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key']
@@ -15,14 +15,14 @@ const CHALLENGE = /^[A-Za-z][\x20-\x7e]{0,499}$/
 
 /** Keeps the credentials of a request from everything but the schemes that declare their headers. */
 export interface CredentialHeaders {
-  /** The gate: moves the credentials from the request to `x.credentials`. Routes, mounts and the log see a request without them. */
-  readonly gate: Gate
+  /** Moves the credentials from the request to `ctx.state.credentials`. Routes, mounts and the log see a request without them. */
+  readonly middleware: Middleware
   /** Whether a scheme is fit to be asked. */
   isSound(scheme: AuthScheme): boolean
   /** The headers of a request that this scheme may see. */
-  forScheme(scheme: AuthScheme, credentials: Exchange['credentials']): Readonly<Record<string, string>>
+  forScheme(scheme: AuthScheme, credentials: RequestState['credentials']): Readonly<Record<string, string>>
   /** The credentials that a loaded scheme reads: nothing where no scheme could know the caller. */
-  read(credentials: Exchange['credentials']): readonly (readonly [name: string, value: string])[]
+  read(credentials: RequestState['credentials']): readonly (readonly [name: string, value: string])[]
 }
 
 /** What a scheme says of itself goes into every answer, and decides what others see of a request. Throws SCHEME_INVALID. */
@@ -77,10 +77,11 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
     if (version !== schemes.version) learn()
   }
   return {
-    gate(x) {
+    middleware(ctx, next) {
       current()
-      for (const name of names) takeOff(x, name)
-      if (x.mount && x.credentials !== NO_CREDENTIALS) hideRaw(x, names)
+      for (const name of names) takeOff(ctx, name)
+      if (ctx.state.mount && ctx.state.credentials !== NO_CREDENTIALS) hideRaw(ctx, names)
+      return next()
     },
     isSound(scheme) {
       current()
@@ -98,20 +99,20 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
   }
 }
 
-function takeOff(x: Exchange, name: string) {
-  const { headers } = x.req
+function takeOff({ req, state }: Context, name: string) {
+  const { headers } = req
   // a scheme may declare "constructor", which every object has
   if (!Object.hasOwn(headers, name)) return
   const value = String(headers[name])
-  if (x.credentials === NO_CREDENTIALS) x.credentials = {}
-  Object.assign(x.credentials, { [name]: value })
+  if (state.credentials === NO_CREDENTIALS) state.credentials = {}
+  Object.assign(state.credentials, { [name]: value })
   // cookies may come in several headers, other credentials may not: Node joins them by commas
-  if (name !== 'cookie' && value.includes(',') && x.req.headersDistinct[name]!.length > 1) x.doubled = name
+  if (name !== 'cookie' && value.includes(',') && req.headersDistinct[name]!.length > 1) state.doubled = name
   Reflect.deleteProperty(headers, name)
 }
 
 /** A mount gets the raw request: its other forms must not have the credentials either. */
-function hideRaw({ req }: Exchange, names: ReadonlySet<string>) {
+function hideRaw({ req }: Context, names: ReadonlySet<string>) {
   const { rawHeaders } = req
   req.headersDistinct = Object.fromEntries(Object.entries(req.headersDistinct).filter(([name]) => !names.has(name)))
   req.rawHeaders = rawHeaders.filter((_, at) => !names.has(rawHeaders[at - (at % 2)]!.toLowerCase()))

@@ -2,14 +2,14 @@ import { networkOf } from '@svc/address'
 import type { Use } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'
+import type { Context, Middleware, RequestState } from './context.ts'
 import { crowded } from './errors.ts'
-import type { Exchange, Gate } from './exchange.ts'
 import { Places } from './places.ts'
 
 /** What one principal may have open at a time, in all workers: requests, and streams among them. Without a name it is the address that counts. */
 export interface Crowd {
-  /** The gate. Throws RATE_LIMITED. */
-  readonly gate: Gate
+  /** Throws RATE_LIMITED. */
+  readonly middleware: Middleware
   /** For a tap of `Peers.hooks.wanted`. */
   readonly wanted: (place: { readonly name: string }) => Promise<void>
 }
@@ -32,13 +32,15 @@ export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): C
   const streams = kindOf('streams', config.max_streams_per_principal)
   const [plain, streaming] = [[requests], [requests, streams]]
   return {
-    gate(x) {
-      if (x.gone || x.route?.route.uncounted) return // whoever has left already will not leave again
-      const kinds = isStream(x) ? streaming : plain
-      const key = keyOf(x)
+    async middleware(ctx, next) {
+      const { state } = ctx
+      if (state.gone || state.route?.route.uncounted) return next() // a client that has left already will not leave again
+      const kinds = isStream(ctx) ? streaming : plain
+      const key = keyOf(state)
       const taken = kinds.map(({ places }) => places.take(key))
-      if (taken.every(isKnown)) return admit(x, key, kinds, taken)
-      return Promise.all(taken.map(async got => got)).then(got => admit(x, key, kinds, got))
+      // some places may be another worker's to give
+      admit(state, key, kinds, taken.every(isKnown) ? taken : await Promise.all(taken.map(async got => got)))
+      return next()
     },
     async wanted({ name }) {
       // what is out has its end within this turn of the loop: its places come first
@@ -49,25 +51,25 @@ export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): C
 }
 
 /** A mount says which of its requests open one. */
-function isStream({ route, mount, req }: Exchange): boolean {
+function isStream({ state: { route, mount }, req }: Context): boolean {
   if (route) return route.route.stream !== undefined
   const { method, headers } = req
   return mount?.streams?.some(one => one.method === method && String(headers[one.header] ?? '').includes(one.holds)) ?? false
 }
 
 /** A stream that does not end by itself. */
-export const isEndless = (x: Exchange): boolean => (x.route ? x.route.route.endless === true : isStream(x))
+export const isEndless = (ctx: Context): boolean => (ctx.state.route ? ctx.state.route.route.endless === true : isStream(ctx))
 
 const isKnown = (got: boolean | Promise<boolean>): got is boolean => typeof got === 'boolean'
 
-const keyOf = ({ principal, address }: Exchange) =>
+const keyOf = ({ principal, address }: RequestState) =>
   principal.id === 'anonymous' ? `address/${networkOf(address)}` : `id/${principal.id}`
 
 /** Holds all its places until its end, or gives back those that it got: while it waited for them its client may have left. */
-function admit(x: Exchange, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
+function admit(state: RequestState, key: string, kinds: readonly Kind[], got: readonly boolean[]) {
   const back = () => kinds.forEach((kind, at) => got[at] && kind.places.give(key))
   const full = kinds.find((_, at) => !got[at])
-  if (full || x.gone) back()
-  else x.left = back
+  if (full || state.gone) back()
+  else state.left = back
   if (full) throw full.full()
 }

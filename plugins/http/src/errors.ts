@@ -67,10 +67,15 @@ export const invalidValue = (field: string, reason: string, more: { value?: unkn
 export const payloadTooLarge = (limit: number) =>
   svcError('PAYLOAD_TOO_LARGE', `the body is larger than ${limit} bytes`, { details: { limit } })
 
-export const unsupportedMediaType = (reason: string) =>
-  svcError('UNSUPPORTED_MEDIA_TYPE', `${reason}; send JSON with Content-Type: application/json`, {
-    details: { reason, supported: ['application/json'] },
+export const unsupportedMediaType = (reason: string, supported = 'application/json') =>
+  svcError('UNSUPPORTED_MEDIA_TYPE', `${reason}; send ${KINDS[supported] ?? 'it'} with Content-Type: ${supported}`, {
+    details: { reason, supported: [supported] },
   })
+const KINDS: Readonly<Record<string, string>> = {
+  'application/json': 'JSON',
+  'application/x-www-form-urlencoded': 'a form',
+  'text/plain': 'text',
+}
 
 export const routeUnknown = (method: string, path: string, guides: readonly string[]) => {
   const see = guides.length === 0 ? {} : { details: { see: guides } }
@@ -109,6 +114,8 @@ export const crowded = (what: 'requests' | 'streams', limit: number) =>
   })
 
 export const stopping = () => svcError('UNAVAILABLE', 'the server is stopping')
+
+export const routeInvalid = (name: string, what: string) => svcError('ROUTE_INVALID', `the route ${name} ${what}`)
 
 export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', `the route answered ${what}`)
 

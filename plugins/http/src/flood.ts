@@ -1,21 +1,45 @@
 import { networkOf } from '@svc/address'
+import type { Context as AnyContext } from 'koa'
+import ratelimit from 'koa-ratelimit'
 import { isLoopback } from './address.ts'
+import type { Context, Middleware } from './context.ts'
 import { tooMany } from './errors.ts'
-import type { Gate } from './exchange.ts'
-import { createTally } from './tally.ts'
 
 const ADDRESSES = 10_000
 const SECOND = 1_000
 
 /**
- * The cheap gate before authentication: so many requests a second and address, counted in this process alone. It holds off a flood before that costs anything;
- * the limits that are documented are counted behind authentication, exactly and for all workers. This machine's own addresses pass. Throws RATE_LIMITED.
+ * The cheap gate before authentication: koa-ratelimit counts requests a second and network, in this process alone. It stops a flood before the flood costs
+ * anything; the documented limits are counted behind authentication, exactly and for all workers. This machine's own addresses pass, and `limit` 0 means no limit.
  */
-export function createFlood(limit: number): Gate {
-  const tally = createTally(SECOND, ADDRESSES)
-  return ({ address }) => {
-    if (limit === 0 || isLoopback(address)) return
-    const key = networkOf(address)
-    if (tally.add(key) > limit) throw tooMany(limit, 1, tally.secondsLeft(key))
+export function createFlood(limit: number): Middleware {
+  const isFree = limit === 0 ? () => true : isLoopback
+  const options: ratelimit.MiddlewareOptions & { onLimited(ctx: Context): never } = {
+    driver: 'memory',
+    db: new BoundedMap(ADDRESSES),
+    max: limit,
+    duration: SECOND,
+    disableHeader: true,
+    id: ({ state }: AnyContext) => !isFree((state as Context['state']).address) && networkOf((state as Context['state']).address),
+    onLimited() {
+      throw tooMany(limit, SECOND / 1_000, SECOND / 1_000) // the rest of a window of one second, rounded up
+    },
+  }
+  return ratelimit(options) as Middleware
+}
+
+/** koa-ratelimit never deletes an entry: where room is short, the oldest window gives way. */
+class BoundedMap<K, V> extends Map<K, V> {
+  readonly #most: number
+
+  constructor(most: number) {
+    super()
+    this.#most = most
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key) // a window that begins anew is the youngest
+    if (this.size >= this.#most) this.delete(this.keys().next().value!)
+    return super.set(key, value)
   }
 }

@@ -1,12 +1,11 @@
 import { networkOf } from '@svc/address'
 import { codeOf, type Use, within } from '@svc/core'
 import type { Json, Peers, Store } from '@svc/core/contracts'
+import type { RequestState } from './context.ts'
 import type { CredentialHeaders } from './credentials.ts'
 import { tooMany } from './errors.ts'
-import type { Exchange } from './exchange.ts'
 import type { Holder } from './schemes.ts'
 import type { SeenGood } from './seen-good.ts'
-import { createTally } from './tally.ts'
 
 /** So many refused credentials a minute has an address. */
 const GUESSES = 10
@@ -28,7 +27,7 @@ export interface Guesses {
    * Runs the check of the credentials of a request, if it may run; counts what it refuses. Of credentials that were not seen good, no more are checked at a
    * time than may still be refused. Throws RATE_LIMITED, and what `check` throws.
    */
-  guard(x: Exchange, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
+  guard(state: RequestState, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
   /** Takes a message of another worker: for a tap of `Peers.hooks.told`. */
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }
@@ -62,27 +61,27 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
   const waitFor = (network: string): number | undefined =>
     blocked.seconds(network) ?? (refused.count(network) >= GUESSES ? refused.secondsLeft(network) : undefined)
   /** Resolves once credentials that are not known here may be checked. */
-  const enter = async (network: string, digest: string, x: Exchange): Promise<void> => {
+  const enter = async (network: string, digest: string, state: RequestState): Promise<void> => {
     for (;;) {
       const wait = waitFor(network)
       if (wait !== undefined) {
-        if (await seen.isShared(digest, x.use)) return checking.enter(network)
+        if (await seen.isShared(digest, state.use)) return checking.enter(network)
         throw tooMany(GUESSES, MINUTE / 1_000, wait)
       }
       if (refused.count(network) + checking.count(network) < GUESSES || seen.isKnown(digest)) return checking.enter(network)
       await checking.left(network)
-      x.ending.signal.throwIfAborted()
+      state.ending.signal.throwIfAborted()
     }
   }
   return {
     prepare: use => seen.prepare(use),
-    async guard(x, check) {
-      const credentials = headers.read(x.credentials)
+    async guard(state, check) {
+      const credentials = headers.read(state.credentials)
       if (credentials.length === 0) return check()
-      const network = networkOf(x.address)
+      const network = networkOf(state.address)
       const digest = seen.digestOf(network, credentials)
       const isNew = !seen.isKnown(digest)
-      if (isNew) await enter(network, digest, x)
+      if (isNew) await enter(network, digest, state)
       try {
         const holder = await check()
         if (holder) seen.note(digest)
@@ -90,7 +89,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesP
       } catch (error) {
         if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
         seen.forget(digest)
-        const wait = await count(network, x.use)
+        const wait = await count(network, state.use)
         throw wait === undefined ? error : tooMany(GUESSES, MINUTE / 1_000, wait)
       } finally {
         if (isNew) checking.leave(network)
@@ -142,5 +141,45 @@ function createChecking() {
     },
     /** Resolves when one of them has been checked. */
     left: (network: string) => new Promise<void>(resolve => void (open.get(network)?.waiting.push(resolve) ?? resolve())),
+  }
+}
+
+/** Counts in fixed windows that begin with the first count, for a bounded number of keys: where room is short, the oldest window gives way. */
+interface Tally {
+  /** Counts one more; answers the count in the window. */
+  add(key: string): number
+  /** The count in the window as it stands. */
+  count(key: string): number
+  /** Whole seconds until the window of this key ends. */
+  secondsLeft(key: string): number
+}
+
+interface Window {
+  count: number
+  readonly ends: number
+}
+
+function createTally(windowMs: number, most: number, now: () => number = () => performance.now()): Tally {
+  const windows = new Map<string, Window>()
+  const begin = (key: string, at: number) => {
+    windows.delete(key) // a window that begins anew is the youngest
+    if (windows.size >= most) windows.delete(windows.keys().next().value!)
+    windows.set(key, { count: 1, ends: at + windowMs })
+    return 1
+  }
+  return {
+    add(key) {
+      const at = now()
+      const open = windows.get(key)
+      return open && open.ends > at ? ++open.count : begin(key, at)
+    },
+    count(key) {
+      const open = windows.get(key)
+      return open && open.ends > now() ? open.count : 0
+    },
+    secondsLeft(key) {
+      const open = windows.get(key)
+      return open ? Math.max(1, Math.ceil((open.ends - now()) / 1000)) : 1
+    },
   }
 }

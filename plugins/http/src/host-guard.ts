@@ -1,7 +1,7 @@
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
+import type { Context, Middleware } from './context.ts'
 import { hostForbidden, invalidValue } from './errors.ts'
-import type { Gate } from './exchange.ts'
 
 /** Names remembered as good: clients use a handful, and nobody may fill our memory with spellings of them. */
 const REMEMBERED = 256
@@ -9,14 +9,14 @@ const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
 
 /** A request line that names the whole URL, as to a proxy, says itself whom it means; the Host beside it is to be ignored (RFC 9112, 3.2.2). */
 const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
-const authorityOf = (url = '/') => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
+const authorityOf = (url: string) => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
 
 /** Which names the server answers to. */
 export interface HostGuard {
   /** Each Host is checked; false where the server is open to all names. */
   readonly isChecked: boolean
   /** Refuses what another name was used for: a page whose name was bent to this address. Throws INVALID_VALUE, FORBIDDEN. */
-  readonly gate: Gate
+  readonly middleware: Middleware
 }
 
 export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'allowed_hosts'>): HostGuard {
@@ -28,11 +28,11 @@ export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'hos
     const name = (match?.[1] ?? match?.[2] ?? '').replace(/\.$/, '')
     return isLoopback(name) || names.has(name) || names.has(given)
   }
-  const gate: Gate = ({ req }) => {
+  const check = ({ req, originalUrl }: Context) => {
     const sent = req.headers.host
     // HTTP/1.0 allows a request without one, but then nothing says that this server was meant
     if (sent === undefined) throw invalidValue('host', 'is missing')
-    const authority = authorityOf(req.url)
+    const authority = authorityOf(originalUrl)
     const given = authority ?? sent
     // for the guard of origins and for mounts too: what Host says counts no more
     if (authority !== undefined) req.headers.host = authority
@@ -42,5 +42,11 @@ export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'hos
     if (given === '') throw invalidValue('host', 'is empty')
     if (good.size < REMEMBERED) good.add(given)
   }
-  return { isChecked, gate }
+  return {
+    isChecked,
+    middleware(ctx, next) {
+      check(ctx)
+      return next()
+    },
+  }
 }

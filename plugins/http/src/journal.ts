@@ -1,7 +1,7 @@
 import { networkOf } from '@svc/address'
 import type { HookCallers, Log, Use } from '@svc/core'
-import type { HttpFigures, HttpHooks } from '@svc/core/contracts'
-import type { Exchange } from './exchange.ts'
+import type { Figures, HttpFigures, HttpHooks, Peers } from '@svc/core/contracts'
+import type { Context, Middleware, RequestState } from './context.ts'
 import { createSeldom } from './seldom.ts'
 
 /** What was answered without becoming a request. */
@@ -17,8 +17,8 @@ interface Malformed {
 
 /** What is written down of each request: figures, a line in the log, the hook `done`. */
 export interface Journal {
-  /** The gate: from here to the end of its answer a request is active. */
-  open(x: Exchange): void
+  /** From here to the end of its answer a request is active. */
+  readonly middleware: Middleware
   /** Counts what no gate sees; of one network a second it is one line in the log, which says how many were left out. */
   malformed(one: Malformed): void
   /** What this process has counted, and what it inherited. */
@@ -34,24 +34,26 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
   let total = 0
   let active = 0
   const due = createSeldom()
-  const close = (x: Exchange) => {
+  const close = ({ req, res, state }: Context) => {
     active--
-    x.left?.()
-    if (!x.res.writableFinished) {
-      x.gone = true
-      x.ending.abort(clientLeft())
+    state.left?.()
+    if (!res.writableFinished) {
+      state.gone = true
+      state.ending.abort(clientLeft())
     }
-    const status = x.gone && !x.res.headersSent ? CLIENT_LEFT : x.res.statusCode
-    const ms = performance.now() - x.began
-    const route = x.route?.route.path ?? x.mount?.path ?? ''
-    log.info(lineOf(x, route, status, ms), 'request')
-    void hooks.done({ method: x.method, route, status, seconds: ms / 1000 }, x.use)
+    const method = req.method ?? ''
+    const route = state.route?.route.path ?? state.mount?.path ?? ''
+    const status = state.gone && !res.headersSent ? CLIENT_LEFT : res.statusCode
+    const ms = performance.now() - state.began
+    log.info(lineOf(state, { method, route, status, ms: Math.round(ms * 100) / 100 }), 'request')
+    void hooks.done({ method, route, status, seconds: ms / 1000 }, state.use)
   }
   return {
-    open(x) {
+    middleware(ctx, next) {
       total++
       active++
-      whenClosed(x, close)
+      whenClosed(ctx, close)
+      return next()
     },
     malformed({ status, code, requestId, address, counted }) {
       const left_out = due(networkOf(address))
@@ -68,31 +70,62 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
 }
 
 /** A request that was pipelined behind another has no socket of its own yet, and may never get one: then its connection's end is its own. */
-function whenClosed(x: Exchange, close: (x: Exchange) => void) {
+function whenClosed(ctx: Context, close: (ctx: Context) => void) {
+  const { req, res } = ctx
   let open = true
   const once = () => {
     if (!open) return
     open = false
-    close(x)
+    close(ctx)
   }
-  x.res.on('close', once)
-  x.res.on('error', broke) // Node would end the process for a write that comes after the end of its connection
-  if (x.res.socket === null) x.req.socket.once('close', once)
+  res.on('close', once)
+  res.on('error', broke) // Node would end the process for a write that comes after the end of its connection
+  if (res.socket === null) req.socket.once('close', once)
 }
 
-function lineOf(x: Exchange, route: string, status: number, ms: number) {
-  const line = {
-    method: x.method,
-    route,
-    status,
-    ms: Math.round(ms * 100) / 100,
-    request_id: x.requestId,
-    address: x.address,
-    principal: x.principal.id,
-  }
-  if (x.refused !== undefined) return { ...line, error_code: x.refused }
-  return x.gone ? { ...line, gone: true } : line
+interface Answered {
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly ms: number
+}
+
+function lineOf({ requestId, address, principal, refused, gone }: RequestState, answered: Answered) {
+  const line = { ...answered, request_id: requestId, address, principal: principal.id }
+  if (refused !== undefined) return { ...line, error_code: refused }
+  return gone ? { ...line, gone: true } : line
 }
 
 const broke = () => {}
 const clientLeft = () => new DOMException('the client has left', 'AbortError')
+
+/** The figures of all workers together. */
+export interface ServerFigures {
+  readonly read: (use: Use) => Promise<HttpFigures>
+  /** For a tap of `Peers.hooks.figures`: adds those of this worker. */
+  readonly own: (figures: Figures) => Figures
+  /** For a tap of `Peers.hooks.inherit`. */
+  readonly inherit: (figures: Figures) => void
+}
+
+const NAME = 'http'
+const NONE: HttpFigures = { requestsTotal: 0, requestsActive: 0 }
+
+// what is told under this name is what `own` has put there, in this process or in one of its like
+const partOf = (figures: Figures) => (figures[NAME] ?? NONE) as unknown as HttpFigures
+
+export function createServerFigures(journal: Journal, peers: Peers | undefined): ServerFigures {
+  return {
+    read: async use => (peers ? (await peers.figures(use)).reduce(add, NONE) : journal.figures()),
+    own: figures => ({ ...figures, [NAME]: { ...journal.figures() } }),
+    inherit: figures => journal.inherit(partOf(figures).requestsTotal),
+  }
+}
+
+function add(sum: HttpFigures, figures: Figures): HttpFigures {
+  const { requestsTotal, requestsActive } = partOf(figures)
+  return {
+    requestsTotal: sum.requestsTotal + requestsTotal,
+    requestsActive: sum.requestsActive + (figures.ended ? 0 : requestsActive),
+  }
+}

@@ -3,8 +3,8 @@ import { type Log, within } from '@svc/core'
 import type { Http } from '@svc/core/contracts'
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
+import type { Life } from './context.ts'
 import { listenFailed, portTaken, stopping } from './errors.ts'
-import type { Life } from './exchange.ts'
 import type { ServerSocket } from './socket.ts'
 
 type NodeServer = ServerSocket['server']
@@ -132,25 +132,32 @@ async function closeServer(
 async function endStreams({ streams }: Life): Promise<void> {
   if (streams.size === 0) return
   const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
-  for (const { ending } of streams) ending.abort(stopping())
+  for (const { state } of streams) state.ending.abort(stopping())
   await within(PARTING_MS, () => ended).catch(() => {})
 }
 
+/** Counts only: a set of promises would keep what they hold, for V8 frees the tables that a busy set leaves behind late. */
 function createWorks() {
-  const running = new Set<Promise<void>>()
+  let running = 0
+  let idle: (() => void) | undefined
+  const end = () => {
+    if (--running === 0) idle?.()
+  }
   return {
     add(work: Promise<void>) {
-      running.add(work)
-      void work.then(() => running.delete(work))
+      running++
+      void work.then(end)
       return work
     },
     async settled(limitMs: number) {
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<void>(resolve => {
-        timer = setTimeout(resolve, limitMs)
+      if (running === 0) return
+      await new Promise<void>(resolve => {
+        const late = setTimeout(resolve, limitMs)
+        idle = () => {
+          clearTimeout(late)
+          resolve()
+        }
       })
-      await Promise.race([Promise.all(running), late])
-      clearTimeout(timer)
     },
   }
 }

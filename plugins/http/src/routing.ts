@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module'
-import type { Log, SlotView } from '@svc/core'
-import type { Mount, Route } from '@svc/core/contracts'
+import { type Log, type SlotView, show } from '@svc/core'
+import type { HttpMethod, Mount, Route } from '@svc/core/contracts'
+import type { Context, Middleware, RequestState } from './context.ts'
+import { methodNotAllowed, routeInvalid, routeUnknown } from './errors.ts'
 import { type Checks, createChecks } from './validation.ts'
 
 // Its module for `import` reads all names of node:http: see socket.ts.
@@ -9,7 +11,7 @@ const { Router } = createRequire(import.meta.url)('@koa/router') as typeof impor
 /** A route with what is made once for it. */
 export interface Bound {
   readonly name: string
-  /** Who added it. */
+  /** The plugin that added it. */
   readonly plugin: string | undefined
   readonly route: Route
   readonly checks: Checks
@@ -17,24 +19,13 @@ export interface Bound {
   readonly isIsolated: boolean
 }
 
-/** What a path leads to. */
-interface Found {
-  readonly bound?: Bound
-  /** What takes the raw request, where no route has the path. */
-  readonly mount?: Mount
-  readonly params: Readonly<Record<string, string>>
-  /** Methods that the path has; empty: there is no such path. */
-  readonly allowed: readonly string[]
-}
-
+/** Finds routes by method and path. */
 export interface Routing {
-  find(method: string, path: string): Found
-  /** Paths where one reads how the server is used. */
-  guides(): readonly string[]
+  /** Notes the route or mount of a request in its state, without judging: log, metrics and authentication need to know. */
+  readonly find: Middleware
+  /** Refuses what no route answers. Throws NOT_FOUND, METHOD_NOT_ALLOWED. */
+  readonly refuseUnknown: Middleware
 }
-
-const NOWHERE: Found = { params: {}, allowed: [] }
-const nobody = () => {}
 
 /** What routes are found among. */
 export interface RoutingParts {
@@ -45,77 +36,93 @@ export interface RoutingParts {
   readonly log: Log
 }
 
+/** The routers of the routes as they are now. */
+interface Routers {
+  readonly version: number
+  readonly own: Middleware
+  readonly isolated: Middleware
+}
+
 /**
- * Finds routes by method and path. Routes come and go: the router is made again when the slot has changed. What the server has itself, a mount or a route of a
- * plugin in its own process, no isolated plugin can take, whatever comes first.
+ * Two routers of @koa/router: one for the server's own routes, one for those of isolated plugins, which get the paths that are left. A path of the server, of a
+ * mount or of a route of a plugin in its process, is never an isolated plugin's. Routes come and go: the routers are made again when the slot has changed.
  */
-export function createRouting({ routes, mounts, isIsolated, log }: RoutingParts): Routing {
+export function createRouting(parts: RoutingParts): Routing {
+  const { routes, mounts, isIsolated } = parts
   const known = new WeakMap<Route, Bound>()
-  let table = new Map<string, Bound>()
-  let router = new Router()
-  let plain = new Map<string, Found>()
-  let built = -1
-  const boundOf = (name: string, route: Route): Bound[] => {
-    const plugin = routes.owner(name)
-    try {
-      const bound = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
-      known.set(route, bound)
-      return [bound]
-    } catch (err) {
-      log.error({ err, route: name, plugin }, `the route ${name} is not served: its description is not one of a route`)
-      return []
-    }
+  let routers: Routers | undefined
+  const current = () => {
+    const version = routes.version + mounts.version // both only grow
+    return routers?.version === version ? routers : (routers = createRouters(parts, known, version))
   }
-  const build = (version: number) => {
-    built = version
-    const all = sorted(routes.entries().flatMap(([name, route]) => boundOf(name, route)))
-    table = new Map(withoutTwins(all, log).map(bound => [bound.name, bound]))
-    router = new Router({ sensitive: true })
-    for (const [name, { route }] of table) router.register(route.path, [route.method], nobody, { name })
-    // most requests need no pattern
-    const isPlain = ({ route, isIsolated }: Bound) => !isIsolated && /^[\w./-]+$/.test(route.path)
-    plain = new Map([...table.values()].filter(isPlain).map(bound => [placeOf(bound.route), { ...NOWHERE, bound }]))
-  }
-  /** Isolated plugins have the paths that are left. */
-  const layersOf = (method: string, path: string) => {
-    const all = router.match(path, method).path.map(layer => ({ layer, bound: table.get(layer.name ?? '')! }))
-    const own = all.filter(({ bound }) => !bound.isIsolated)
-    return own.length > 0 || isReserved(path) || mountOf(mounts, path) ? own : all
+  const guides = () => {
+    const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
+    return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)
   }
   return {
-    guides() {
-      const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
-      return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)
+    find(ctx, next) {
+      const { own, isolated } = current()
+      return own(ctx, () => {
+        if (isMatched(ctx)) return next()
+        ctx.state.mount = mountOf(mounts, ctx.path)
+        return ctx.state.mount || isReserved(ctx.path) ? next() : isolated(ctx, next)
+      })
     },
-    find(method, path) {
-      const version = routes.version + mounts.version // both only grow
-      if (built !== version) build(version)
-      const there = plain.get(`${method} ${path}`)
-      if (there) return there
-      const layers = layersOf(method, path)
-      const { layer, bound } = layers.find(one => one.layer.methods.includes(method)) ?? {}
-      if (layer)
-        return {
-          bound,
-          params: layer.paramNames.length > 0 ? layer.params(path, layer.captures(path)) : NOWHERE.params,
-          allowed: [],
-        }
-      if (layers.length > 0) return { params: NOWHERE.params, allowed: methodsOf(layers.map(one => one.layer)) }
-      const mount = mountOf(mounts, path)
-      if (!mount) return NOWHERE
-      const found = { ...NOWHERE, mount }
-      // its methods are those that Node knows: what is kept has an end
-      if (path === mount.path) plain.set(`${method} ${path}`, found)
-      return found
+    refuseUnknown(ctx, next) {
+      if (ctx.state.route || ctx.state.mount) return next()
+      if (!isMatched(ctx)) throw routeUnknown(ctx.method, ctx.path, guides())
+      const allowed = methodsOf(ctx)
+      ctx.set('Allow', allowed.join(', '))
+      if (ctx.method !== 'OPTIONS') throw methodNotAllowed(ctx.method, allowed)
+      ctx.status = 204
     },
   }
 }
 
+function createRouters({ routes, isIsolated, log }: RoutingParts, known: WeakMap<Route, Bound>, version: number): Routers {
+  const bound = routes.entries().flatMap(([name, route]): Bound[] => {
+    const plugin = routes.owner(name)
+    try {
+      const one = known.get(route) ?? bind(name, route, plugin, isIsolated(plugin))
+      known.set(route, one)
+      return [one]
+    } catch (err) {
+      log.error({ err, route: name, plugin }, `the route ${name} is not served: its description is not one of a route`)
+      return []
+    }
+  })
+  const [own, isolated] = [bound.filter(one => !one.isIsolated), bound.filter(one => one.isIsolated)]
+  const served = withoutTwins([...own, ...isolated], log)
+  return {
+    version,
+    own: routerOf(served.filter(one => !one.isIsolated)),
+    isolated: routerOf(served.filter(one => one.isIsolated)),
+  }
+}
+
+const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const satisfies Record<
+  HttpMethod,
+  string
+>
+
+/** Of two routes that fit the one with fewer parameters answers: `/a/b` before `/a/:id`. */
+function routerOf(all: readonly Bound[]): Middleware {
+  const router = new Router<RequestState>({ sensitive: true, exclusive: 'specificity' })
+  for (const bound of all)
+    router[VERBS[bound.route.method]](bound.name, bound.route.path, (ctx, next) => {
+      ctx.state.route = bound
+      return next()
+    })
+  return router.routes() as Middleware
+}
+
+const ACCEPTED: readonly unknown[] = ['json', 'form', 'text', 'bytes'] satisfies readonly Route['accepts'][]
 /** A body crosses to the process of its plugin in one message. */
 const LONGEST_ISOLATED = 16 * 1024 * 1024
 
 /** A route of an isolated plugin is counted and limited like every other, and is no guide to the server. */
 function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
+  if (given.accepts !== undefined && !ACCEPTED.includes(given.accepts)) throw routeInvalid(name, `accepts ${show(given.accepts)}`)
   const { uncounted: _, guide: __, bodyLimit, ...rest } = given
   const limit = bodyLimit === undefined ? {} : { bodyLimit: Math.min(bodyLimit, LONGEST_ISOLATED) }
   const route = isIsolated ? { ...rest, ...limit } : given
@@ -132,17 +139,11 @@ function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
   return above.toSorted(([, a], [, b]) => b.path.length - a.path.length)[0]?.[1]
 }
 
-const placeOf = ({ method, path }: Route) => `${method} ${path}`
+/** The routes that @koa/router has found for the path, whatever their method. */
+const matchedOf = (ctx: Context) => (ctx.matched ?? []) as readonly { readonly methods: string[] }[]
+const isMatched = (ctx: Context) => matchedOf(ctx).length > 0
 
-const methodsOf = (layers: readonly { methods: string[] }[]) => [
-  ...new Set([...layers.flatMap(layer => layer.methods.toSorted()), 'OPTIONS']),
-]
-
-/** Those of the server before those of isolated plugins, then `/a/b` before `/a/:id`, in whatever order they were added. */
-const sorted = (all: readonly Bound[]) => all.toSorted((a, b) => rank(a) - rank(b))
-const rank = ({ route, isIsolated }: Bound) =>
-  (isIsolated ? ISOLATED_LAST : 0) + route.path.split('/').filter(part => part.startsWith(':')).length
-const ISOLATED_LAST = 1_000
+const methodsOf = (ctx: Context) => [...new Set([...matchedOf(ctx).flatMap(({ methods }) => methods.toSorted()), 'OPTIONS'])]
 
 function withoutTwins(all: readonly Bound[], log: Log): Bound[] {
   const seen = new Map<string, string>()

@@ -1,8 +1,8 @@
 import { codeOf, type SlotView, type Use, within } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { RequestState } from './context.ts'
 import { type CredentialHeaders, checkScheme } from './credentials.ts'
 import { authenticationFailed, noScheme, schemeFailed, schemeInvalid, schemeSilent, schemeUnready } from './errors.ts'
-import type { Exchange } from './exchange.ts'
 
 /** Who holds a credential. */
 export type Holder = NonNullable<Awaited<ReturnType<AuthScheme['authenticate']>>>
@@ -55,24 +55,24 @@ function askedAbout(all: readonly Named[], scope: Route['scope'], enabled: boole
 }
 
 /** Asks the schemes about the credentials of a request; each sees the headers that it declares and no others. */
-export type Ask = (asked: Asked, x: Exchange, credentials: Exchange['credentials']) => Promise<Holder | undefined>
+export type Ask = (asked: Asked, state: RequestState, credentials: RequestState['credentials']) => Promise<Holder | undefined>
 
 /** Waits for the schemes no longer than `ms`, whether or not they listen to signal and deadline. */
 export const createAsk =
   (headers: Pick<CredentialHeaders, 'forScheme'>, ms: number): Ask =>
-  ({ own, common }, x, credentials) => {
+  ({ own, common }, state, credentials) => {
     const deadline = Date.now() + ms
     let current: Named | undefined
     const askOne = (one: Named, use: Use) => {
       current = one
-      const asked = { headers: headers.forScheme(one.scheme, credentials), address: x.address }
+      const asked = { headers: headers.forScheme(one.scheme, credentials), address: state.address }
       return one.scheme.authenticate(asked, use).then(found => checkedHolder(one, found))
     }
     const ask = async (signal: AbortSignal) => {
-      const use = { ...x.use, signal, deadline }
+      const use = { ...state.use, signal, deadline }
       return (await askAll(own, use, askOne)) ?? (await askAll(common, use, askOne))
     }
-    return within(ms, ask, { signal: x.ending.signal, late: () => schemeSilent(current, ms) })
+    return within(ms, ask, { signal: state.ending.signal, late: () => schemeSilent(current, ms) })
   }
 
 /** Ids of callers that the server itself makes. */

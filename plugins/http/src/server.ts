@@ -1,31 +1,31 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createTogether, type HookCallers, type Host, type Log, type SlotView, type Use } from '@svc/core'
+import type { HookCallers, Host, Log, SlotView, Use } from '@svc/core'
 import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
-import { createAllowance } from './allowance.ts'
+import { type AllowanceCheck, createAllowance } from './allowance.ts'
+import { createAnswer } from './answer.ts'
 import { createAuthentication } from './authentication.ts'
+import { createBody } from './body.ts'
 import type { ServerConfig } from './config.ts'
+import type { Life, Middleware, RequestState } from './context.ts'
 import { createCors } from './cors.ts'
 import { createCredentialHeaders } from './credentials.ts'
 import { type Crowd, createCrowd } from './crowd.ts'
 import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
-import { createExchange, type Life } from './exchange.ts'
-import { createGates } from './gates.ts'
+import { createFlood } from './flood.ts'
 import { createGuesses, type Guesses } from './guesses.ts'
 import { createHostGuard } from './host-guard.ts'
-import { createJournal } from './journal.ts'
+import { createJournal, createServerFigures, type Journal, type ServerFigures } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
-import { answersFirst, createMalformed, createRefusal } from './refusal.ts'
-import { createRouteReplies } from './route-replies.ts'
+import { answersFirst, createMalformed, createRefusal, type Refusal } from './refusal.ts'
+import { address, begin, leaving, requestId, trace } from './request.ts'
 import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
 import { createSeenGood } from './seen-good.ts'
-import { createServerFigures, type ServerFigures } from './server-figures.ts'
 import { createSocket } from './socket.ts'
 import { createStanding } from './standing.ts'
-import { createWalk } from './walk.ts'
+import { validation } from './validation.ts'
 
 /** What the server stands on. */
 export interface ServerParts {
@@ -54,33 +54,21 @@ export interface Server extends Pick<Listener, 'drain'>, Pick<Crowd, 'wanted'>, 
 /** Makes the HTTP server; `open` opens its socket. Throws what is wrong with certificate, proxies and origins. */
 export async function createServer(parts: ServerParts): Promise<Server> {
   const { config, log } = parts
+  const life: Life = { draining: false, ending: false, streams: new Set() }
+  const journal = createJournal(log, parts.hooks, parts.lasting)
+  const refusal = createRefusal(log)
+  const isolated = createIsolated(parts.host)
   const access = createAccess(parts)
   const crowd = createCrowd(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
-  const journal = createJournal(log, parts.hooks, parts.lasting)
-  const figures = createServerFigures(journal, parts.peers)
-  const refuse = createRefusal(log)
-  const isolated = createIsolated(parts.host)
-  const routing = createRouting({ ...parts, isIsolated: isolated.has })
-  const gates = createGates({ config, routing, journal, ...access, crowd, allowance })
-  const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
-  const walk = createWalk({ gates, refuse, limits, replies: createRouteReplies(log) })
-  const common = [...securityHeaders(config.ssl.enabled), ...access.cors.headers]
-  const life: Life = {
-    draining: false,
-    ending: false,
-    stallMs: config.stall_timeout_ms,
-    headers: common,
-    together: createTogether(),
-    streams: new Set(),
-  }
+  const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
+
+  const app = createApp({ ...parts, ...access, life, journal, refusal, crowd, allowance, common, isIsolated: isolated.has })
   const socket = await createSocket(config, log)
   const listener = createListener({ config, life, log, server: socket.server })
-  attend(
-    listener,
-    koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log),
-    createMalformed(journal, common)
-  )
+  attend(listener, app.callback(), createMalformed(journal, common))
+
+  const figures = createServerFigures(journal, parts.peers)
   return {
     figures,
     wanted: crowd.wanted,
@@ -88,7 +76,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     service: {
       address: async () => listener.address(),
       figures: figures.read,
-      explain: async (error, use) => refuse.told(error, explain(error, use.requestId), use.requestId),
+      explain: async (error, use) => refusal.told(error, explain(error, use.requestId), use.requestId),
       codes: async () => errorCodes,
     },
     async open(use) {
@@ -104,6 +92,67 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   }
 }
 
+/** What the application is made of besides its configuration: parts that the server also uses outside a request. */
+interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
+  readonly life: Life
+  readonly journal: Journal
+  readonly refusal: Refusal
+  readonly crowd: Crowd
+  readonly allowance: AllowanceCheck
+  /** Headers of every answer. */
+  readonly common: Readonly<Record<string, string>>
+  readonly isIsolated: (plugin: string | undefined) => boolean
+}
+
+/** The Koa application: its middleware in the order in which every request meets it. */
+function createApp(parts: AppParts): Koa<RequestState> {
+  const { config, log, life } = parts
+  const routing = createRouting(parts)
+  const limits = { heartbeatMs: config.heartbeat_ms, stallMs: config.stall_timeout_ms }
+  const middleware: readonly Middleware[] = [
+    begin(parts.common, life),
+    parts.refusal.middleware, // what the others throw becomes the error record
+    requestId,
+    trace,
+    address(parts.addresses),
+    routing.find, // without judging: the others need to know
+    parts.journal.middleware, // log and metrics: sees also what is refused
+    parts.hostGuard.middleware,
+    parts.cors.middleware, // and the guard of origins; answers preflights
+    leaving(life),
+    createFlood(config.max_requests_per_second),
+    parts.credentials.middleware, // from here on only schemes see them
+    parts.authentication.middleware, // and scopes
+    parts.crowd.middleware,
+    createStanding(parts), // streams without an end
+    parts.allowance.middleware,
+    routing.refuseUnknown,
+    createBody(config.body_limit),
+    validation,
+    createAnswer({ life, limits, common: parts.common, log }),
+  ]
+  const app = new Koa<RequestState>()
+  for (const one of middleware) app.use(one)
+  app.on('error', (err: { readonly headerSent?: boolean }) => {
+    if (err.headerSent) log.debug({ err }, 'a connection broke')
+    else log.error({ err }, 'an answer could not be sent')
+  })
+  return app
+}
+
+/** Who may ask: host and origin, and the credentials. */
+function createAccess(parts: ServerParts) {
+  const { config, schemes, log } = parts
+  const { enabled, timeout_ms: timeoutMs } = config.auth
+  const hostGuard = createHostGuard(config)
+  const addresses = createAddresses(config.trusted_proxies)
+  const cors = createCors({ config: config.cors, addresses, isHostChecked: hostGuard.isChecked, isAuthenticated: enabled })
+  const credentials = createCredentialHeaders(schemes, log)
+  const guesses = createGuesses({ ...parts, headers: credentials, seen: createSeenGood(parts) })
+  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, guesses })
+  return { hostGuard, addresses, cors, credentials, guesses, authentication }
+}
+
 /** Which plugins run in a process of their own. That never changes in a host; one that the host does not name counts as one of them. */
 function createIsolated(host: Host) {
   const inProcess = new Set<string>()
@@ -115,48 +164,17 @@ function createIsolated(host: Host) {
   }
 }
 
-/** Who may ask: host and origin, and the credentials. */
-function createAccess(parts: ServerParts) {
-  const { config, schemes, log } = parts
-  const host = createHostGuard(config)
-  const addresses = createAddresses(config.trusted_proxies)
-  const cors = createCors({
-    config: config.cors,
-    addresses,
-    isHostChecked: host.isChecked,
-    isAuthenticated: config.auth.enabled,
-  })
-  const headers = createCredentialHeaders(schemes, log)
-  const guesses = createGuesses({ ...parts, headers, seen: createSeenGood(parts) })
-  const { enabled, timeout_ms: timeoutMs } = config.auth
-  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers, guesses })
-  const standing = createStanding({ ...parts, authentication })
-  return { host, addresses, cors, credentials: headers.gate, guesses, authentication, standing }
-}
-
 /** What Node's HTTP has to say of a connection; other faults are of the connection itself (it broke, no TLS came about), and nobody would hear an answer. */
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
 /** Says who takes what comes: requests, what is no request, and those that wish for a tunnel. */
-function attend(
-  { server }: Listener,
-  handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>,
-  malformed: ReturnType<typeof createMalformed>
-) {
-  server.on('request', handle).on('checkExpectation', handle)
+function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
+  const { server } = listener
+  const serve: typeof handle = (req, res) => listener.running(handle(req, res))
+  server.on('request', serve).on('checkExpectation', serve)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || !OF_HTTP.test(error.code ?? '')) socket.destroy()
     else if (!answersFirst(socket as Socket)) malformed(explainMalformed(error.code), socket as Socket)
   })
   server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
-}
-
-/** Koa takes requests and watches their ends; answers are written without its body handling, which would double a request's cost. */
-function koaHandler(serve: (req: IncomingMessage, res: ServerResponse) => Promise<void>, log: Log) {
-  const app = new Koa()
-  app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke'))
-  app.use(ctx => serve(ctx.req, ctx.res))
-  // Koa's own would watch the end of each answer a second time and look whether there is a body to send.
-  Object.assign(app, { handleRequest: (ctx: Koa.Context, walk: (ctx: Koa.Context) => Promise<void>) => walk(ctx) })
-  return app.callback()
 }

@@ -2,8 +2,8 @@ import type { Log, SlotView, Use } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/space/follow'
 import type { Authentication } from './authentication.ts'
+import type { Context, Middleware } from './context.ts'
 import { isEndless } from './crowd.ts'
-import type { Exchange, Gate } from './exchange.ts'
 
 interface StandingParts {
   readonly schemes: SlotView<AuthScheme>
@@ -19,42 +19,45 @@ const SECOND = 1_000
 const LONGEST_TIMER = 2 ** 31 - 1
 
 /**
- * The gate of streams without an end: each lasts no longer than the credential that opened it. It is asked for again when a scheme tells a change and when it
+ * Watches streams without an end: each lasts no longer than the credential that opened it. It is asked for again when a scheme tells a change and when it
  * expires; where it does not hold any more, or nobody can say so, the stream is cut off, and who comes back is refused like others.
  */
-export function createStanding({ schemes, authentication, log, lasting }: StandingParts): Gate {
-  const open = new Map<Exchange, NodeJS.Timeout | undefined>()
+export function createStanding({ schemes, authentication, log, lasting }: StandingParts): Middleware {
+  const open = new Map<Context, NodeJS.Timeout | undefined>()
   const watched = new Set<string>()
   /** Streams whose credential is being looked at; true: once more, for something has changed since. */
-  const asking = new Map<Exchange, boolean>()
+  const asking = new Map<Context, boolean>()
 
   /** A scheme that reports changes without end makes no more than one look at a time for each stream. */
-  const ask = async (x: Exchange): Promise<void> => {
-    if (asking.has(x)) return void asking.set(x, true)
+  const ask = async (ctx: Context): Promise<void> => {
+    if (asking.has(ctx)) return void asking.set(ctx, true)
     do {
-      asking.set(x, false)
-      await look(x)
-    } while (asking.get(x) && open.has(x))
-    asking.delete(x)
+      asking.set(ctx, false)
+      await look(ctx)
+    } while (asking.get(ctx) && open.has(ctx))
+    asking.delete(ctx)
   }
-  const look = async (x: Exchange): Promise<void> => {
-    const standing = await authentication.again(x)
-    if (!open.has(x)) return
-    if (standing) return arm(x, standing.expires)
-    x.refused = 'AUTHENTICATION_FAILED'
-    x.res.destroy()
+  const look = async (ctx: Context): Promise<void> => {
+    const standing = await authentication.again(ctx.state)
+    if (!open.has(ctx)) return
+    if (standing) return arm(ctx, standing.expires)
+    ctx.state.refused = 'AUTHENTICATION_FAILED'
+    ctx.res.destroy()
   }
-  const arm = (x: Exchange, expires: number | undefined) => {
-    clearTimeout(open.get(x))
+  const arm = (ctx: Context, expires: number | undefined) => {
+    clearTimeout(open.get(ctx))
     const left = expires === undefined ? undefined : expires - Date.now()
-    open.set(x, left === undefined ? undefined : setTimeout(() => void ask(x), left > 0 ? Math.min(left, LONGEST_TIMER) : SECOND))
+    open.set(
+      ctx,
+      left === undefined ? undefined : setTimeout(() => void ask(ctx), left > 0 ? Math.min(left, LONGEST_TIMER) : SECOND)
+    )
   }
   const watch = (name: string) => {
     watched.add(name)
     const parts = {
       what: `the credentials of ${name}`,
       watch: async (use: Use) => {
-        for await (const _ of schemes.get(name)?.changes?.(use) ?? []) for (const x of open.keys()) void ask(x)
+        for await (const _ of schemes.get(name)?.changes?.(use) ?? []) for (const ctx of open.keys()) void ask(ctx)
       },
       read: async () => {},
     }
@@ -62,15 +65,16 @@ export function createStanding({ schemes, authentication, log, lasting }: Standi
       log.error({ err, scheme: name }, 'changes of credentials are no longer seen')
     )
   }
-  return x => {
-    if (x.gone || !isEndless(x) || !authentication.asks(x)) return
-    open.set(x, undefined)
-    x.res.once('close', () => {
-      clearTimeout(open.get(x))
-      open.delete(x)
+  return (ctx, next) => {
+    if (ctx.state.gone || !isEndless(ctx) || !authentication.asks(ctx.state)) return next()
+    open.set(ctx, undefined)
+    ctx.res.once('close', () => {
+      clearTimeout(open.get(ctx))
+      open.delete(ctx)
     })
     for (const [name, scheme] of schemes.entries()) if (scheme.changes && !watched.has(name)) watch(name)
-    // what was taken back since the gate has asked
-    void ask(x)
+    // what was taken back since authentication has asked
+    void ask(ctx)
+    return next()
   }
 }

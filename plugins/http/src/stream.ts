@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { show } from '@svc/core'
 import { HEARTBEAT } from '@svc/sse'
 import { answerInvalid } from './errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { Context, Life } from './context.ts'
 
 export interface StreamLimits {
   /** Milliseconds between the heartbeats of an event stream. */
@@ -10,9 +10,12 @@ export interface StreamLimits {
   /** Milliseconds after which a reader that takes nothing is cut off. */
   readonly stallMs: number
 }
+interface StreamParts extends StreamLimits {
+  readonly life: Life
+}
 
 const EVENTS = 'text/event-stream'
-const EVENT_HEADERS = ['Content-Type', EVENTS, 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no']
+const EVENT_HEADERS = { 'Content-Type': EVENTS, 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' } as const
 /** So much text goes out at once, even if the loop has not turned since the last write. */
 const CHUNK = 65_536
 
@@ -20,8 +23,9 @@ const CHUNK = 65_536
  * Sends the items of a stream as they come. Headers go with the first item: what is thrown before it can still be an ordinary error record.
  * Ends when the stream does, or the reader is gone; then the iterator is returned.
  */
-export async function sendStream(x: Exchange, items: AsyncIterable<string>, type: string, limits: StreamLimits): Promise<void> {
+export async function sendStream(ctx: Context, items: AsyncIterable<string>, type: string, parts: StreamParts): Promise<void> {
   const iterator = items[Symbol.asyncIterator]()
+  const { state } = ctx
   let over = false
   const end = () => {
     if (!over) void iterator.return?.().catch(() => {})
@@ -29,20 +33,20 @@ export async function sendStream(x: Exchange, items: AsyncIterable<string>, type
   }
   const leave = () => {
     // the server ends it, and it may have last words
-    if (x.gone) end()
-    else x.res.once('close', end)
+    if (state.gone) end()
+    else ctx.res.once('close', end)
   }
-  x.ending.signal.addEventListener('abort', leave, { once: true })
+  state.ending.signal.addEventListener('abort', leave, { once: true })
   try {
     const first = await iterator.next()
     if (!first.done) textOf(first.value)
-    if (!x.gone) over = await send(x, iterator, first, type, limits)
+    if (!state.gone) over = await send(ctx, iterator, first, type, parts)
   } catch (error) {
     over = true
     throw error
   } finally {
-    x.life.streams.delete(x)
-    x.ending.signal.removeEventListener('abort', leave)
+    parts.life.streams.delete(ctx)
+    state.ending.signal.removeEventListener('abort', leave)
     end()
   }
 }
@@ -55,21 +59,23 @@ function textOf(item: unknown): string {
 
 /** Answers whether the stream came to its own end. */
 async function send(
-  x: Exchange,
+  ctx: Context,
   iterator: AsyncIterator<string>,
   first: IteratorResult<string>,
   type: string,
-  limits: StreamLimits
+  parts: StreamParts
 ): Promise<boolean> {
-  if (x.life.draining) x.headers.push('Connection', 'close')
-  x.headers.push(...(type === EVENTS ? EVENT_HEADERS : ['Content-Type', type]))
-  x.res.writeHead(200, x.headers)
-  x.life.streams.add(x)
-  using outlet = createOutlet(x.res, limits, type === EVENTS)
+  const { life } = parts
+  if (life.draining) ctx.set('Connection', 'close')
+  ctx.set(type === EVENTS ? EVENT_HEADERS : { 'Content-Type': type })
+  ctx.respond = false // a text that is written as it comes: a stream of Node would cost each token twice
+  ctx.res.writeHead(200)
+  life.streams.add(ctx)
+  using outlet = createOutlet(ctx.res, parts, type === EVENTS)
   for (let item = first; !item.done; item = await iterator.next()) {
     const wait = outlet.take(textOf(item.value))
     if (wait) await wait
-    if (x.gone) return false
+    if (ctx.state.gone) return false
   }
   outlet.end()
   return true

@@ -1,8 +1,8 @@
 import { type Fault, type JsonSchema, schema } from '@svc/core'
-import type { Json, Route } from '@svc/core/contracts'
+import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import type { Middleware } from './context.ts'
 import { invalidValue, missingField } from './errors.ts'
-import type { Exchange } from './exchange.ts'
 
 /** The checks of one route, made once and compiled at its first request. */
 export interface Checks {
@@ -21,7 +21,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 /** `isIsolated`: the schemas are a stranger's, whose patterns JavaScript's own engine might take for ever with. */
 export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
-  body: checkOf(route.body, isIsolated),
+  body: route.accepts === 'bytes' ? undefined : checkOf(route.body, isIsolated),
   query: checkOf(route.query, isIsolated),
 })
 
@@ -50,15 +50,13 @@ function boundedFaults(json: JsonSchema): Check['faults'] {
   return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
 }
 
-/** The gate of body and query: what the route's schemas do not allow goes no further. Throws MISSING_FIELD, INVALID_VALUE. */
-export function validation(x: Exchange): void | Promise<void> {
-  const checks = x.route?.checks
-  if (!checks) return
-  if (x.search !== '') x.query = parseQuery(x.search, checks.query?.known)
-  const { query, body } = checks
-  const looking = query && hold(query, typedQuery(query, x.query))
-  const holdBody = () => body && hold(body, x.body as Json as Fields)
-  return looking ? looking.then(() => holdBody()) : holdBody()
+/** Refuses what the route's schemas of query and body do not allow. Throws MISSING_FIELD, INVALID_VALUE. */
+export const validation: Middleware = async (ctx, next) => {
+  const { query, body } = ctx.state.route?.checks ?? {}
+  if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
+  if (query) await hold(query, typedQuery(query, ctx.state.query))
+  if (body) await hold(body, ctx.request.body as Fields)
+  return next()
 }
 
 function hold(check: Check, fields: Fields): void | Promise<void> {

@@ -54,14 +54,25 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
     ...(route.scope ? { 'x-scope': route.scope } : {}),
     ...security.of(route),
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body === undefined
-      ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: publish(route.body) } } } }),
+    ...requestBody(route, publish),
     responses: {
       ...errorRefs(route),
       ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, one]) => [status, response(one, publish)])),
     },
   }
+}
+
+const MEDIA_TYPES = {
+  json: 'application/json',
+  form: 'application/x-www-form-urlencoded',
+  text: 'text/plain',
+  bytes: 'application/octet-stream',
+} as const satisfies Record<NonNullable<Route['accepts']>, string>
+
+function requestBody({ body, accepts = 'json' }: Route, publish: Publish): Tree {
+  if (body === undefined && accepts !== 'bytes') return {}
+  const media = body === undefined ? {} : { schema: publish(body) }
+  return { requestBody: { required: true, content: { [MEDIA_TYPES[accepts]]: media } } }
 }
 
 const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1') ?? 'service'
