@@ -179,9 +179,9 @@ describe('the house', () => {
     expect(imports(others, ({ from }) => from.startsWith('@oclif/'))).to.deep.equal([])
   })
 
-  it('has files of at most 250 lines and functions of at most 60', () => {
+  it('has files of at most 400 lines and functions of at most 60', () => {
     const long = SHIPPED.map(file => `${file} ${textOf(file).trimEnd().split('\n').length}`).filter(
-      one => Number(one.split(' ')[1]) > 250
+      one => Number(one.split(' ')[1]) > 400
     )
     expect(long).to.deep.equal([])
     const functions = SHIPPED.flatMap(functionsOf)
@@ -194,7 +194,7 @@ describe('the house', () => {
     ['core/loading', 800],
     ['core/config', 1300],
     ['core/processes', 1500],
-    ['core/supervisor', 1250],
+    ['core/supervisor', 1300],
     ['core/isolation', 1600],
   ] as const)
     it(`has at most ${most} lines of code in ${folder}`, () => {

@@ -1,7 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { createTogether, type HookCallers, type Host, type Log, type SlotView, type Use } from '@svc/core'
-import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
+import type {
+  AuthScheme,
+  Http,
+  HttpHooks,
+  Limits,
+  Listener as PortListener,
+  Mount,
+  Peers,
+  Route,
+  Store,
+} from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
 import { createAllowance } from './allowance.ts'
@@ -34,6 +44,7 @@ export interface ServerParts {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   readonly schemes: SlotView<AuthScheme>
+  readonly listeners: SlotView<PortListener>
   readonly limits: Limits | undefined
   readonly peers: Peers | undefined
   readonly store: Store | undefined
@@ -75,7 +86,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
     streams: new Set(),
   }
   const socket = await createSocket(config, log)
-  const listener = createListener({ config, life, log, server: socket.server })
+  const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(
     listener,
     koaHandler((req, res) => listener.running(walk(createExchange(req, res, life))), log),
@@ -95,7 +106,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
       await isolated.learn(use)
       await access.authentication.prepare(use)
       await allowance.prepare(use)
-      await listener.listen()
+      await listener.listen(use)
     },
     async drain(how) {
       await listener.drain(how)
