@@ -61,6 +61,8 @@ interface ConnectionsOptions extends WaitLimits {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #ports = new Set<Port>()
+  /** The port that a host got for port 0: it gets the same one after a pause. */
+  readonly #given = new Map<string, number>()
   #closed = 0
   #reporting: NodeJS.Timeout | undefined
 
@@ -69,11 +71,14 @@ export class Connections {
   }
 
   /** Listens for a worker, or adds it to those that listen at this address. Throws what `net.Server` reports, such as EADDRINUSE. */
-  async listen(worker: ChildProcess, address: ListenAddress): Promise<OpenPort> {
+  async listen(worker: ChildProcess, { host, port: asked }: ListenAddress): Promise<OpenPort> {
+    const address = { host, port: asked === 0 ? (this.#given.get(host) ?? 0) : asked }
     const port = [...this.#ports].find(one => !one.isClosed && one.isAt(address)) ?? this.#open(address)
     port.users.add(worker)
     try {
-      return { id: port.id, port: await port.listening }
+      const bound = await port.listening
+      if (asked === 0) this.#given.set(host, bound)
+      return { id: port.id, port: bound }
     } catch (error) {
       this.#ports.delete(port)
       throw error
@@ -104,10 +109,11 @@ export class Connections {
     for (const port of this.#ports) if (!port.users.has(worker)) port.close()
   }
 
-  /** Closes all ports and what waits at them. */
+  /** Closes all ports and what waits at them; connections are refused until a worker listens again. */
   close(): void {
     for (const port of this.#ports) port.close()
     clearTimeout(this.#reporting)
+    this.#reporting = undefined
   }
 
   #open(address: ListenAddress): Port {

@@ -71,7 +71,7 @@ export interface Supervisor<R> extends AsyncDisposable {
    */
   reload(): Promise<Reloaded<R>>
   /**
-   * Lets all workers drain, does the work while there is none (connections wait meanwhile, as long as `waitMs`), and brings up the next ones from what is on disk then.
+   * Lets all workers drain, does the work while there is none (connections are refused meanwhile), and brings up the next ones from what is on disk then.
    * Throws START_FAILED when they cannot start: it has given up then.
    */
   pause(work: () => Promise<void>): Promise<Reloaded<R>>

@@ -131,6 +131,7 @@ class Crew<R> implements Supervisor<R> {
   async #without(work: () => Promise<void>): Promise<Reloaded<R>> {
     this.#mustRun()
     this.#generation++ // nobody replaces a worker that has died before
+    this.#connections.close()
     await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
     this.#mustRun()

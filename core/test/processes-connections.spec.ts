@@ -126,35 +126,38 @@ describe('connections of a supervisor', () => {
     await seen('exited', 1)
   })
 
-  it('wait while it is paused', async () => {
-    const { supervisor } = supervise()
+  it('are refused while it is paused; then the same port is open again, for all workers', async () => {
+    const { supervisor, seen } = supervise({}, TWO)
     await using _ = supervisor
     const { port } = await supervisor.start()
-    let asked: Promise<Seen> | undefined
+    await seen('ready', 2)
     await supervisor.pause(async () => {
       expect(supervisor.workers).to.deep.equal([])
-      asked = ask(port)
-      ;(await open(port)).destroy()
+      expect(await ask(port)).to.equal('refused')
     })
-    expect(await asked).to.equal('answered')
+    const ready = await seen('ready', 4)
+    expect(ready.map(one => one.report.port)).to.deep.equal([port, port, port, port])
+    expect(await ask(port)).to.equal('answered')
   })
 
-  it('that no worker takes are closed: those too many at once, the others in time, and both are reported', async () => {
-    const { supervisor, seen } = supervise({}, { maxWaiting: 2, waitMs: 200 })
-    await using _ = { [Symbol.asyncDispose]: () => supervisor.stop() }
+  it('that no worker takes are closed: those too many at once, the others in time, and all are reported', async () => {
+    const { supervisor, seen } = supervise({}, { maxWaiting: 2, waitMs: 500 })
+    await using _ = supervisor
     const { port } = await supervisor.start()
-    await supervisor.pause(async () => {
-      const began = performance.now()
-      const [first, second] = [await open(port), await open(port)]
-      const ends = Promise.all([closeOf(first), closeOf(second)])
-      const third = await open(port)
-      await closeOf(third)
-      expect(performance.now() - began).to.be.below(200)
-      await ends
-      expect(performance.now() - began).to.be.at.least(190)
-    })
+    const [{ pid } = { pid: 0 }] = supervisor.workers
+    process.kill(pid, 'SIGSTOP')
+    const sent = ask(port)
+    const began = performance.now()
+    const [first, second] = [await open(port), await open(port)]
+    const ends = Promise.all([closeOf(first), closeOf(second)])
+    await closeOf(await open(port))
+    expect([first.closed, second.closed]).to.deep.equal([false, false])
+    await ends
+    expect(performance.now() - began).to.be.at.least(490)
     const [{ count } = { count: 0 }] = await seen('unserved', 1)
     expect(count).to.equal(3)
+    process.kill(pid, 'SIGCONT')
+    expect(await sent).to.equal('answered')
   })
 
   it('that wait are closed when it stops', async () => {
