@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
-import { freePort, reachServer, type ReloadResult } from '@svc/core/processes'
+import { reachServer, type ReloadResult } from '@svc/core/processes'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'
+import { freePort } from './support/free-port.ts'
 import { startReloadLoad } from './support/reload-load.ts'
 import { inNewHome, startService } from './support/service.ts'
 import { sideBySideIn } from './support/side-by-side.ts'
@@ -127,7 +128,7 @@ describe('a reload', () => {
   })
 
   it('takes up another number of workers, and another port', async home => {
-    const [first, second] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')]
+    const [first, second] = [await freePort(), await freePort()]
     await configure(home, { server: { port: first } })
     await using _service = await startService({ home, ownPort: true })
     await configure(home, { server: { port: second, workers: 2 } })

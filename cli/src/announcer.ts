@@ -76,6 +76,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
       return { level: 'error', pid: event.worker.pid, how: event.how, ...event.offence }
     case 'replacing':
       return { delay_ms: event.delayMs }
+    case 'unserved':
+      return { level: 'warn', connections: event.count }
     case 'looping':
       return { level: 'error', deaths: event.deaths, how: event.how, next_ms: event.delayMs }
   }
@@ -139,6 +141,8 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
       return blamedText(event)
     case 'looping':
       return `error: ${event.deaths} workers in a row died soon after they were brought up, the last one with ${event.how}; others serve on, and it is tried again`
+    case 'unserved':
+      return `connections closed because no worker could take them: ${event.count}`
     case 'replacing':
       return event.delayMs === 0 ? 'bringing up its successor' : `bringing up its successor in ${milliseconds(event.delayMs)}`
   }

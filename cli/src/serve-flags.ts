@@ -3,9 +3,7 @@ import type { ConfigTree } from '@svc/core'
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
 const { parseArgs } = process.getBuiltinModule('node:util')
 
-/** The variable that tells later workers the port that the first one found. Not of the form SVC_A__B, so no configuration. */
-export const TAKEN_PORT = 'SVC_TAKEN_PORT'
-/** The variable that tells a worker which ones died before it. */
+/** The variable that tells a worker which ones died before it. Not of the form SVC_A__B, so no configuration. */
 export const DEAD_WORKERS = 'SVC_DEAD_WORKERS'
 
 /** One option of `svc serve`, as data: oclif's flag, the quick way in and the configuration key come from it. */

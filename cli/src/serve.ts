@@ -13,7 +13,7 @@ import type { Announcer } from './announcer.ts'
 import { createPausing } from './pausing.ts'
 import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
-import { DEAD_WORKERS, type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
+import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
 import { type Signals, takeSignals } from './signals.ts'
 import { keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
@@ -150,7 +150,7 @@ function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerRe
 }
 
 const settingsOf = (
-  { workers, drainLimitMs, swapLimitMs, hangLimitMs, address, layers }: WorkerReport,
+  { workers, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
   dead: () => readonly number[]
 ) => ({
   legacy: layers,
@@ -159,7 +159,6 @@ const settingsOf = (
   swapLimitMs,
   hangLimitMs,
   env: {
-    ...(address ? { [TAKEN_PORT]: String(address.port) } : {}),
     // read anew for each worker that is brought up
     get [DEAD_WORKERS]() {
       return dead().join()

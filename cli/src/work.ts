@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, get, type HostReport, type Layer, mergeConfig, type RunningHost, startHost, systemUse } from '@svc/core'
 import { Http } from '@svc/core/contracts'
-import { findUnplain, freePort, type WorkerLink, workerLink } from '@svc/core/processes'
+import { findUnplain, type WorkerLink, workerLink } from '@svc/core/processes'
 import { type Begun, begunHere } from './begun.ts'
 import { deadHolders, releaseHolders } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { withPortOwner } from './port-owner.ts'
-import { type ServeOptions, TAKEN_PORT } from './serve-flags.ts'
+import type { ServeOptions } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import type { Imports } from './imports.ts'
 import { protectedPathsOf } from './protected-paths-plugin.ts'
@@ -99,22 +99,12 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
   return mergeConfig(layers, await changedSince(setHome(), layers))
 }
 
-/** The configuration; where it says "any port", all workers take the one that the first of them finds. */
-async function settingsFor({ home, options }: WorkerTask): Promise<Config> {
-  const place = { home, cwd: process.cwd(), env: process.env }
-  const config = await findSettings(options, place)
-  if (Number(get(config.value, ['server', 'port']) ?? DEFAULT_PORT) !== 0) return config
-  const host = get(config.value, ['server', 'host'])
-  const port = Number(process.env[TAKEN_PORT] ?? (await freePort(typeof host === 'string' ? host : LOOPBACK).catch(() => 0)))
-  return findSettings({ ...options, port }, place)
-}
-
-const DEFAULT_PORT = 8080
-const LOOPBACK = '127.0.0.1'
+const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
+  findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link.peers, serverId, workersIn(config)) }
+  const workers = { name: 'workers', use: workersPlugin(link, serverId, workersIn(config)) }
   const options = hostOptions(config, home, link.keptOut)
   return startHost({
     ...options,

@@ -1,6 +1,15 @@
 import { definePlugin, Host, type SlotView, type Use, within } from '@svc/core'
-import { type Figures, type Json, type PeerAnswer, PeerAnswers, Peers, type PeerMessage, Store } from '@svc/core/contracts'
-import type { PeerLine } from '@svc/core/processes'
+import {
+  type Figures,
+  type Json,
+  Listeners,
+  type PeerAnswer,
+  PeerAnswers,
+  Peers,
+  type PeerMessage,
+  Store,
+} from '@svc/core/contracts'
+import type { WorkerLink } from '@svc/core/processes'
 import { memoryNotShared, peerSilent } from './worker-errors.ts'
 
 /** Before the http plugin listens: who serves has taken all news. */
@@ -10,8 +19,8 @@ const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
-/** The service `Peers` of a worker of `svc serve`, over its line to the supervisor. */
-export const workersPlugin = (line: PeerLine, serverId: string, workers: number) =>
+/** The service `Peers` of a worker of `svc serve`, over its line to the supervisor; and the listener that the supervisor is. */
+export const workersPlugin = ({ peers: line, listen }: Pick<WorkerLink, 'peers' | 'listen'>, serverId: string, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
     optional: { store: Store },
@@ -40,6 +49,7 @@ export const workersPlugin = (line: PeerLine, serverId: string, workers: number)
         await join()
         return undefined
       }
+      scope.add(Listeners, 'supervisor', { listen })
       scope.tap(Host.hooks.ready, (_, use) => ready(use), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {

@@ -13,7 +13,7 @@ export { createSupervisor } from '../supervisor/supervisor.ts'
 export { type Reloaded, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '../supervisor/crew.ts'
 export { type WorkerInfo } from '../supervisor/member.ts'
 export { type PeerLine } from '../supervisor/peer-line.ts'
-export { type DrainWish, freePort, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
+export { type DrainWish, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export {
   Control,
   type ControlSocket,

@@ -1,8 +1,8 @@
 import type { SvcError } from '../src/errors.ts'
 import type { BlamedEvent } from './blame.ts'
 import type { Patience } from './deaths.ts'
-import type { HireOptions } from './hire.ts'
-import type { WorkerInfo } from './member.ts'
+import type { WaitLimits } from './connections.ts'
+import type { HireOptions, WorkerInfo } from './member.ts'
 
 /** What the supervisor takes from a generation's first report: it reads no configuration itself. */
 export interface SupervisorSettings {
@@ -14,13 +14,13 @@ export interface SupervisorSettings {
   readonly swapLimitMs?: number
   /** Milliseconds without a sign of life after which a worker is killed. Default 10,000. */
   readonly hangLimitMs?: number
-  /** More environment for the workers that come later, such as the port that the first one found. */
+  /** More environment for the workers that come later. */
   readonly env?: NodeJS.ProcessEnv
   /** Plain data for the workers that come later in this generation, so that they are like their first whatever has happened to the disk meanwhile. */
   readonly legacy?: unknown
 }
 
-export interface SupervisorOptions<R> extends HireOptions {
+export interface SupervisorOptions<R> extends HireOptions, WaitLimits {
   /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. Default 1,000. */
   readonly proofMs?: number
   /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
@@ -38,6 +38,8 @@ export type SupervisorEvent<R> =
   | { readonly event: 'hung'; readonly worker: WorkerInfo; readonly limitMs: number }
   | BlamedEvent
   | { readonly event: 'replacing'; readonly delayMs: number }
+  /** Connections were closed because no worker took them in time, or too many waited. At most once a second. */
+  | { readonly event: 'unserved'; readonly count: number }
   /** Workers die in a row, and others serve: it goes on trying. */
   | { readonly event: 'looping'; readonly deaths: number; readonly how: string; readonly delayMs: number }
 

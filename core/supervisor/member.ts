@@ -1,10 +1,15 @@
-import cluster, { type Worker } from 'node:cluster'
+import { type ChildProcess, fork } from 'node:child_process'
 import { type Channel, openChannel } from '../processes/channel.ts'
+import { fromWire } from '../processes/errors.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import type { SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
-import type { Handoffs } from './handoffs.ts'
-import { type DrainWish, TRACE, WorkerControl } from './worker-link.ts'
+import type { Blame } from './blame.ts'
+import type { Connections } from './connections.ts'
+import { workerBlocked, workerSlow } from './errors.ts'
+import { watchBeats } from './heartbeat.ts'
+import type { Desk } from './peer-desk.ts'
+import { type DrainWish, HEIR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
@@ -24,7 +29,7 @@ export interface Member<R> extends AnyMember {
 
 /** What is known of a worker whatever it reports. */
 export interface AnyMember {
-  readonly worker: Worker
+  readonly process: ChildProcess
   readonly channel: Channel
   readonly control: WorkerControl
   readonly generation: number
@@ -48,32 +53,89 @@ export const servedMs = ({ readyAt }: Pick<AnyMember, 'readyAt'>): number =>
 /** What a worker may need to end once its requests have ended, before it is killed. */
 const CLOSE_MS = 15_000
 
-export interface ForkOptions {
+interface ForkOptions {
   readonly exec: string
   readonly args?: readonly string[]
   readonly execArgv?: readonly string[]
   readonly env?: NodeJS.ProcessEnv
 }
 
-/**
- * Connections are dealt out in turn (SCHED_RR). Measured with 64 short connections to two workers, 12 rounds each: in turn, the lesser one never had fewer
- * than 26; on one shared socket (SCHED_NONE) 22 one at a time, and 7 and 0 when all came at once; with a socket each (SO_REUSEPORT) 22, and a socket that
- * closes drops what waits in it. It costs 0.1 ms of CPU a connection, none a request, and the same with one worker as with many; a shared socket wakes them all.
- */
-export function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number, handoffs: Handoffs): Member<R> {
+const START_MS = 120_000
+/** Longer than it takes to import all plugins from a cold and slow disk. */
+const BLOCKED_MS = 30_000
+
+export interface HireOptions extends ForkOptions {
+  /** Milliseconds a worker has until it reports. Default 120,000. */
+  readonly startLimitMs?: number
+  /** Milliseconds without a sign of life after which a worker that starts is killed. Default 30,000. */
+  readonly blockedLimitMs?: number
+}
+
+/** What a new worker comes into. */
+export interface Place<R> {
+  readonly desk: Desk
+  readonly connections: Connections
+  readonly generation: number
+  readonly env: NodeJS.ProcessEnv | undefined
+  /** What the first of its generation has left; absent for the first. */
+  readonly legacy: unknown
+  readonly blame: Blame
+  onReady(member: Member<R>, report: R): void
+  onFailed(member: Member<R>, problems: readonly SvcError[]): void
+  onExit(member: Member<R>, how: string): void
+}
+
+/** Forks a worker and attends to its line until it is gone. */
+export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
+  const { desk, connections, generation, legacy, blame } = place
+  const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
+  const trace = blame.newTrace()
+  const keptOut = blame.keptOut(generation)
+  const env = {
+    ...place.env,
+    ...(legacy === undefined ? {} : { [HEIR]: '1' }),
+    ...(trace === undefined ? {} : { [TRACE]: trace }),
+    ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
+  }
+  const member = forkMember<R>(options, env, generation)
+  member.channel.offer('supervision', Supervision, {
+    ready: async report => place.onReady(member, report as R),
+    failed: async problems => place.onFailed(member, problems.map(fromWire)),
+    legacy: async () => legacy,
+    listen: address => connections.listen(member.process, address),
+  })
+  const leave = desk.seat({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
+  const cannot = (problem: SvcError) => {
+    place.onFailed(member, [problem])
+    killMember(member)
+  }
+  member.timer = setTimeout(() => cannot(workerSlow(startLimitMs)), startLimitMs)
+  const endBeats = watchBeats(
+    blockedLimitMs,
+    () => (member.state === 'starting' ? [member] : []),
+    () => member.control.beat(systemUse(member.channel.signal)),
+    () => cannot(workerBlocked(blockedLimitMs))
+  )
+  member.process.once('exit', (code, signal) => {
+    endBeats()
+    leave()
+    connections.forget(member.process)
+    place.onExit(member, signal ?? `code ${code}`)
+  })
+  return member
+}
+
+function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): Member<R> {
   const { exec, args = [], execArgv = [], env } = options
-  cluster.schedulingPolicy = cluster.SCHED_RR
-  cluster.setupPrimary({ exec, args: [...args], execArgv: [...execArgv], serialization: 'advanced' })
-  const worker = cluster.fork({ ...env, ...more })
+  const child = fork(exec, args, { execArgv: [...execArgv], env: { ...process.env, ...env, ...more }, serialization: 'advanced' })
   // Node would end this process for an error that nobody hears.
-  worker.on('error', () => {})
-  handoffs.watch(worker)
-  const channel = openChannel(ipcTransport(worker.process), { name: `worker ${worker.process.pid}`, self: 'supervisor' })
+  child.on('error', () => {})
+  const channel = openChannel(ipcTransport(child), { name: `worker ${child.pid}`, self: 'supervisor' })
   const up = Promise.withResolvers<R>()
   // Whoever waits for it hears of it; for the others there are events.
   up.promise.catch(() => {})
   return {
-    worker,
+    process: child,
     channel,
     control: channel.reach('worker', WorkerControl),
     generation,
@@ -89,31 +151,26 @@ export function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, gen
   }
 }
 
-/**
- * Lets it end what it has begun; kills it `killMs` later. Resolves when it takes no new connection any more, or is gone: it has said so on the same line,
- * before it gives the sign of life.
- */
-async function drainMember(member: AnyMember, wish: DrainWish, killMs: number): Promise<void> {
+/** Sends it no new connection, and lets it end what it has begun; kills it `killMs` later. */
+async function drainMember(member: AnyMember, connections: Connections, wish: DrainWish, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
   member.timer = setTimeout(() => killMember(member), killMs)
   member.state = 'draining'
-  const use = systemUse(channel.signal)
-  const asked = control.drain(wish, use).catch(() => killMember(member))
-  await asked.then(() => control.beat(use)).catch(() => {})
+  connections.leave(member.process)
+  await control.drain(wish, systemUse(channel.signal)).catch(() => killMember(member))
 }
 
 /** Lets all of them end what they have begun; resolves when they are gone. */
-export async function drainAll(members: readonly AnyMember[], limitMs: number, handoffs: Handoffs): Promise<void> {
-  await Promise.all(members.map(member => drainMember(member, { successor: false }, limitMs)))
-  handoffs.closeRefused()
+export async function drainAll(members: readonly AnyMember[], connections: Connections, limitMs: number): Promise<void> {
+  await Promise.all(members.map(member => drainMember(member, connections, { successor: false }, limitMs)))
   await Promise.all(members.map(member => member.gone.promise))
 }
 
 /** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
-export async function retire(member: AnyMember, limitMs: number): Promise<void> {
+export async function retire(member: AnyMember, connections: Connections, limitMs: number): Promise<void> {
   if (member.state === 'draining') return
-  if (member.state === 'ready') return drainMember(member, { successor: true, limitMs }, limitMs + CLOSE_MS)
+  if (member.state === 'ready') return drainMember(member, connections, { successor: true, limitMs }, limitMs + CLOSE_MS)
   member.state = 'draining'
   killMember(member)
 }
@@ -129,10 +186,10 @@ export async function roomFor(members: ReadonlySet<AnyMember>): Promise<void> {
   await roomFor(members)
 }
 
-export const killMember = ({ worker }: AnyMember): void => void worker.process.kill('SIGKILL')
+export const killMember = ({ process: child }: AnyMember): void => void child.kill('SIGKILL')
 
-export const infoOf = ({ worker, state, generation, startedAt }: AnyMember): WorkerInfo => ({
-  pid: worker.process.pid ?? 0,
+export const infoOf = ({ process: child, state, generation, startedAt }: AnyMember): WorkerInfo => ({
+  pid: child.pid ?? 0,
   state,
   generation,
   startedAt,

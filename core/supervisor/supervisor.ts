@@ -5,15 +5,14 @@ import { createDeaths } from './deaths.ts'
 import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Reloaded, Supervisor, SupervisorEvent, SupervisorOptions, SupervisorSettings, SupervisorState } from './crew.ts'
-import { createHandoffs } from './handoffs.ts'
-import { hire } from './hire.ts'
-import { drainAll, infoOf, isMissed, killMember, type Member, retire, roomFor, servedMs } from './member.ts'
+import { Connections } from './connections.ts'
+import { drainAll, hire, infoOf, isMissed, killMember, type Member, retire, roomFor, servedMs } from './member.ts'
 import { Desk } from './peer-desk.ts'
 import { createTimers } from './timers.ts'
 
 const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS] = [30_000, 10_000, 2_000, 1_000]
 
-/** Deals connections out to workers (node:cluster) and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
+/** Owns the listening sockets, hands connections to workers and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
   return new Crew(options)
 }
@@ -22,7 +21,7 @@ class Crew<R> implements Supervisor<R> {
   readonly #options: SupervisorOptions<R>
   readonly #members = new Set<Member<R>>()
   readonly #desk = new Desk()
-  readonly #handoffs = createHandoffs()
+  readonly #connections: Connections
   readonly #judge: ReturnType<typeof createDeaths>
   readonly #blame: Blame
   readonly #started = Promise.withResolvers<R>()
@@ -37,6 +36,7 @@ class Crew<R> implements Supervisor<R> {
 
   constructor(options: SupervisorOptions<R>) {
     this.#options = options
+    this.#connections = new Connections({ ...options, onClosed: count => this.#tell({ event: 'unserved', count }) })
     this.#judge = createDeaths(options.patience)
     this.#blame = createBlame(options.traceFolder, this.#desk, event => this.#tell(event))
     // Whoever did not call start hears of its failure through the state.
@@ -78,8 +78,9 @@ class Crew<R> implements Supervisor<R> {
     if (this.#state.state === 'stopping' || this.#state.state === 'stopped') return this.#gone.promise
     const limitMs = this.#settings.drainLimitMs ?? LIMIT_MS
     this.#state = { state: 'stopping' }
+    this.#connections.close()
     if (this.#members.size === 0) this.#finish()
-    void drainAll([...this.#members], limitMs, this.#handoffs)
+    void drainAll([...this.#members], this.#connections, limitMs)
     return this.#gone.promise
   }
 
@@ -104,7 +105,7 @@ class Crew<R> implements Supervisor<R> {
     if (!this.#members.has(leader)) throw new StartFailed([workerShortLived(proofMs)])
     const reloaded = await this.#follow(leader)
     const old = [...this.#members].filter(member => member.generation < this.#generation)
-    await Promise.all(old.map(member => retire(member, swapLimitMs)))
+    await Promise.all(old.map(member => retire(member, this.#connections, swapLimitMs)))
     return { ...reloaded, workers: this.workers }
   }
 
@@ -121,6 +122,8 @@ class Crew<R> implements Supervisor<R> {
     leader.trial = false
     this.#generation = leader.generation
     this.#run(report)
+    this.#connections.serve(leader.process)
+    this.#connections.keep(leader.process)
     await Promise.allSettled(this.#bringUpOthers().map(member => member.up.promise))
     return { report, workers: this.workers }
   }
@@ -128,7 +131,8 @@ class Crew<R> implements Supervisor<R> {
   async #without(work: () => Promise<void>): Promise<Reloaded<R>> {
     this.#mustRun()
     this.#generation++ // nobody replaces a worker that has died before
-    await drainAll([...this.#members], this.#settings.drainLimitMs ?? LIMIT_MS, this.#handoffs)
+    this.#connections.close()
+    await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
     this.#mustRun()
     const leader = this.#lead()
@@ -145,7 +149,7 @@ class Crew<R> implements Supervisor<R> {
     const { env, legacy } = this.#settings
     const member = hire<R>(this.#options, {
       desk: this.#desk,
-      handoffs: this.#handoffs,
+      connections: this.#connections,
       generation,
       env,
       legacy: isHeir ? legacy : undefined,
@@ -167,6 +171,7 @@ class Crew<R> implements Supervisor<R> {
     clearTimeout(member.timer)
     member.state = 'ready'
     member.readyAt = performance.now()
+    if (!member.trial) this.#connections.serve(member.process)
     this.#tell({ event: 'ready', worker: infoOf(member), report })
     member.up.resolve(report)
     if (this.#state.state !== 'starting') return
@@ -221,7 +226,6 @@ class Crew<R> implements Supervisor<R> {
     this.#tell({ event: 'replacing', delayMs })
     const { generation } = member
     const bringUp = () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation)
-    // With one worker the socket closes with it, so its successor comes at once.
     if (delayMs === 0) bringUp()
     else this.#timers.later(delayMs, bringUp)
   }

@@ -1,11 +1,9 @@
-import cluster from 'node:cluster'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { problemsToWire, type WireError } from '../processes/errors.ts'
 import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import { defineService, systemUse, type Use } from '../src/token.ts'
+import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
 import { noSupervisor } from './errors.ts'
 import { createPeerLine, type PeerLine } from './peer-line.ts'
 
@@ -15,10 +13,12 @@ export interface Supervision {
   failed(problems: readonly WireError[], use: Use): Promise<void>
   /** What the first worker of this one's generation has left for those after it. */
   legacy(use: Use): Promise<unknown>
+  /** Opens a port for this worker; connections come once it has reported that it is ready. */
+  listen(address: ListenAddress, use: Use): Promise<OpenPort>
 }
 export const Supervision = defineService<Supervision>('supervision', {
   api: 1,
-  methods: { ready: 'call', failed: 'call', legacy: 'call' },
+  methods: { ready: 'call', failed: 'call', legacy: 'call', listen: 'call' },
 })
 
 /** In the environment of a worker whose generation serves already. */
@@ -60,27 +60,20 @@ export interface WorkerLink {
   /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
   failed(error: unknown): Promise<void>
   /**
-   * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). Then the worker lets go of the socket and
-   * ends as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
-   *
-   * The line is let go with `cluster.worker.disconnect()`, which calls `http.Server.close()`, and that cuts idle keep-alive connections at once: a client that
-   * sends its next request at that moment loses it. So the http plugin sets, before it begins to drain,
-   *
-   *     server.closeIdleConnections = () => {}
-   *
-   * goes on answering what comes on open connections with `Connection: close`, and lets idle ones end by the keep-alive time-out.
+   * Listens at an address of the supervisor's, which hands over one connection after the other: to an `http.Server` they go by `server.emit('connection', socket)`.
+   * Workers that ask for the same address share its port. Answers the port; throws what the system reports, such as EADDRINUSE.
+   */
+  listen(address: ListenAddress, take: TakeConnection): Promise<number>
+  /**
+   * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). No connection comes any more then. The worker ends
+   * as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
    */
   onDrain(drain: (wish: DrainWish) => unknown): void
 }
 
 /** Opens the line; for the entry of a process that a supervisor forked. */
 export function workerLink(): WorkerLink {
-  const { worker } = cluster
-  if (!worker) throw noSupervisor()
-  // Node ends a worker whose primary is gone at once, unless it thinks that this was meant.
-  worker.once('disconnect', () => {
-    worker.exitedAfterDisconnect = true
-  })
+  if (!process.connected) throw noSupervisor()
   const drained = Promise.withResolvers<DrainWish>()
   let hurry: ((wish: DrainWish) => unknown) | undefined
   const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
@@ -93,8 +86,9 @@ export function workerLink(): WorkerLink {
   const supervisor = channel.reach('supervision', Supervision)
   const use = systemUse(channel.signal)
   const leave = () => {
-    if (process.connected) worker.disconnect()
+    if (process.connected) process.disconnect()
   }
+  const takers = receiveConnections()
   const isHeir = process.env[HEIR] !== undefined
   const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
@@ -107,6 +101,11 @@ export function workerLink(): WorkerLink {
     peers: createPeerLine(channel),
     ready: report => supervisor.ready(report, use),
     failed: error => supervisor.failed(problemsToWire(error), use),
+    async listen(address, take) {
+      const { id, port } = await supervisor.listen(address, use)
+      takers.set(id, take)
+      return port
+    },
     onDrain: begin =>
       void drained.promise
         .then(wish => {
@@ -115,17 +114,4 @@ export function workerLink(): WorkerLink {
         })
         .finally(leave),
   }
-}
-
-/**
- * A port that is free now, for a worker that was told to take any. It listens on this very number then, and all others must be told it
- * (`SupervisorSettings.env`): the supervisor shares a socket between workers that ask with the same words, and `0` would be another word than the number.
- */
-export async function freePort(host: string): Promise<number> {
-  const server = createServer().listen({ port: 0, host, exclusive: true })
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -3,11 +3,11 @@ import { connect } from 'node:net'
 import type { StartFailed } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from './support/failure.ts'
-import { type Report, supervise, textOf } from './support/supervised.ts'
+import { supervise, textOf } from './support/supervised.ts'
 
 describe('a supervisor of several workers, one after the other or at once', () => {
   it('deals 64 short connections out to two workers: no worse than 35 to 65 one at a time, and to both when all come at once', async () => {
-    const { supervisor, seen } = supervise({}, { settings: report => ({ count: 2, env: { WEB_PORT: String(report.port) } }) })
+    const { supervisor, seen } = supervise({}, { settings: () => ({ count: 2 }) })
     await using _ = supervisor
     const { port } = await supervisor.start()
     await seen('ready', 2)
@@ -39,7 +39,7 @@ describe('a supervisor of several workers, one after the other or at once', () =
   })
 
   it('kills and replaces a worker that gives no sign of life', async () => {
-    const settings = (report: Report) => ({ hangLimitMs: 300, env: { WEB_PORT: String(report.port) } })
+    const settings = () => ({ hangLimitMs: 300 })
     const { supervisor, seen } = supervise({}, { settings })
     await using _ = supervisor
     const { port } = await supervisor.start()
@@ -65,7 +65,7 @@ describe('a supervisor of several workers, one after the other or at once', () =
   })
 
   it('goes on trying while another worker serves, and says that workers die in a row', async () => {
-    const settings = (report: Report) => ({ count: 2, env: { WEB_PORT: String(report.port), WEB_FAILS: 'exit' } })
+    const settings = () => ({ count: 2, env: { WEB_FAILS: 'exit' } })
     const { supervisor, seen, events } = supervise({}, { settings, patience: { firstMs: 1, stableMs: 1, deaths: 1 } })
     await using _ = supervisor
     const { port } = await supervisor.start()

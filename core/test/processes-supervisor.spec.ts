@@ -69,7 +69,7 @@ describe('a supervisor', () => {
   })
 
   it('runs as many workers as the first one says', async () => {
-    const { supervisor, seen } = supervise({}, { settings: report => ({ count: 2, env: { WEB_PORT: String(report.port) } }) })
+    const { supervisor, seen } = supervise({}, { settings: () => ({ count: 2 }) })
     await using _ = supervisor
     await supervisor.start()
     const ready = await seen('ready', 2)

@@ -16,7 +16,6 @@ export function supervise(env: Record<string, string> = {}, more: Partial<Superv
     exec,
     execArgv: [...CONDITIONS],
     env,
-    settings: report => ({ env: { WEB_PORT: String(report.port) } }),
     ...more,
     onEvent(event) {
       events.push(event)

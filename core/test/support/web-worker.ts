@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { freePort, workerLink } from '@svc/core/processes'
+import type { Socket } from 'node:net'
+import { workerLink } from '@svc/core/processes'
 import { svcError } from '@svc/core'
 
 // A worker for the supervisor's tests: answers with its pid, or fails as WEB_FAILS says.
@@ -17,9 +19,10 @@ if (how === 'block') for (;;);
 if (how === 'exit') process.exit(3)
 if (how === 'hang') await new Promise(() => setInterval(() => {}, 1000))
 
+let isDraining = false
 let slow: ((text: string) => void) | undefined
 const server = createServer((request, response) => {
-  if (server.listening === false) response.setHeader('connection', 'close')
+  if (isDraining) response.setHeader('connection', 'close')
   if (request.url === '/slow') {
     slow = text => response.end(text)
     response.writeHead(200)
@@ -29,14 +32,16 @@ const server = createServer((request, response) => {
     response.end('gone')
   } else response.end(String(process.pid))
 })
-const port = Number(process.env.WEB_PORT ?? (await freePort('127.0.0.1')))
-server.listen(port, '127.0.0.1', () => void link.ready({ port }))
-link.onDrain(
-  () =>
-    new Promise<void>(resolve => {
-      if (process.env.WEB_DRAINS === 'never') return
-      server.closeIdleConnections = () => {}
-      server.close(() => resolve())
-      slow?.('ended')
-    })
-)
+const open = new Set<Socket>()
+const port = await link.listen({ host: '127.0.0.1', port: 0 }, socket => {
+  open.add(socket)
+  socket.once('close', () => open.delete(socket))
+  server.emit('connection', socket)
+})
+await link.ready({ port })
+link.onDrain(async () => {
+  if (process.env.WEB_DRAINS === 'never') await new Promise(() => {})
+  isDraining = true
+  slow?.('ended')
+  for (const socket of open) await once(socket, 'close')
+})

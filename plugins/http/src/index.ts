@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { definePlugin, Host, systemUse } from '@svc/core'
-import { AuthSchemes, Http, Limits, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
+import { AuthSchemes, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
 import { serverProblems } from './check.ts'
 import { serverConfig } from './config.ts'
 import { createServer } from './server.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
   section: 'server',
   config: serverConfig,
   check: serverProblems,
-  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes },
+  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes, listeners: Listeners },
   optional: { limits: Limits, peers: Peers, store: Store },
   provides: Http,
   async setup(scope, given) {

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
-import { type Log, within } from '@svc/core'
-import type { Http } from '@svc/core/contracts'
+import { createServer, type Socket } from 'node:net'
+import { codeOf, type Log, type SlotView, type Use, within } from '@svc/core'
+import type { Http, ListenAddress, Listener as PortListener } from '@svc/core/contracts'
 import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life } from './context.ts'
 import { listenFailed, portTaken, stopping } from './errors.ts'
+import { createSeldom } from './seldom.ts'
 import type { ServerSocket } from './socket.ts'
 
 type NodeServer = ServerSocket['server']
@@ -15,12 +17,12 @@ interface DrainHow {
   readonly limitMs?: number
 }
 
-/** The life of the socket: open, drain, closed. */
+/** Where connections come from, and their life: open, drain, closed. */
 export interface Listener {
   readonly server: NodeServer
   address(): Awaited<ReturnType<Http['address']>>
-  /** Opens the socket. Throws PORT_TAKEN, LISTEN_FAILED. */
-  listen(): Promise<void>
+  /** Opens the port. Throws PORT_TAKEN, LISTEN_FAILED. */
+  listen(use: Use): Promise<void>
   /** Takes no new connection, lets what runs end within `limitMs` (default `server.shutdown_timeout`), cuts the rest. */
   drain(how: DrainHow): Promise<void>
   /** Counts work as running until it is settled. */
@@ -32,6 +34,8 @@ interface ListenerParts {
   readonly config: ServerConfig
   readonly life: Life
   readonly log: Log
+  /** What listens in place of this process. */
+  readonly listeners: SlotView<PortListener>
 }
 
 /** What was cut off may take so long to put its things away (a turn keeps its partial reply). */
@@ -39,34 +43,92 @@ const TIDY_MS = 3_000
 /** So long a stream that is to end at once may take for its last words. */
 const PARTING_MS = 1_000
 
-export function createListener({ server, config, life, log }: ListenerParts): Listener {
+export function createListener({ server, config, life, log, listeners }: ListenerParts): Listener {
   const { host } = config
   const scheme = config.ssl.enabled ? 'https' : 'http'
   const works = createWorks()
-  let isOpen = false
-  const port = () => {
-    const bound = server.address()
-    return typeof bound === 'object' && bound !== null ? bound.port : undefined
-  }
+  const connections = createConnections(server, config, log)
+  let port: OpenPort | undefined
   return {
     server,
     running: work => works.add(work),
-    address() {
-      const bound = port()
-      return bound === undefined ? undefined : { host, port: bound, url: `${scheme}://${urlHost(host)}:${bound}` }
-    },
-    async listen() {
-      await bind(server, host, config.port)
-      isOpen = true
+    address: () => port && { host, port: port.number, url: `${scheme}://${urlHost(host)}:${port.number}` },
+    async listen(use) {
+      const [shared] = listeners.entries().map(([, one]) => one)
+      port = await openPort({ host, port: config.port }, connections.take, shared, use)
+      // http.Server starts to watch its time limits with this event alone: it listens, though at a port that another server owns
+      server.emit('listening')
       for (const warning of warningsOf(config)) log.warn({ host }, warning)
-      log.info({ host, port: port(), scheme }, 'listening')
+      log.info({ host, port: port.number, scheme }, 'listening')
     },
     async drain({ successor, limitMs = config.shutdown_timeout * 1000 }) {
       life.draining = true
       life.ending ||= !successor
-      if (isOpen) await closeServer({ server, life, log }, limitMs, successor)
-      isOpen = false
+      port?.close()
+      port = undefined
+      await endConnections({ server, connections, life, log }, limitMs, successor)
       await works.settled(TIDY_MS)
+    },
+  }
+}
+
+/** A port at which this server listens. */
+interface OpenPort {
+  readonly number: number
+  close(): void
+}
+
+/** Opens a port of this process, or one of what listens in its place: that one knows itself when this process takes no more. */
+async function openPort(
+  address: ListenAddress,
+  take: (socket: Socket) => void,
+  shared: PortListener | undefined,
+  use: Use
+): Promise<OpenPort> {
+  const { host, port } = address
+  try {
+    if (shared) return { number: await shared.listen(address, take, use), close() {} }
+    const acceptor = createServer({ noDelay: true }, take)
+    await once(acceptor.listen({ host, port }), 'listening')
+    const bound = acceptor.address()
+    return { number: typeof bound === 'object' && bound ? bound.port : port, close: () => void acceptor.close() }
+  } catch (error) {
+    throw codeOf(error) === 'EADDRINUSE' ? portTaken(host, port, error) : listenFailed(host, port, error)
+  }
+}
+
+/** The open connections of this server, at most `max`; further ones are closed at once. */
+interface Connections {
+  readonly take: (socket: Socket) => void
+  /** Resolves when there is none. */
+  ended(): Promise<void>
+  cut(): void
+}
+
+function createConnections(server: NodeServer, { max_connections: max, ssl }: ServerConfig, log: Log): Connections {
+  const open = new Set<Socket>()
+  const due = createSeldom()
+  let last = Promise.withResolvers<void>()
+  const refuse = (socket: Socket) => {
+    socket.destroy()
+    const left_out = due('drop')
+    if (left_out !== undefined) log.warn({ max_connections: max, left_out }, 'a connection too many was closed')
+  }
+  return {
+    take(socket) {
+      if (open.size >= max) return refuse(socket)
+      if (open.size === 0) last = Promise.withResolvers()
+      open.add(socket)
+      socket.once('close', () => {
+        open.delete(socket)
+        if (open.size === 0) last.resolve()
+      })
+      socket.allowHalfOpen = !ssl.enabled // as http.Server and https.Server have the connections that they accept themselves
+      server.emit('connection', socket)
+    },
+    ended: async () => void (open.size > 0 && (await last.promise)),
+    cut() {
+      for (const socket of open) socket.destroy()
     },
   }
 }
@@ -95,37 +157,26 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function bind(server: NodeServer, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'EADDRINUSE' ? portTaken(host, port, error) : listenFailed(host, port, error))
-    server.once('error', fail)
-    server.listen({ host, port }, () => {
-      server.off('error', fail)
-      resolve()
-    })
-  })
+interface Ending extends Pick<ListenerParts, 'server' | 'life' | 'log'> {
+  readonly connections: Connections
 }
 
 /**
- * Closes the socket and waits for its connections. Where a successor takes the new ones, idle connections are left to their keep-alive time-out: a client may be
- * writing on one just now (`worker.disconnect()` would cut them by the same method); a server that ends closes them.
+ * Waits for the connections to end. Where a successor takes the new ones, idle ones are left to their keep-alive time-out, since a client may be writing on one
+ * just now; so the `close` of http.Server, which cuts idle connections, comes last. A server that ends closes them.
  */
-async function closeServer(
-  { server, life, log }: Omit<ListenerParts, 'config'>,
-  limitMs: number,
-  successor: boolean
-): Promise<void> {
-  if (successor) server.closeIdleConnections = () => {}
-  else Reflect.deleteProperty(server, 'closeIdleConnections')
-  const sweep = setInterval(() => server.closeIdleConnections(), 100)
+async function endConnections({ server, connections, life, log }: Ending, limitMs: number, successor: boolean): Promise<void> {
+  const closeIdle = () => void (successor || server.closeIdleConnections())
+  closeIdle()
+  const sweep = setInterval(closeIdle, 100)
   const cut = setTimeout(() => {
     log.warn({ timeout_ms: limitMs }, 'requests that did not end in time are cut off')
-    void endStreams(life).then(() => server.closeAllConnections())
+    void endStreams(life).then(() => connections.cut())
   }, limitMs)
-  await new Promise<void>(resolve => server.close(() => resolve()))
+  await connections.ended()
   clearTimeout(cut)
   clearInterval(sweep)
+  server.close()
 }
 
 /** Lets streams that have begun say that they end, and why; one that does not is cut off all the same. */

@@ -1,6 +1,16 @@
 import type { Socket } from 'node:net'
 import type { HookCallers, Host, Log, SlotView, Use } from '@svc/core'
-import type { AuthScheme, Http, HttpHooks, Limits, Mount, Peers, Route, Store } from '@svc/core/contracts'
+import type {
+  AuthScheme,
+  Http,
+  HttpHooks,
+  Limits,
+  Listener as PortListener,
+  Mount,
+  Peers,
+  Route,
+  Store,
+} from '@svc/core/contracts'
 import Koa from 'koa'
 import { createAddresses } from './address.ts'
 import { type AllowanceCheck, createAllowance } from './allowance.ts'
@@ -34,6 +44,7 @@ export interface ServerParts {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   readonly schemes: SlotView<AuthScheme>
+  readonly listeners: SlotView<PortListener>
   readonly limits: Limits | undefined
   readonly peers: Peers | undefined
   readonly store: Store | undefined
@@ -65,7 +76,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
 
   const app = createApp({ ...parts, ...access, life, journal, refusal, crowd, allowance, common, isIsolated: isolated.has })
   const socket = await createSocket(config, log)
-  const listener = createListener({ config, life, log, server: socket.server })
+  const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   attend(listener, app.callback(), createMalformed(journal, common))
 
   const figures = createServerFigures(journal, parts.peers)
@@ -83,7 +94,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
       await isolated.learn(use)
       await access.authentication.prepare(use)
       await allowance.prepare(use)
-      await listener.listen()
+      await listener.listen(use)
     },
     async drain(how) {
       await listener.drain(how)

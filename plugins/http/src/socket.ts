@@ -3,12 +3,11 @@ import type { Server as TlsServer } from 'node:https'
 import type { Log } from '@svc/core'
 import { type Certificate, readCertificate, watchCertificate } from './certificate.ts'
 import type { ServerConfig } from './config.ts'
-import { createSeldom } from './seldom.ts'
 
 // An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const nodeHttp = process.getBuiltinModule('node:http')
 
-/** Node's server, plain or TLS, before it listens. */
+/** Node's server, plain or TLS. It opens no port: connections come to it by `emit('connection', socket)`, as its documentation shows. */
 export interface ServerSocket extends Disposable {
   readonly server: PlainServer | TlsServer
 }
@@ -16,16 +15,7 @@ export interface ServerSocket extends Disposable {
 /** Makes Node's server with the limits of the configuration. Throws what is wrong with the certificate. Disposing ends the watch over its files. */
 export async function createSocket(config: ServerConfig, log: Log): Promise<ServerSocket> {
   const { ssl } = config
-  const socket = ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
-  // without `dropMaxConnection` the supervisor would offer what is too many to one worker after the other, for ever
-  Object.assign(socket.server, { maxConnections: config.max_connections, dropMaxConnection: true })
-  const due = createSeldom()
-  socket.server.on('drop', () => {
-    const left_out = due('drop')
-    if (left_out !== undefined)
-      log.warn({ max_connections: config.max_connections, left_out }, 'a connection too many was closed')
-  })
-  return socket
+  return ssl.enabled ? secure(config, await readCertificate(ssl), log) : plain(config)
 }
 
 const plain = (config: ServerConfig): ServerSocket => ({

@@ -1,0 +1,19 @@
+import type { Socket } from 'node:net'
+import { defineSlot, type Use } from '@svc/core'
+
+/** An address of this machine; port 0 stands for any that is free. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Listens in place of this process, in process only: a supervisor whose workers share a port. An `http.Server` takes what it hands over by
+ * `server.emit('connection', connection)`.
+ */
+export interface Listener {
+  /** Answers the port. Connections come when this process is ready, until it drains. Throws what the system reports, such as EADDRINUSE. */
+  listen(address: ListenAddress, take: (connection: Socket) => void, use: Use): Promise<number>
+}
+/** What listens in place of this process, where something does; else a plugin listens itself. */
+export const Listeners = defineSlot<Listener>('listeners', { api: 1, methods: { listen: 'call' }, local: true })
