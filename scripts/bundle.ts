@@ -13,7 +13,7 @@ interface Manifest {
 
 /** What is read beside the package's exports, in processes that have read those too. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  '@svc/cli': ['src/main.ts', 'src/commands.ts'],
+  '@svc/cli': ['src/main.ts', 'src/commands.ts', 'src/command-not-found.ts'],
   '@svc/core': ['isolation/isolate-child.ts'],
 }
 /** What a process or a thread of its own is started with: one file, whatever else holds the same. */

@@ -37,12 +37,12 @@ export const SUMMARIES = {
 
 export const DESCRIPTION = 'A plugin host for agent services'
 
-export const TOPICS: Readonly<Record<string, { readonly description: string }>> = {
-  config: { description: 'Look at the configuration' },
-  mcp: { description: 'Serve tools, and use those of other servers (MCP)' },
-  plugins: { description: 'Install, look after and write plugins' },
-  providers: { description: 'List and try the providers of models' },
-  tools: { description: 'List, show and run tools' },
+export const TOPICS: Readonly<Record<string, string>> = {
+  config: 'Look at the configuration',
+  mcp: 'Serve tools, and use those of other servers (MCP)',
+  plugins: 'Install, look after and write plugins',
+  providers: 'List and try the providers of models',
+  tools: 'List, show and run tools',
 }
 
 /** Topics that have commands of svc and of plugins. */

@@ -69,7 +69,8 @@ export { modulesIn, packagesAround, pathsOfCode, withImported } from '../config/
 export { foreignReason } from '../config/owner.ts'
 export {
   API,
-  type CommandManifest,
+  COMMANDS_MODULE,
+  commandsOf,
   type Manifest,
   OLDEST_API,
   type PackageInfo,
