@@ -2,11 +2,13 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { createRequire, findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { COMMANDS_MODULE, commandsOf, type Manifest, type PluginEntry } from '@svc/core'
+import type { Manifest, PluginEntry } from '@svc/core'
+import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
 import type { CommandFacts } from './command-manifest.ts'
+import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { findSettings, here, type Place } from './settings.ts'
-import { isOwn } from './summaries.ts'
+import { COMPLETION, isOwn } from './summaries.ts'
 
 /** The commands of one plugin, as its package.json declares them. Nothing of the plugin has run. */
 export interface CommandSource {
@@ -33,21 +35,29 @@ export async function commandSources(config?: string, place: Place = here()): Pr
   const taken = new Set<string>()
   // the command of a plugin that runs behind a wall would be imported on this side of it
   const inside = plugins.filter(entry => entry.isolation !== 'process')
-  return placed(inside, place.home).flatMap(entry => {
-    const source = sourceOf(entry)
-    const ids = source?.ids.filter(id => !isOwn(id.split(':')) && !taken.has(id)) ?? []
-    for (const id of ids) taken.add(id)
-    return source && ids.length > 0 ? [{ ...source, ids }] : []
-  })
+  return placed(inside, place.home)
+    .filter(mayHaveCommands)
+    .flatMap(entry => {
+      const source = sourceOf(entry)
+      const ids = source?.ids.filter(id => !isOwn(id.split(':')) && !taken.has(id)) ?? []
+      for (const id of ids) taken.add(id)
+      return source && ids.length > 0 ? [{ ...source, ids }] : []
+    })
 }
 
+const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])
+
+const mayHaveCommands = ({ use, from }: PluginEntry) =>
+  from !== OURS || !CURATED.has(use) || WITH_COMMANDS.includes(use as string)
+
 /**
- * The commands of plugins that a command line may mean. Help and the version read no configuration but a file that is named: they have the commands of what
+ * The commands of plugins that a command line may mean. Help, completion and the version read no configuration but a file that is named: they have the commands of what
  * came with svc, what is installed, and what that file adds.
  */
 export async function sourcesFor(argv: readonly string[], file?: string): Promise<CommandSource[]> {
-  if (isOwn(argv) || argv[0] === '--version') return []
-  return commandSources(file, { ...here(), onlyNamed: isHelp(argv) })
+  const isCompletion = argv[0] === COMPLETION
+  if ((isOwn(argv) && !isCompletion) || argv[0] === '--version') return []
+  return commandSources(file, { ...here(), onlyNamed: isHelp(argv) || isCompletion })
 }
 
 const isHelp = (argv: readonly string[]) => argv.length === 0 || argv.slice(0, [...argv, '--'].indexOf('--')).includes('--help')

@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type Command, type Interfaces, Plugin } from '@oclif/core'
 import { type CommandFacts, describeCommands, importCommands, safeFacts } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
-import { commandBroken } from './errors.ts'
-import { DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
+import { COMPLETION, DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
 type Pjson = Interfaces.PJSON
 /** A command as a plugin hands it to oclif: what help shows, and how its class is loaded. */
@@ -51,8 +50,8 @@ function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: 
   }
 }
 
-/** svc itself: its own commands, by the manifest of its build; in the repository by their classes. */
-export async function ownPlugin(): Promise<Interfaces.Plugin> {
+/** svc itself: its own commands, by the manifest of its build; in the repository by their classes. Without those that `others` bring. */
+export async function ownPlugin(others: readonly Interfaces.Plugin[]): Promise<Interfaces.Plugin> {
   const pjson = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as Pjson
   const { name, version } = pjson
   const facts = isSource ? await describeCommands({ plugin: name, version, target: TARGET }) : builtFacts()
@@ -65,7 +64,11 @@ export async function ownPlugin(): Promise<Interfaces.Plugin> {
     topics: TOPICS,
     pjson: { ...pjson, oclif: { ...pjson.oclif, description: DESCRIPTION } },
     hooks: { command_not_found: [{ target: hook, identifier: 'commandNotFound' }] },
-    commands: Object.keys(SUMMARIES).map(id => loadable(id, name, facts[id], async () => Object.assign(await load(id), { id }))),
+    commands: Object.entries(SUMMARIES)
+      .filter(([id]) => !others.some(one => one.commandIDs.includes(id)))
+      .map(([id, summary]) =>
+        loadable(id, name, facts[id] ?? { ...NOTHING, summary }, async () => Object.assign(await load(id), { id }))
+      ),
   })
 }
 
@@ -86,6 +89,8 @@ export async function contributedPlugin(
   return pluginOf({ name, version, root, topics, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
 }
 
+const NOTHING = { args: {}, flags: {}, hidden: false }
+
 function loadable(
   id: string,
   plugin: string,
@@ -93,30 +98,19 @@ function loadable(
   load: () => Promise<Command.Class>
 ): Loadable {
   const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
-  return { ...(facts ?? { args: {}, flags: {}, hidden: false, summary: `Comes with ${plugin}` }), ...own }
+  return { ...(facts ?? { ...NOTHING, summary: `Comes with ${plugin}` }), ...own }
 }
 
 /** Root help shows what commands of one word do, of topics only their own line. */
 function isMeant({ ids }: CommandSource, argv: readonly string[]): boolean {
   const [first] = argv.filter(word => !word.startsWith('-'))
-  if (first === 'autocomplete') return true
+  if (first === COMPLETION) return true
   return ids.some(id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first))
 }
 
-/** One of oclif's own plugins, a dependency of this package. */
-export async function oclifPlugin(name: string): Promise<Interfaces.Plugin> {
-  const plugin = new Plugin({ name, root: ROOT, type: 'core' })
+/** oclif's own plugin for completion. */
+export async function completionPlugin(): Promise<Interfaces.Plugin> {
+  const plugin = new Plugin({ name: '@oclif/plugin-autocomplete', root: ROOT, type: 'core' })
   await plugin.load()
   return plugin
-}
-
-/** The class of a command that runs in this process. Throws COMMAND_BROKEN. */
-export async function classOf(source: CommandSource, id: string): Promise<Command.Class> {
-  const words = id.replaceAll(':', ' ')
-  const commands = await importCommands(source).catch((error: unknown) => {
-    throw commandBroken(words, source.plugin, error)
-  })
-  const found = Object.hasOwn(commands, id) ? commands[id] : undefined
-  if (typeof found?.run !== 'function') throw commandBroken(words, source.plugin, new TypeError(`COMMANDS has no class "${id}"`))
-  return Object.assign(found, { id })
 }

@@ -4,10 +4,11 @@ import type { Command } from '@oclif/core'
 import { type Config, get, type RunningHost, StartFailed } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
+import { importCommands } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
+import { commandBroken } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
-import { classOf } from './oclif-plugin.ts'
 import { REFUSALS } from './refusal-lines.ts'
 import { findSettings, setHome } from './settings.ts'
 
@@ -61,3 +62,14 @@ export class CommandRunner implements AsyncDisposable {
 }
 
 const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
+
+/** The class of a command. Throws COMMAND_BROKEN. */
+async function classOf(source: CommandSource, id: string): Promise<Command.Class> {
+  const words = id.replaceAll(':', ' ')
+  const commands = await importCommands(source).catch((error: unknown) => {
+    throw commandBroken(words, source.plugin, error)
+  })
+  const found = Object.hasOwn(commands, id) ? commands[id] : undefined
+  if (typeof found?.run !== 'function') throw commandBroken(words, source.plugin, new TypeError(`COMMANDS has no class "${id}"`))
+  return Object.assign(found, { id })
+}

@@ -1,5 +1,6 @@
 /** The commands of svc by their id, with the line that help shows. */
 export const SUMMARIES = {
+  autocomplete: 'Set up completion in your shell',
   build: 'Write a folder that holds svc with exactly these plugins',
   chat: 'Chat with the service: one message, a pipe, or a conversation',
   'config:check': 'Check the configuration and report everything that is wrong',
@@ -34,6 +35,9 @@ export const SUMMARIES = {
   'tools:list': 'List the tools',
   'tools:show': 'Show what a tool does and takes',
 } as const
+
+/** The command of `@oclif/plugin-autocomplete`. */
+export const COMPLETION = 'autocomplete'
 
 export const DESCRIPTION = 'A plugin host for agent services'
 

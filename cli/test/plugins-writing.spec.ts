@@ -115,8 +115,7 @@ describe('svc plugins lint', function () {
       private: true,
       svc,
     }
-    const found = await codes(await liar(place, code, more))
-    expect(found).to.include.members([
+    expect(await codes(await liar(place, code, more))).to.include.members([
       'error README_MISSING',
       'error LICENSE_MISSING',
       'error KEYWORD_MISSING',

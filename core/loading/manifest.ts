@@ -207,18 +207,6 @@ const isList = (names: NonNullable<Manifest['contributes']>[string]): names is r
 export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [name: string, route: RouteManifest][] =>
   Object.entries((contributes.routes ?? {}) as Record<string, RouteManifest>)
 
-/** The key of `exports` whose module has the classes of the commands. */
-export const COMMANDS_MODULE = './commands'
-
-/** The commands that a manifest declares, by the words they are called with, `weather now`. */
-export const commandsOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): string[] =>
-  namesOf(contributes.commands ?? []).map(name =>
-    name
-      .trim()
-      .split(/[\s:]+/)
-      .join(' ')
-  )
-
 /** Whether a manifest lets the plugin add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>
   slotsOf(manifest).some(([one, words]) => one === slot && words.some(word => matchesPattern(word, name)))
