@@ -14,7 +14,7 @@ interface Manifest {
 
 /** What is read beside the package's exports, in processes that have read those too. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  '@svc/cli': ['src/main.ts', 'src/commands.ts'],
+  '@svc/cli': ['src/main.ts', 'src/commands.ts', 'src/command-not-found.ts'],
   '@svc/core': ['isolation/isolate-child.ts'],
 }
 /** What a process or a thread of its own is started with: one file, whatever else holds the same. */
@@ -26,6 +26,12 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/plugin-tools-text': ['src/work.ts'],
   '@svc/plugin-tools-web': ['src/work.ts'],
 }
+
+/** What several entries share is one file too; but contracts import the whole core, which what only finds a configuration does not need. */
+const GROUPS = [
+  { name: 'contracts', test: /\/core\/contracts\//, minShareCount: 2, priority: 1 },
+  { name: 'part', minShareCount: 2 },
+]
 
 for (const folder of process.argv.slice(2)) await bundle(folder)
 
@@ -49,8 +55,8 @@ async function bundle(folder: string) {
         entryFileNames: '[name].js',
         // as deep as the others, so that what is found by `import.meta.url` is found from each
         chunkFileNames: `${isCore ? 'src/' : ''}part-[hash].js`,
-        // what several entries share is one file too; of the command line each command shall read its own alone
-        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: [{ name: 'part', minShareCount: 2 }] } }),
+        // of the command line each command shall read its own alone
+        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: GROUPS } }),
       },
       logLevel: 'warn',
     })

@@ -4,7 +4,6 @@ import { Chat } from './commands/chat.ts'
 import { ConfigCheck } from './commands/config-check.ts'
 import { ConfigSchema } from './commands/config-schema.ts'
 import { ConfigShow } from './commands/config-show.ts'
-import { contributed } from './commands/contributed.ts'
 import { Doctor } from './commands/doctor.ts'
 import { McpServe } from './commands/mcp-serve.ts'
 import { Plugins } from './commands/plugins.ts'
@@ -33,10 +32,9 @@ import { Status } from './commands/status.ts'
 import { ToolsCall } from './commands/tools-call.ts'
 import { ToolsList } from './commands/tools-list.ts'
 import { ToolsShow } from './commands/tools-show.ts'
-import { readConfigFlag } from './config-flag.ts'
-import { commandsFor } from './contributed.ts'
 
-const OWN = {
+/** svc's own commands, as oclif takes them. */
+export const COMMANDS: Readonly<Record<string, Command.Class>> = {
   build: Build,
   chat: Chat,
   'config:check': ConfigCheck,
@@ -70,14 +68,4 @@ const OWN = {
   'tools:call': ToolsCall,
   'tools:list': ToolsList,
   'tools:show': ToolsShow,
-}
-
-const { file, argv } = readConfigFlag(process.argv.slice(2))
-/** svc's own commands need no plugin's manifest: they work with a broken configuration too. */
-const others = await commandsFor(argv, file)
-
-/** All commands, as oclif takes them. */
-export const COMMANDS: Readonly<Record<string, Command.Class>> = {
-  ...OWN,
-  ...Object.fromEntries(others.map(one => [one.id, contributed(one, file)])),
 }

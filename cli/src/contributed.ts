@@ -2,121 +2,108 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { createRequire, findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { PluginEntry } from '@svc/core'
+import type { Manifest, PluginEntry } from '@svc/core'
+import { COMMANDS_MODULE, commandsOf } from '@svc/core/config'
+import type { CommandFacts } from './command-manifest.ts'
+import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { findSettings, here, type Place } from './settings.ts'
-import { isOwn } from './summaries.ts'
+import { COMPLETION, isOwn } from './summaries.ts'
 
-/** A command that a plugin's manifest names. Nothing of the plugin has run. */
-export interface Contributed {
-  /** With `:` between its words. */
-  readonly id: string
-  readonly summary: string
+/** The commands of one plugin, as its package.json declares them. Nothing of the plugin has run. */
+export interface CommandSource {
   readonly plugin: string
-  /** URL of its module. */
-  readonly module: string
-  /** What stands after its name, for help. */
-  readonly usage?: string
-  /** What it does and what its flags mean, for help. */
-  readonly description?: string
-  /** Command lines without the leading `svc`. */
-  readonly examples?: readonly string[]
+  readonly version: string
+  readonly folder: string
+  /** With `:` between the words. */
+  readonly ids: readonly string[]
+  /** What help says of the first words. */
+  readonly topics: Readonly<Record<string, string>>
+  /** The file that exports the classes. */
+  readonly target: string
+  readonly entry: PluginEntry
+  /** What was learnt of the classes when the plugin was built or installed. */
+  readonly facts?: CommandFacts
 }
 
 /**
- * The commands of the configured plugins, as their manifests have them. A plugin that cannot be found or read adds none: `svc config check` says why.
- * Reads package.json by hand, because help must not wait for the kernel to load.
+ * The commands of the configured plugins, by their manifests. A plugin that cannot be found or read adds none: `svc config check` says why. Reads package.json
+ * by hand, because help must not wait for the kernel to load.
  */
-export async function contributedCommands(config?: string, place: Place = here()): Promise<Contributed[]> {
+export async function commandSources(config?: string, place: Place = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
+  const taken = new Set<string>()
   // the command of a plugin that runs behind a wall would be imported on this side of it
   const inside = plugins.filter(entry => entry.isolation !== 'process')
-  const all = placed(inside, place.home).flatMap(commandsOf)
-  return all.filter((one, at) => !isOwn(one.id.split(':')) && all.findIndex(other => other.id === one.id) === at)
+  return placed(inside, place.home)
+    .filter(mayHaveCommands)
+    .flatMap(entry => {
+      const source = sourceOf(entry)
+      const ids = source?.ids.filter(id => !isOwn(id.split(':')) && !taken.has(id)) ?? []
+      for (const id of ids) taken.add(id)
+      return source && ids.length > 0 ? [{ ...source, ids }] : []
+    })
 }
 
+const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])
+
+const mayHaveCommands = ({ use, from }: PluginEntry) =>
+  from !== OURS || !CURATED.has(use) || WITH_COMMANDS.includes(use as string)
+
 /**
- * The commands of plugins that a command line may mean. Help and the version read no configuration but a file that is named: they have the commands of what
+ * The commands of plugins that a command line may mean. Help, completion and the version read no configuration but a file that is named: they have the commands of what
  * came with svc, what is installed, and what that file adds.
  */
-export async function commandsFor(argv: readonly string[], file?: string): Promise<Contributed[]> {
-  if (isOwn(argv) || argv[0] === '--version') return []
-  return contributedCommands(file, { ...here(), onlyNamed: isHelp(argv) })
+export async function sourcesFor(argv: readonly string[], file?: string): Promise<CommandSource[]> {
+  const isCompletion = argv[0] === COMPLETION
+  if ((isOwn(argv) && !isCompletion) || argv[0] === '--version') return []
+  return commandSources(file, { ...here(), onlyNamed: isHelp(argv) || isCompletion })
 }
 
 const isHelp = (argv: readonly string[]) => argv.length === 0 || argv.slice(0, [...argv, '--'].indexOf('--')).includes('--help')
 
-/** The topics that commands of plugins make: the line of one names its commands, that of a single command is its own. */
-export function contributedTopics(all: readonly Contributed[]): Record<string, { readonly description: string }> {
-  const topics = Object.groupBy(
-    all.filter(({ id }) => id.includes(':')),
-    ({ id }) => id.slice(0, id.indexOf(':'))
-  )
-  return Object.fromEntries(
-    Object.entries(topics).map(([topic, those = []]) => [topic, { description: topicLine(topic, those) }])
-  )
-}
-
-function topicLine(topic: string, those: readonly Contributed[]): string {
-  if (those.length === 1) return those[0]!.summary
-  return `Commands: ${those.map(({ id }) => id.slice(topic.length + 1).replaceAll(':', ' ')).join(', ')}`
-}
-
 interface PackageJson {
   readonly name?: string
+  readonly version?: string
+  readonly description?: string
   readonly exports?: unknown
-  readonly svc?: {
-    readonly contributes?: {
-      readonly commands?: Readonly<
-        Record<
-          string,
-          {
-            readonly summary?: unknown
-            readonly module?: unknown
-            readonly usage?: unknown
-            readonly description?: unknown
-            readonly examples?: unknown
-          } | null
-        >
-      >
-    }
-  }
+  readonly svc?: Pick<Manifest, 'contributes' | 'topics'>
 }
 
-function commandsOf(entry: PluginEntry): Contributed[] {
+function sourceOf(entry: PluginEntry): CommandSource | undefined {
   const file = manifestOf(entry)
-  const pkg = file === undefined ? undefined : readPackage(file)
-  if (file === undefined || pkg === undefined) return []
-  const plugin = pkg.name ?? ''
-  return Object.entries(pkg.svc?.contributes?.commands ?? {}).flatMap(([name, command]) => {
-    if (typeof command?.summary !== 'string' || typeof command.module !== 'string') return []
-    return [
-      {
-        id: name
-          .trim()
-          .split(/[\s:]+/)
-          .join(':'),
-        summary: command.summary,
-        plugin,
-        module: pathToFileURL(moduleOf(file, pkg, command.module)).href,
-        ...(typeof command.usage === 'string' ? { usage: command.usage } : {}),
-        ...(typeof command.description === 'string' ? { description: command.description } : {}),
-        ...(Array.isArray(command.examples) ? { examples: command.examples.map(String) } : {}),
-      },
-    ]
-  })
-}
-
-/** By the package's `exports` where they name it, so that one manifest serves sources and `dist`. */
-function moduleOf(file: string, { name, exports }: PackageJson, module: string): string {
-  const exported = typeof exports === 'object' && exports !== null && Object.hasOwn(exports, module)
-  if (!exported || name === undefined) return join(dirname(file), module)
-  try {
-    return createRequire(file).resolve(join(name, module))
-  } catch {
-    return join(dirname(file), module) // says which file is missing when it runs
+  const pkg = file === undefined ? undefined : readJson<PackageJson>(file)
+  const ids = commandsOf(pkg?.svc ?? {}).map(words => words.replaceAll(' ', ':'))
+  const target = file !== undefined && ids.length > 0 ? targetOf(file, pkg!) : undefined
+  if (file === undefined || target === undefined) return undefined
+  const { name = '', version = '0.0.0', description = '', svc = {} } = pkg!
+  const topics = new Set(ids.flatMap(id => (id.includes(':') ? [id.slice(0, id.indexOf(':'))] : [])))
+  const facts = (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target)
+  return {
+    plugin: name,
+    version,
+    folder: dirname(file),
+    ids,
+    topics: Object.fromEntries([...topics].map(topic => [topic, svc.topics?.[topic] ?? description])),
+    target,
+    entry,
+    ...(facts ? { facts } : {}),
   }
 }
+
+/** By the package's `exports`, so that one manifest serves sources and `dist`. */
+function targetOf(file: string, { name = '' }: PackageJson): string | undefined {
+  try {
+    return createRequire(file).resolve(join(name, COMMANDS_MODULE))
+  } catch {
+    // svc config check says so
+    return undefined
+  }
+}
+
+/** Of a plugin that came with svc: made by its build. */
+const builtFacts = (name: string, target: string) =>
+  name.startsWith('@svc/') && target.endsWith('.js') ? readJson<CommandFacts>(join(dirname(target), 'commands.json')) : undefined
 
 function manifestOf({ use, from }: PluginEntry): string | undefined {
   if (typeof use !== 'string' && !(use instanceof URL)) return undefined
@@ -139,9 +126,9 @@ function firstOf(places: readonly string[], find: (place: string) => string | un
   return undefined
 }
 
-function readPackage(file: string): PackageJson | undefined {
+function readJson<T>(file: string): T | undefined {
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as PackageJson
+    return JSON.parse(readFileSync(file, 'utf8')) as T
   } catch {
     return undefined
   }

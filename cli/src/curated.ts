@@ -49,6 +49,15 @@ const CURATED = [
   '@svc/plugin-store-sqlite',
 ] as const
 
+/** Those of them that add commands: help reads the package.json of no other. */
+export const WITH_COMMANDS: readonly string[] = [
+  '@svc/plugin-mcp-client',
+  '@svc/plugin-auth-bearer',
+  '@svc/plugin-workflows',
+  '@svc/plugin-teams',
+  '@svc/plugin-store-sqlite',
+]
+
 /** The types of the plugins in `CURATED`, for `defineConfig`. */
 export type CuratedModules = [
   typeof import('@svc/plugin-http'),

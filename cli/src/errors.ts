@@ -93,18 +93,20 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
   })
 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
+/** A command line whose arguments or flags are wrong. `known`: the ids of all commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
-  const isStrange = /^command \S+ not found\.?$/i.test(message)
-  const said = message.replace(
-    /^command (\S+) not found\.?$/i,
-    (_, id: string) => `there is no command "${id.replaceAll(':', ' ')}"`
-  )
-  const near = isStrange ? nearCommand(argv, words) : undefined
-  const help = `svc ${topicOf(argv, words, isStrange)}--help shows what there is`
-  const more = isStrange && argv.includes('--help') ? '; with --config <file> also the commands that a configuration adds' : ''
-  return svcError('COMMAND_LINE_INVALID', said, {
-    mend: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${help}${more}`,
+  return svcError('COMMAND_LINE_INVALID', message, { mend: helpFor(argv, words) })
+}
+
+/** A command line that names no command: `said` are the words that were taken for one. */
+export function commandUnknown(said: readonly string[], argv: readonly string[], known: readonly string[]): SvcError {
+  const words = known.map(id => id.replaceAll(':', ' '))
+  const near = nearCommand(argv, words)
+  const topics = words.map(one => one.split(' ')[0]!)
+  const more = argv.includes('--help') ? '; with --config <file> also the commands that a configuration adds' : ''
+  return svcError('COMMAND_LINE_INVALID', `there is no command "${said.join(' ')}"`, {
+    mend: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${helpFor(argv, topics)}${more}`,
   })
 }
 
@@ -121,12 +123,11 @@ function nearCommand(argv: readonly string[], words: readonly string[]): string 
   return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1))
 }
 
-/** The command that was meant, or its topic; '' for none. */
-function topicOf(argv: readonly string[], words: readonly string[], isStrange: boolean): string {
+/** Help of the longest name that the command line begins with, else of svc. */
+function helpFor(argv: readonly string[], names: readonly string[]): string {
   const line = `${argv.join(' ')} `
-  const names = isStrange ? words.map(one => one.split(' ')[0]!) : words
   const [found] = names.filter(one => line.startsWith(`${one} `)).sort((a, b) => b.length - a.length)
-  return found === undefined ? '' : `${found} `
+  return `svc ${found === undefined ? '' : `${found} `}--help shows what there is`
 }
 
 const nearOf = (name: string, known: readonly string[], rest: string) => {

@@ -1,5 +1,6 @@
 /** The commands of svc by their id, with the line that help shows. */
 export const SUMMARIES = {
+  autocomplete: 'Set up completion in your shell',
   build: 'Write a folder that holds svc with exactly these plugins',
   chat: 'Chat with the service: one message, a pipe, or a conversation',
   'config:check': 'Check the configuration and report everything that is wrong',
@@ -35,14 +36,17 @@ export const SUMMARIES = {
   'tools:show': 'Show what a tool does and takes',
 } as const
 
+/** The command of `@oclif/plugin-autocomplete`. */
+export const COMPLETION = 'autocomplete'
+
 export const DESCRIPTION = 'A plugin host for agent services'
 
-export const TOPICS: Readonly<Record<string, { readonly description: string }>> = {
-  config: { description: 'Look at the configuration' },
-  mcp: { description: 'Serve tools, and use those of other servers (MCP)' },
-  plugins: { description: 'Install, look after and write plugins' },
-  providers: { description: 'List and try the providers of models' },
-  tools: { description: 'List, show and run tools' },
+export const TOPICS: Readonly<Record<string, string>> = {
+  config: 'Look at the configuration',
+  mcp: 'Serve tools, and use those of other servers (MCP)',
+  plugins: 'Install, look after and write plugins',
+  providers: 'List and try the providers of models',
+  tools: 'List, show and run tools',
 }
 
 /** Topics that have commands of svc and of plugins. */

@@ -1,4 +1,5 @@
-import { type Config, type ConfigTree, get } from '@svc/core'
+import type { Config, ConfigTree } from '@svc/core'
+import { get } from '@svc/core/config'
 import { flagsLayer, join, type ServeOptions } from './serve-flags.ts'
 
 /** What serves something else than tools. */

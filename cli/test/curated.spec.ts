@@ -8,12 +8,13 @@ import { promisify } from 'node:util'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
 import { digestOf } from '../../core/config/validator.ts'
-import { DEFAULTS } from '../src/curated.ts'
+import { DEFAULTS, WITH_COMMANDS } from '../src/curated.ts'
 
 const require = createRequire(import.meta.url)
 const manifestOf = async (name: string) =>
   (JSON.parse(await readFile(require.resolve(`${name}/package.json`), 'utf8')) as { svc: Manifest }).svc
 interface Manifest {
+  readonly contributes?: { readonly commands?: readonly string[] }
   readonly runtime?: string
   readonly instances?: object
 }
@@ -26,6 +27,11 @@ const pluginOf = async (name: string) => ((await import(name)) as { default: Plu
 const defaultOf = (json: JsonSchema) => structuredClone((json as { readonly default?: unknown }).default ?? {})
 
 describe('the curated plugins', () => {
+  it('are known by name where they add commands, so that help reads no other package.json', () => {
+    const found = manifests.filter(({ manifest }) => manifest.contributes?.commands !== undefined)
+    expect(WITH_COMMANDS).to.have.members(found.map(({ name }) => name))
+  })
+
   it('start without a configuration, each section checked by what the build has compiled of its schema', async () => {
     const plugins = await Promise.all(CURATED.map(async name => ({ name, ...(await pluginOf(name)) })))
     const needed = plugins.filter(

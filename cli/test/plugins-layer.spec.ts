@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { planHost } from '@svc/core'
 import { expect } from 'chai'
 import type { Lock, LockedPlugin } from '@svc/plugin-set'
-import { contributedCommands } from '../src/contributed.ts'
+import { commandSources } from '../src/contributed.ts'
 import { hostOptions } from '../src/host-options.ts'
 import { findSettings } from '../src/settings.ts'
 import { placesOf } from '../src/watch-places.ts'
@@ -67,17 +67,18 @@ describe('what is installed, as configuration', () => {
       [above, 'svc-plugin-above'],
       [within, 'svc-plugin-within'],
     ] as const) {
-      const commands = { [name.replace(/\W/g, '')]: { summary: 'Run', module: './run.js' } }
-      const svc = { api: 1, kind: 'command', contributes: { commands } }
+      const svc = { api: 1, kind: 'command', contributes: { commands: [name.replace(/\W/g, '')] } }
+      const exports = { '.': './index.js', './commands': './commands.js' }
       await writeFiles(join(modules, name), {
-        'package.json': JSON.stringify({ name, version: '1.0.0', type: 'module', main: 'index.js', svc }),
+        'package.json': JSON.stringify({ name, version: '1.0.0', type: 'module', exports, svc }),
         'index.js': 'export default { setup() {} }',
+        'commands.js': 'export const COMMANDS = {}',
       })
     }
     const names = ['@svc/plugin-tools-time', 'svc-plugin-above', 'svc-plugin-within']
     await writeFiles(own, { 'svc.config.json': JSON.stringify({ plugins: names }) })
     const place = { home: own, cwd: own, env: {} }
-    const ids = (await contributedCommands(undefined, place)).map(one => one.id)
+    const ids = (await commandSources(undefined, place)).flatMap(one => one.ids)
     expect(ids).to.include('svcpluginwithin')
     expect(ids.filter(id => /time|above/.test(id))).to.deep.equal([])
     const options = hostOptions(await findSettings({}, place), own)
@@ -93,8 +94,8 @@ describe('what is installed, as configuration', () => {
   it('is watched where it is a link, and gives its commands where it runs in the process of svc', async () => {
     const place = placeWith({ isolation: 'in-process', trusted: true })
     expect(placesOf(await findSettings({}, place), home, home)).to.include(folder)
-    expect((await contributedCommands(undefined, place)).map(one => one.id)).to.include('tides:now')
-    const walled = await contributedCommands(undefined, placeWith({}))
-    expect(walled.map(one => one.id)).to.not.include('tides:now')
+    expect((await commandSources(undefined, place)).flatMap(one => one.ids)).to.include('tides:now')
+    const walled = await commandSources(undefined, placeWith({}))
+    expect(walled.flatMap(one => one.ids)).to.not.include('tides:now')
   })
 })

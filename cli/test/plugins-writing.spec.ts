@@ -104,7 +104,7 @@ describe('svc plugins lint', function () {
       ...MANIFEST,
       contributes: {
         tools: ['read_file'],
-        commands: { 'serve it': { summary: 'No', module: './gone.js' } },
+        commands: ['serve it'],
         routes: { chat: { method: 'GET', path: '/.well-known/x' } },
       },
     }
@@ -115,8 +115,7 @@ describe('svc plugins lint', function () {
       private: true,
       svc,
     }
-    const found = await codes(await liar(place, code, more))
-    expect(found).to.include.members([
+    expect(await codes(await liar(place, code, more))).to.include.members([
       'error README_MISSING',
       'error LICENSE_MISSING',
       'error KEYWORD_MISSING',
@@ -130,6 +129,7 @@ describe('svc plugins lint', function () {
       'error PERMISSION_MISSING',
       'warning ROUTE_RESERVED',
       'error COMMAND_TAKEN',
+      'error COMMANDS_MISSING',
       'warning INSTALL_SCRIPTS',
       'warning ENV_UNDECLARED',
       'warning NETWORK_UNDECLARED',
@@ -151,7 +151,7 @@ describe('svc plugins lint', function () {
     expect(code, err).to.equal(0)
     expect(out)
       .to.include('0 errors, 0 warnings')
-      .and.to.match(/ {2}src\/command\.js/)
+      .and.to.match(/ {2}src\/commands\.js/)
       .and.to.not.include('test/')
   })
 

@@ -35,6 +35,8 @@ export interface PluginEntry {
   readonly permissions?: Manifest['permissions']
   /** What its module is known to declare, so that a start need not run it to learn that. */
   readonly declares?: unknown
+  /** What help shows of its commands, learnt when it was installed, so that help need not run it. */
+  readonly commands?: unknown
   /** The hash of its files, where it is held to it. */
   readonly files?: string
 }
@@ -147,7 +149,19 @@ const knownOf = ({ isolation, ...entry }: ConfigTree): ConfigTree => ({
   ...(ISOLATIONS.includes(isolation) ? { isolation } : {}),
 })
 
-const ENTRY_KEYS = ['use', 'name', 'manifest', 'optional', 'enabled', 'from', 'isolation', 'permissions', 'declares', 'files']
+const ENTRY_KEYS = [
+  'use',
+  'name',
+  'manifest',
+  'optional',
+  'enabled',
+  'from',
+  'isolation',
+  'permissions',
+  'declares',
+  'commands',
+  'files',
+]
 const ISOLATIONS: readonly unknown[] = [undefined, 'in-process', 'process']
 
 /** A reference in its full form. */

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Found } from '../loading/load.ts'
-import { commandsOf, placeIn, slotsOf } from '../loading/manifest.ts'
+import { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
+import { placeIn, slotsOf } from '../loading/manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
 import type { SvcError } from '../src/svc-error.ts'
-import { commandMissing, commandTaken, slotUnknown } from './errors.ts'
+import { commandsMissing, commandTaken, slotUnknown } from './errors.ts'
 
 /** What the program knows besides its plugins. */
 export interface KnownNames {
@@ -21,10 +22,9 @@ interface Declared {
 }
 interface Claim {
   readonly one: Declared
-  /** The key below `contributes`. */
-  readonly name: string
   readonly words: string
-  readonly module: string
+  /** Its place in the list. */
+  readonly index: number
 }
 
 /** Slots that nobody knows, by manifest. */
@@ -38,30 +38,25 @@ export async function unknownSlots(plugins: readonly Declared[], { slots }: Know
   return Promise.all(strange.map(async ({ one, slot }) => slotUnknown(one.name, slot, known, await placeOf(one, slot))))
 }
 
-/** Commands that nobody could run: the module is not there, or the name is another's. */
+/** Commands that cannot run: their module is not there, or the name is taken. */
 export async function brokenCommands(plugins: readonly Declared[], { commands = [] }: KnownNames): Promise<SvcError[]> {
-  const claims = plugins.flatMap(one =>
-    commandsOf(one.found.manifest).map(([name, words, { module }]): Claim => ({ one, name, words, module }))
-  )
-  const faults = claims.map(async ({ one, name, words, module }, at) => {
-    const where = () => placeOf(one, 'commands', name)
+  const claims = plugins.flatMap(one => commandsOf(one.found.manifest).map((words, index): Claim => ({ one, words, index })))
+  const taken = claims.map(async ({ one, words, index }, at) => {
     const other = claims.slice(0, at).find(claim => claim.words === words)
     const begins = [words.split(' ', 1), words.split(' ', 2)].map(begin => begin.join(' '))
     const by = begins.some(begin => commands.includes(begin)) ? 'svc' : other?.one.name
-    const isThere = hasModule(one.found, module)
-    return [
-      ...(by === undefined ? [] : [commandTaken(one.name, words, by, await where())]),
-      ...(isThere ? [] : [commandMissing(one.name, words, module, await where())]),
-    ]
+    return by === undefined ? [] : [commandTaken(one.name, words, by, await placeOf(one, 'commands', String(index)))]
   })
-  return (await Promise.all(faults)).flat()
+  const without = plugins.filter(one => commandsOf(one.found.manifest).length > 0 && !hasCommands(one.found))
+  const missing = without.map(async one => commandsMissing(one.name, await placeOf(one, 'commands')))
+  return [...(await Promise.all(taken)).flat(), ...(await Promise.all(missing))]
 }
 
-/** A module is a file of the package, or a key of its `exports`. Nothing of it runs. */
-function hasModule({ name, folder }: Found, module: string): boolean {
-  if (folder === undefined || existsSync(join(folder, module))) return true
+/** Whether the package exports a module of commands that is there. Nothing of it runs. */
+function hasCommands({ name, folder }: Found): boolean {
+  if (folder === undefined) return true
   try {
-    return existsSync(createRequire(join(folder, 'package.json')).resolve(join(name, module)))
+    return existsSync(createRequire(join(folder, 'package.json')).resolve(join(name, COMMANDS_MODULE)))
   } catch {
     return false
   }

@@ -49,12 +49,11 @@ export const slotUnknown = (plugin: string, slot: string, known: readonly string
     mend: `${didYouMean(slot, known) ?? `known slots: ${known.join(', ')}`}; a slot of another plugin is known once that one is in "plugins", or once this one requires it`,
   })
 
-export const commandMissing = (plugin: string, command: string, module: string, where: string) =>
-  svcError('COMMAND_MODULE_MISSING', `has the command "${command}" in the module ${module}, which is not there`, {
+export const commandsMissing = (plugin: string, where: string) =>
+  svcError('COMMAND_MODULE_MISSING', 'declares commands, but the module ./commands that exports their classes is not there', {
     plugin,
     where,
-    details: { command, module },
-    mend: 'build the plugin, or mend the path: it starts at the folder of its package.json',
+    mend: 'Build the plugin, or name the module in package.json: "exports": { "./commands": "./commands.js" }',
   })
 
 export const commandTaken = (plugin: string, command: string, by: string, where: string) =>

@@ -1,4 +1,5 @@
 // What a program needs to find its configuration, without the rest of the kernel
+export { get } from './config.ts'
 export { findConfig, type FindOptions, put, trustsAll } from './find.ts'
 export { readConfigFile } from './load-file.ts'
 export { CONFIG_FILES, configFilesIn, nearestConfig } from './search.ts'
@@ -7,3 +8,5 @@ export { type ConfigCode, configCode, hashBefore, isTrusted, TRUSTED, trustCode 
 export { foreignReason } from './owner.ts'
 export { shownPath, svcHome } from './home.ts'
 export { usePrecompiled } from './validator.ts'
+export { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
+export { withHostPackages } from './host-packages.ts'

@@ -1,9 +1,7 @@
 import type { RunningHost } from '@svc/core'
 
-/** What a command that a plugin contributes is called with. */
-export interface CommandCall {
-  /** What stood after the command's name. */
-  readonly args: readonly string[]
+/** What svc gives a command that a plugin contributes. The base class of `@svc/cli/command` has it all as members. */
+export interface CommandContext {
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal
   /** The svc home. */
@@ -17,10 +15,3 @@ export interface CommandCall {
   /** The configured host, started in this process at the first call without what would listen; closed after the command. */
   readonly host: () => Promise<RunningHost>
 }
-
-/**
- * The default export of a command's module: answers the exit code, 0 where it answers nothing. The manifest names it:
- * `"contributes": { "commands": { "weather now": { "summary": "Tell the weather", "module": "./src/now.ts", "usage": "<place>" } } }`.
- * A module that is a key of the package's `exports` is resolved by them: source here, `dist` where it is installed.
- */
-export type Command = (call: CommandCall) => Promise<number | undefined | void>

@@ -17,10 +17,12 @@ export interface Manifest {
   readonly api: number
   readonly kind: string
   /**
-   * Slot → names, with `*` for what is known only at run time. `commands` maps a name to its summary and module, `routes` a name to where the route answers and
-   * who may ask it.
+   * Slot → names, with `*` for what is known only at run time. `commands` lists command lines without `svc` (`weather now`), whose classes the package exports
+   * as `COMMANDS` from `./commands`; `routes` maps a name to where the route answers and who may ask it.
    */
-  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, CommandManifest | RouteManifest>>>>
+  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, RouteManifest>>>>
+  /** What help says of the first words of its commands: `{ "weather": "Look up the weather" }`. */
+  readonly topics?: Readonly<Record<string, string>>
   readonly permissions?: {
     readonly network?: readonly string[]
     readonly env?: readonly string[]
@@ -50,18 +52,6 @@ export interface RouteManifest {
   /** What a caller needs; absent: nothing, not even a credential. */
   readonly scope?: string
 }
-export interface CommandManifest {
-  readonly summary: string
-  /** Module of the command, relative to the package; or a key of its `exports`. */
-  readonly module: string
-  /** What stands after its name, for help: `<place> [--json]`. */
-  readonly usage?: string
-  /** What it does and what its flags mean, for help. */
-  readonly description?: string
-  /** Whole command lines without the leading `svc`, for help. */
-  readonly examples?: readonly string[]
-}
-
 /** A package as found: nothing of it has run. */
 export interface PackageInfo {
   readonly name: string
@@ -80,16 +70,6 @@ const closed = (properties: object, required: string[] = []) => ({
   required,
   additionalProperties: false,
 })
-const command = closed(
-  {
-    summary: { type: 'string' },
-    module: { type: 'string' },
-    usage: { type: 'string' },
-    description: { type: 'string' },
-    examples: texts,
-  },
-  ['summary', 'module']
-)
 /** Each part is a word or a parameter: paths of other forms take a router long to look at. */
 const PATH = '^/(?:(?::[A-Za-z_]\\w*|[\\w.-]+)(?:/|$))*$'
 const route = closed(
@@ -110,11 +90,11 @@ const manifestSchema = schema<Manifest>({
       contributes: {
         type: 'object',
         properties: {
-          commands: { type: 'object', additionalProperties: command },
           routes: { type: 'object', additionalProperties: route },
         },
         additionalProperties: texts,
       },
+      topics: { type: 'object', additionalProperties: word },
       permissions: closed({
         network: texts,
         env: texts,
@@ -226,17 +206,6 @@ const isList = (names: NonNullable<Manifest['contributes']>[string]): names is r
 /** The routes that a manifest declares. */
 export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [name: string, route: RouteManifest][] =>
   Object.entries((contributes.routes ?? {}) as Record<string, RouteManifest>)
-
-/** The commands that a manifest declares, by the words they are called with, `weather now`. */
-export const commandsOf = ({ contributes = {} }: Manifest): [name: string, words: string, command: CommandManifest][] =>
-  Object.entries((contributes.commands ?? {}) as Record<string, CommandManifest>).map(([name, command]) => [
-    name,
-    name
-      .trim()
-      .split(/[\s:]+/)
-      .join(' '),
-    command,
-  ])
 
 /** Whether a manifest lets the plugin add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>

@@ -69,7 +69,6 @@ export { modulesIn, packagesAround, pathsOfCode, withImported } from '../config/
 export { foreignReason } from '../config/owner.ts'
 export {
   API,
-  type CommandManifest,
   type Manifest,
   OLDEST_API,
   type PackageInfo,
@@ -78,6 +77,7 @@ export {
   routesOf,
   slotsOf,
 } from '../loading/manifest.ts'
+export { COMMANDS_MODULE, commandsOf } from '../loading/commands.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'

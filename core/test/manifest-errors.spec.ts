@@ -4,7 +4,6 @@ import { entry, folder, packageFiles, PLAIN_PLUGIN, problemOf, problemsOf, Words
 
 describe('a manifest that cannot be right', () => {
   const declaring = (name: string, contributes: object) => packageFiles(name, { api: 1, kind: 'x', contributes }, PLAIN_PLUGIN)
-  const command = (module = './main.js') => ({ summary: 'x', module })
 
   it('declares names by stars, and a stranger with many of them costs no time', async () => {
     const stars = `${'*a'.repeat(30)}*b`
@@ -84,18 +83,18 @@ describe('a manifest that cannot be right', () => {
   })
 
   it('names a command whose module is not there, and one whose name is taken, with line and mend', async () => {
-    const commands = { now: command('./gone.js'), 'serve fast': command(), tell: command() }
     await using dir = await folder({
-      ...declaring('svc-a', { commands }),
-      ...declaring('svc-b', { commands: { ' tell ': command() } }),
+      ...declaring('svc-a', { commands: ['now', 'serve fast', 'tell'] }),
+      ...declaring('svc-b', { commands: [' tell '] }),
     })
     const problems = await problemsOf({ plugins: ['svc-a', 'svc-b'], from: [dir.url], commands: ['serve'] })
     expect(problems.map(one => [one.code, one.plugin, one.where, one.details.command, one.details.by])).to.deep.equal([
-      ['COMMAND_MODULE_MISSING', 'svc-a', 'package.json:11', 'now', undefined],
-      ['COMMAND_TAKEN', 'svc-a', 'package.json:15', 'serve fast', 'svc'],
+      ['COMMAND_TAKEN', 'svc-a', 'package.json:12', 'serve fast', 'svc'],
       ['COMMAND_TAKEN', 'svc-b', 'package.json:11', 'tell', 'svc-a'],
+      ['COMMAND_MODULE_MISSING', 'svc-a', 'package.json:10', undefined, undefined],
+      ['COMMAND_MODULE_MISSING', 'svc-b', 'package.json:10', undefined, undefined],
     ])
-    expect(problems[0]!.mend).to.contain('build the plugin')
+    expect(problems[2]!.mend).to.contain('Build the plugin')
     const optional = [{ use: 'svc-a', optional: true }]
     await using host = await startHost({ plugins: optional, from: [dir.url], commands: ['serve'] })
     expect(host.report().plugins[0]).to.deep.include({ name: 'svc-a', state: 'failed' })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
 import { matchesPattern } from '../src/pattern.ts'
 import { assertPlain, atOnce, compileSchema, outcome } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
@@ -110,12 +110,15 @@ function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
 }
 
 function commandCases({ info, importModule }: PluginPackage): KitCase[] {
-  const commands = Object.entries(info.manifest.contributes?.commands ?? {}) as [string, { module: string }][]
-  return commands.map(([name, { module }]) => ({
-    title: `has a command "${name}" whose module is a function`,
+  return commandsOf(info.manifest).map(name => ({
+    title: `has a command "${name}" with a class, a summary and an example`,
     async run() {
-      const { default: command } = await importModule(module)
-      assert.equal(typeof command, 'function', `${module} must export default async function ({ args, … }) { … }`)
+      const { COMMANDS } = await importModule(COMMANDS_MODULE)
+      const id = name.replaceAll(' ', ':')
+      const { run, summary, examples } = Object((Object(COMMANDS) as Record<string, unknown>)[id]) as Record<string, unknown>
+      assert.equal(typeof run, 'function', `${COMMANDS_MODULE} must export COMMANDS with a class "${id}"`)
+      assert.ok(typeof summary === 'string' && summary !== '', `the class "${id}" has no static summary`)
+      assert.ok(Array.isArray(examples) && examples.length > 0, `the class "${id}" has no static examples`)
     },
   }))
 }

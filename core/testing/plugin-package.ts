@@ -12,8 +12,8 @@ export interface PluginPackage {
   readonly ref: PluginRef
   /** Absent where it is code that is never imported. */
   readonly plugin: Plugin | undefined
-  /** The module of a command. */
-  importModule(module: string): Promise<{ readonly default?: unknown }>
+  /** A module that its `exports` name. */
+  importModule(module: string): Promise<{ readonly COMMANDS?: unknown }>
 }
 
 interface PackageJson {
@@ -29,7 +29,8 @@ export async function openPackage(place: URL | string): Promise<PluginPackage> {
   const info = await readManifest(file)
   const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
   const origin = (module: string) => originOf(info, sources, module)
-  const load = async (module: string) => (await importModule(info.name, folder, origin(module))) as { readonly default?: unknown }
+  const load = async (module: string) =>
+    (await importModule(info.name, folder, origin(module))) as { readonly COMMANDS?: unknown }
   if (info.manifest.runtime !== undefined) return { info, ref: pathToFileURL(folder), plugin: undefined, importModule: load }
   const plugin = await importPlugin(info.name, folder, origin('.'))
   return { info, ref: { name: info.name, manifest: info.manifest, use: plugin }, plugin, importModule: load }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { readConfigFlag } from '../../cli/src/config-flag.ts'
-import { contributedCommands } from '../../cli/src/contributed.ts'
+import { commandSources } from '../../cli/src/contributed.ts'
 import { isOwn } from '../../cli/src/summaries.ts'
 import { SVC } from './entry.ts'
 
@@ -100,7 +100,7 @@ function start(lane: Lane): ChildProcess {
 async function commandsFor({ args, cwd, env }: Command): Promise<string> {
   const { file, argv } = readConfigFlag(args)
   if (isOwn(argv)) return ''
-  return JSON.stringify([file, await contributedCommands(file, { home: env.SVC_HOME!, cwd, env })])
+  return JSON.stringify([file, await commandSources(file, { home: env.SVC_HOME!, cwd, env })])
 }
 
 function end(lane: Lane): void {

@@ -22,13 +22,13 @@ export interface Tides {
 export const TIDES = 'svc-plugin-tides'
 
 /** The package of a plugin whose tool `tides` says which version it is. */
-function packageOf({ version, name = TIDES, svc = {}, asksCore, scripts, main = 'index.js' }: Tides): PackageJson {
+function packageOf({ version, name = TIDES, svc = {}, asksCore, scripts, files = {}, main = 'index.js' }: Tides): PackageJson {
   return {
     name,
     version,
     description: 'Tells the tides',
     type: 'module',
-    main,
+    ...(Object.hasOwn(files, 'commands.js') ? { exports: { '.': `./${main}`, './commands': './commands.js' } } : { main }),
     keywords: ['svc-plugin'],
     ...(asksCore ? { peerDependencies: { '@svc/core': '^0.1.0' } } : {}),
     ...(scripts ? { scripts } : {}),
@@ -69,9 +69,23 @@ export async function tidesFolder(folder: string, tides: Tides): Promise<string>
 }
 
 export const COMMAND = {
-  svc: { kind: 'command', contributes: { commands: { 'tides now': { summary: 'Tell the tides', module: './now.js' } } } },
+  svc: { kind: 'command', contributes: { commands: ['tides now'] } },
   files: {
-    'now.js': "export default async ({ print }) => print('high')\n",
+    'commands.js': `import { Flags, SvcCommand } from '@svc/cli/command'
+
+class Now extends SvcCommand {
+  static summary = 'Tell the tides'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+  static flags = { next: Flags.boolean({ summary: 'Tell the next one too' }) }
+
+  async run() {
+    const { flags } = await this.parse(Now)
+    this.print(flags.next ? 'high, then low' : 'high')
+  }
+}
+
+export const COMMANDS = { 'tides:now': Now }
+`,
     'index.js': "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n",
   },
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 import { extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { strayDependencies } from '@svc/plugin-set'
 import { TEMPLATES } from '../templates-folder.ts'
 import type { Finding, Linted, PackageJson } from './lint.ts'
@@ -63,17 +64,17 @@ function aboutFindings({ folder, json }: Linted): Finding[] {
 
 /** The files that an installed package is entered by. */
 function fileFindings({ folder, json, info }: Linted): Finding[] {
-  const commands = Object.values((info?.manifest.contributes?.commands ?? {}) as Record<string, { module?: string }>)
   const entries =
     json.exports === undefined ? [typeof json.main === 'string' ? json.main : 'index.js'] : installedOf(json.exports)
-  const modules = commands.flatMap(({ module = '' }) => (isKey(json.exports, module) ? [] : [module]))
-  const all = [...new Set([...entries, ...modules])]
+  const all = [...new Set(entries)]
+  const hasCommands = info !== undefined && commandsOf(info.manifest).length > 0
   return [
     ...all.flatMap(file => (existsSync(join(folder, file)) ? [] : [missing(file, json)])),
     ...all.flatMap(file => (/^\.[mc]?ts$/.test(extname(file)) && !file.endsWith('.d.ts') ? [stripped(file)] : [])),
     ...(isKey(json.exports, '.') || json.exports === undefined
       ? []
       : [error('ENTRY_MISSING', '"exports" has no "."', 'let "." name the module of the plugin')]),
+    ...(hasCommands && (typeof json.exports === 'string' || !isKey(json.exports, COMMANDS_MODULE)) ? [commandsMissing] : []),
     ...(json.type === 'module' || info?.manifest.runtime !== undefined || all.every(file => file.endsWith('.mjs'))
       ? []
       : [error('TYPE_MISSING', 'its modules would be read as CommonJS', 'add "type": "module"')]),
@@ -94,6 +95,12 @@ function installedOf(exports: unknown): string[] {
     .filter(([key]) => key !== 'development' && !key.includes('*'))
     .flatMap(([, value]) => installedOf(value))
 }
+
+const commandsMissing = error(
+  'COMMANDS_MISSING',
+  `it declares commands, and "exports" has no "${COMMANDS_MODULE}"`,
+  'Let it name the module that exports COMMANDS, the classes by their names'
+)
 
 const missing = (file: string, { scripts = {} }: PackageJson) =>
   error(

@@ -1,5 +1,5 @@
 import { findPackageJSON } from 'node:module'
-import { type Manifest, readManifest, slotsOf } from '@svc/core'
+import { commandsOf, type Manifest, readManifest, slotsOf } from '@svc/core'
 import { DEFAULTS } from '../curated.ts'
 import { OWN_WORDS } from '../summaries.ts'
 import type { Finding, Linted } from './lint.ts'
@@ -7,12 +7,11 @@ import type { Finding, Linted } from './lint.ts'
 /** Names that svc or one of its own plugins has: the server of who installs it would not start. */
 export async function takenFindings({ info }: Linted): Promise<Finding[]> {
   if (info === undefined) return []
-  const { commands = {} } = info.manifest.contributes ?? {}
   const taken = await curatedNames()
   const names = slotsOf(info.manifest).flatMap(([slot, list]) =>
     list.flatMap(name => taken.get(`${slot} ${name}`)?.map(by => nameTaken(slot, name, by)) ?? [])
   )
-  return [...names, ...Object.keys(commands).flatMap(commandFindings)]
+  return [...names, ...commandsOf(info.manifest).flatMap(commandFindings), ...topicFindings(info.manifest)]
 }
 
 const nameTaken = (slot: string, name: string, by: string): Finding => ({
@@ -24,10 +23,22 @@ const nameTaken = (slot: string, name: string, by: string): Finding => ({
 })
 
 function commandFindings(name: string): Finding[] {
-  const words = name.trim().split(/[\s:]+/)
+  const words = name.split(' ')
   const isOwn = OWN_WORDS.includes(words[0]!) || OWN_WORDS.includes(words.slice(0, 2).join(' '))
   return isOwn ? [{ ...nameTaken('commands', words.join(' '), 'svc'), code: 'COMMAND_TAKEN' }] : []
 }
+
+/** First words of commands that help has no line for. */
+const topicFindings = (manifest: Manifest): Finding[] =>
+  [...new Set(commandsOf(manifest).flatMap(name => (name.includes(' ') ? [name.split(' ')[0]!] : [])))]
+    .filter(topic => manifest.topics?.[topic] === undefined)
+    .map(topic => ({
+      level: 'warning',
+      code: 'TOPIC_UNDESCRIBED',
+      message: `\`svc --help\` has no line of its own for "${topic}": it shows the description of the package`,
+      mend: `add "topics": { "${topic}": "…" } to the "svc" part`,
+      where: 'package.json',
+    }))
 
 /** What the curated plugins declare by name: `tools read_file` → who. */
 async function curatedNames(): Promise<ReadonlyMap<string, string[]>> {

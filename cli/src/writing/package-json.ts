@@ -1,4 +1,4 @@
-import type { Manifest } from '@svc/core'
+import { COMMANDS_MODULE, type Manifest } from '@svc/core'
 import type { PluginWords } from './names.ts'
 
 export type Language = 'ts' | 'js'
@@ -20,6 +20,10 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
   const isData = manifest.runtime !== undefined
   const isStore = manifest.kind === 'store'
   const isBuilt = language === 'ts' && !isData
+  const brought = {
+    ...(manifest.contributes?.commands === undefined ? {} : { '@svc/cli': `^${core}` }),
+    ...(isStore ? { '@svc/space': `^${core}` } : {}),
+  }
   return {
     name: words.package,
     version: '0.1.0',
@@ -31,12 +35,12 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
     ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(manifest, isBuilt) }),
     files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
     scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
-    peerDependencies: { '@svc/core': `^${core}`, ...(isStore ? { '@svc/space': `^${core}` } : {}) },
-    // svc brings it, as it brings the core
-    ...(isStore ? { peerDependenciesMeta: { '@svc/space': { optional: true } } } : {}),
+    peerDependencies: { '@svc/core': `^${core}`, ...brought },
+    // svc brings them, as it brings the core
+    ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
     devDependencies: {
       '@svc/core': `^${core}`,
-      ...(isStore ? { '@svc/space': `^${core}` } : {}),
+      ...brought,
       ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
       ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
     },
@@ -44,10 +48,12 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
   }
 }
 
+const mapped = <T>(entries: Readonly<Record<string, string>>, to: (value: string) => T): Record<string, T> =>
+  Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, to(value)]))
+
 function exportsOf({ contributes }: Omit<Manifest, 'api'>, isBuilt: boolean): object {
-  const commands = Object.values(contributes?.commands ?? {}) as { readonly module: string }[]
-  const modules = [['.', 'index'] as const, ...commands.map(({ module }) => [module, module.slice(2)] as const)]
+  const modules = { '.': 'index', ...(contributes?.commands === undefined ? {} : { [COMMANDS_MODULE]: 'commands' }) }
   const place = (name: string) =>
     isBuilt ? { development: `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` } : `./src/${name}.js`
-  return { ...Object.fromEntries(modules.map(([key, name]) => [key, place(name)])), './package.json': './package.json' }
+  return { ...mapped(modules, place), './package.json': './package.json' }
 }

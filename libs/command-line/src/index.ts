@@ -1,2 +1,2 @@
-export { JSON_FLAG, lineInvalid, readLine } from './line.ts'
+export { lineInvalid } from './line.ts'
 export { oneLine, table } from './text.ts'

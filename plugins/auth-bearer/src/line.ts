@@ -1,38 +1,18 @@
-import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { messageOf } from '@svc/core'
 import { lineInvalid } from './errors.ts'
 
 /** What each scope allows, in the words of the API. */
-const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
+export const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
 /** Everything but to change the server and to see what is others'. */
 const USUAL = SCOPES.filter(scope => scope !== 'admin')
 
-export const USAGE = {
-  create: 'tokens create [--name <name>] [--scope <scope>]... [--ttl <30d>] [--json]',
-  list: 'tokens list [--json]',
-  revoke: 'tokens revoke <name or id> [--json]',
-} as const
-
-/** What all three take; `--config <file>` svc takes off before. */
-export const COMMON = { json: { type: 'boolean', default: false } } as const
-
-/** Reads a command line. Throws COMMAND_LINE_INVALID. */
-export function readLine<O extends ParseArgsOptionsConfig>(args: readonly string[], usage: string, options: O, words: 0 | 1) {
-  try {
-    const read = parseArgs({ args: [...args], options, allowPositionals: true })
-    if (read.positionals.length !== words) throw new Error(words === 0 ? 'it takes options only' : 'it takes one name or id')
-    return read
-  } catch (error) {
-    throw lineInvalid(messageOf(error), usage)
-  }
-}
+const CREATE = 'tokens create [--name <name>] [--scope <scope>]... [--ttl <30d>] [--json]'
 
 const NAME = /^(?!tok_)[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
 
 /** A name as given. Throws COMMAND_LINE_INVALID. */
 export function nameOf(given: string): string {
   if (NAME.test(given)) return given
-  throw lineInvalid('a name is 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, and is no id', USAGE.create)
+  throw lineInvalid('a name is 1 to 64 of the characters A-Z a-z 0-9 . _ @ -, and is no id', CREATE)
 }
 
 /** Scopes as given, in the order of the table: `--scope chat --scope read` or `--scope chat,read`. Throws COMMAND_LINE_INVALID. */
@@ -41,7 +21,7 @@ export function scopesOf(given: readonly string[] | undefined): string[] {
   const asked = new Set(given.flatMap(one => one.split(',')).map(one => one.trim()))
   const known: ReadonlySet<string> = new Set(SCOPES)
   const [strange] = asked.difference(known)
-  if (strange !== undefined) throw lineInvalid(`there is no scope "${strange}"; there are ${SCOPES.join(', ')}`, USAGE.create)
+  if (strange !== undefined) throw lineInvalid(`there is no scope "${strange}"; there are ${SCOPES.join(', ')}`, CREATE)
   return SCOPES.filter(scope => asked.has(scope))
 }
 
@@ -53,5 +33,5 @@ export function ttlOf(given: string): number {
   const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(given) ?? []
   const ms = Number(count) * (UNITS[unit] ?? 0)
   if (ms >= 1_000 && ms <= LONGEST_MS) return ms
-  throw lineInvalid('--ttl is a whole number with s, m, h or d, from 1s to 3650d: 30d, 12h, 90m', USAGE.create)
+  throw lineInvalid('--ttl is a whole number with s, m, h or d, from 1s to 3650d: 30d, 12h, 90m', CREATE)
 }

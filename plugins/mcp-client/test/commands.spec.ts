@@ -42,21 +42,30 @@ describe('svc mcp without a server that runs', () => {
   })
 
   for (const [said, ...words] of [
-    ['something is missing', 'add', 'one'],
-    ['one word too many', 'add', 'one', 'http://a/', 'b'],
+    ['it takes an address or a command', 'add', 'one'],
     ['must be 1 to 32', 'add', 'o n e', 'http://a/'],
     ['must be an address', 'add', 'one', 'a.example'],
     ['--env is NAME=value', 'add', 'one', '--env', 'x', '--', 'x'],
     ['timeout must be', 'add', 'one', '--timeout', 'soon', 'http://a/'],
-    ["Unknown option '--colour'", 'list', '--colour'],
-    ['--args needs --tool', 'test', 'one', '--args', '{}'],
-    ['--port must be a port', 'list', '--port', 'x'],
   ])
     it(`says "${said}" to: ${words.join(' ')}`, async () => {
       await using desk = await openDesk()
       const { code, err } = await desk.run(words[0]!, ...words.slice(1))
       expect(code).to.equal('COMMAND_LINE_INVALID')
       expect(err).to.include(said).and.include('write: svc mcp')
+    })
+
+  for (const [said, ...words] of [
+    ['Unexpected argument: b', 'add', 'one', 'http://a/', 'b'],
+    ['Nonexistent flag: --colour', 'list', '--colour'],
+    ['must be provided when using --args: --tool', 'test', 'one', '--args', '{}'],
+    ['Expected an integer but received: x', 'list', '--port', 'x'],
+  ])
+    it(`says "${said}" to: ${words.join(' ')}`, async () => {
+      await using desk = await openDesk()
+      const { code, err } = await desk.run(words[0]!, ...words.slice(1))
+      expect(code).to.equal('COMMAND_LINE_INVALID')
+      expect(err).to.include(said)
     })
 
   it('tries a program step by step, and calls a tool of it', async () => {

@@ -4,9 +4,6 @@ import { codeOf, type SvcError, shownPath, svcError } from '@svc/core'
 /** Words with the name of the file that the person knows, in the place of that of our own beside it. */
 export const asKnown = (words: string, inner: string, known: string): string => words.replaceAll(basename(inner), basename(known))
 
-export const lineInvalid = (message: string, usage: string): SvcError =>
-  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
-
 export const storeMissing = (path: string): SvcError =>
   svcError('STORE_MISSING', 'there is no store yet', {
     where: shownPath(path),

@@ -1,12 +1,14 @@
 import type { RunningHost } from '@svc/core'
 import { codeOf } from '@svc/core'
-import type { Command, TeamDefinition } from '@svc/core/contracts'
+import { runCommand } from '@svc/cli/command'
+import type { TeamDefinition } from '@svc/core/contracts'
 import { Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import list from '../src/commands/list.ts'
-import run from '../src/commands/run.ts'
-import show from '../src/commands/show.ts'
+import { COMMANDS } from '../src/commands.ts'
 import { members, openHouse, type Script, sleeping, use } from './support/house.ts'
+
+const { 'teams:list': list, 'teams:show': show, 'teams:run': run } = COMMANDS
+type Command = (typeof COMMANDS)[keyof typeof COMMANDS]
 
 const CREW: TeamDefinition = {
   name: 'crew',
@@ -19,11 +21,8 @@ const open = (script: Script = ({ member }) => `word of ${member}`, crew: Partia
   openHouse({ teams: { crew: { ...CREW, ...crew } }, script })
 
 async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = use.signal) {
-  const [printed, noted]: [string[], string[]] = [[], []]
-  const print = (line: string) => void printed.push(line)
-  const note = (line: string) => void noted.push(line)
-  const code = await command({ args, signal, home: '', print, note, setting: async () => undefined, host: async () => host })
-  return { code: code ?? 0, printed, noted }
+  const { code, out, err } = await runCommand(command, args, { signal, host: async () => host })
+  return { code, printed: out, noted: err }
 }
 
 describe('svc teams', () => {

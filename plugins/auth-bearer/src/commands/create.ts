@@ -1,31 +1,40 @@
 import { systemUse } from '@svc/core'
-import { type Command, Store } from '@svc/core/contracts'
+import { Store } from '@svc/core/contracts'
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { storeForgets } from '../errors.ts'
-import { COMMON, nameOf, readLine, scopesOf, ttlOf, USAGE } from '../line.ts'
+import { nameOf, SCOPES, scopesOf, ttlOf } from '../line.ts'
 import { createTokens } from '../tokens.ts'
 
-const OPTIONS = {
-  name: { type: 'string' },
-  scope: { type: 'string', multiple: true },
-  ttl: { type: 'string', default: '30d' },
-  ...COMMON,
-} as const
-
 /** `svc tokens create`: prints a new token, once; running servers take it at once. */
-const create: Command = async ({ args, signal, host, print, note }) => {
-  const { values } = readLine(args, USAGE.create, OPTIONS, 0)
-  const named = values.name === undefined ? {} : { name: nameOf(values.name) }
-  const wish = { ...named, scopes: scopesOf(values.scope), ttlMs: ttlOf(values.ttl) }
-  const use = systemUse(signal, 'svc tokens create')
-  const store = (await host()).service(Store)
-  const { durable, kind } = await store.probe(use)
-  if (!durable) throw storeForgets(kind)
-  const tokens = createTokens(store)
-  await tokens.open(use)
-  const { token, shown } = await tokens.make(wish, use)
-  if (values.json) return print(JSON.stringify({ token, ...shown }))
-  print(token)
-  note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown this once.`)
-}
+export class TokensCreate extends SvcCommand {
+  static override summary = 'Make an access token for the API'
+  static override description = 'The token is shown this once; running servers take it at once.'
+  static override examples = ['<%= config.bin %> <%= command.id %> --name ci --scope chat,read --ttl 12h']
+  static override flags = {
+    name: Flags.string({ summary: 'Name shown in lists and logs (default: its id)', helpValue: '<name>' }),
+    scope: Flags.string({
+      summary: `What it allows, several with commas: ${SCOPES.join(', ')} (default: all but admin)`,
+      helpValue: '<scope>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    ttl: Flags.string({ summary: 'How long it is valid, up to 3650d: 30d, 12h, 90m', helpValue: '<time>', default: '30d' }),
+    ...JSON_FLAG,
+  }
 
-export default create
+  async run(): Promise<void> {
+    const { flags } = await this.parse(TokensCreate)
+    const named = flags.name === undefined ? {} : { name: nameOf(flags.name) }
+    const wish = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
+    const use = systemUse(this.signal, 'svc tokens create')
+    const store = (await this.host()).service(Store)
+    const { durable, kind } = await store.probe(use)
+    if (!durable) throw storeForgets(kind)
+    const tokens = createTokens(store)
+    await tokens.open(use)
+    const { token, shown } = await tokens.make(wish, use)
+    if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
+    this.print(token)
+    this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown this once.`)
+  }
+}

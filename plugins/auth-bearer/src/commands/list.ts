@@ -1,24 +1,28 @@
 import { systemUse } from '@svc/core'
-import { type Command, Store } from '@svc/core/contracts'
-import { COMMON, readLine, USAGE } from '../line.ts'
+import { Store } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { TokenShown } from '../record.ts'
 import { createTokens } from '../tokens.ts'
 
 const HEAD = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
 
-/** `svc tokens list`: what was given out, without the tokens, which nobody has kept. */
-const list: Command = async ({ args, signal, host, print, note }) => {
-  const { values } = readLine(args, USAGE.list, COMMON, 0)
-  const use = systemUse(signal, 'svc tokens list')
-  const tokens = createTokens((await host()).service(Store))
-  await tokens.open(use)
-  const all = await tokens.list(use)
-  if (values.json) return print(JSON.stringify({ tokens: all }))
-  if (all.length === 0) return note('there are no tokens; `svc tokens create` makes one')
-  for (const line of table([HEAD, ...all.map(cells)])) print(line)
-}
+/** `svc tokens list`: what was given out, without the tokens, which are not kept. */
+export class TokensList extends SvcCommand {
+  static override summary = 'List the access tokens'
+  static override examples = ['<%= config.bin %> <%= command.id %>']
+  static override flags = JSON_FLAG
 
-export default list
+  async run(): Promise<void> {
+    const { flags } = await this.parse(TokensList)
+    const use = systemUse(this.signal, 'svc tokens list')
+    const tokens = createTokens((await this.host()).service(Store))
+    await tokens.open(use)
+    const all = await tokens.list(use)
+    if (flags.json) return this.print(JSON.stringify({ tokens: all }))
+    if (all.length === 0) return this.note('there are no tokens; `svc tokens create` makes one')
+    for (const line of table([HEAD, ...all.map(cells)])) this.print(line)
+  }
+}
 
 function cells({ id, name, scopes, created, expires, used }: TokenShown): string[] {
   const end = Date.parse(expires) <= Date.now() ? `${expires} (expired)` : expires

@@ -1,17 +1,22 @@
 import { systemUse } from '@svc/core'
-import { type Command, Store } from '@svc/core/contracts'
-import { COMMON, readLine, USAGE } from '../line.ts'
+import { Store } from '@svc/core/contracts'
+import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { createTokens } from '../tokens.ts'
 
-/** `svc tokens revoke <name or id>`: answers once no worker of any server accepts it any more. */
-const revoke: Command = async ({ args, signal, host, print }) => {
-  const { values, positionals } = readLine(args, USAGE.revoke, COMMON, 1)
-  const use = systemUse(signal, 'svc tokens revoke')
-  const tokens = createTokens((await host()).service(Store))
-  await tokens.open(use)
-  const gone = await tokens.revoke(positionals[0] ?? '', use)
-  if (values.json) return print(JSON.stringify({ revoked: gone }))
-  for (const { id, name } of gone) print(`revoked ${id} (${name})`)
-}
+/** `svc tokens revoke <token>`: answers once no worker of any server accepts it any more. */
+export class TokensRevoke extends SvcCommand {
+  static override summary = 'Revoke an access token at once'
+  static override examples = ['<%= config.bin %> <%= command.id %> ci']
+  static override args = { token: Args.string({ description: 'Name or id of the token', required: true, ignoreStdin: true }) }
+  static override flags = JSON_FLAG
 
-export default revoke
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(TokensRevoke)
+    const use = systemUse(this.signal, 'svc tokens revoke')
+    const tokens = createTokens((await this.host()).service(Store))
+    await tokens.open(use)
+    const gone = await tokens.revoke(args.token, use)
+    if (flags.json) return this.print(JSON.stringify({ revoked: gone }))
+    for (const { id, name } of gone) this.print(`revoked ${id} (${name})`)
+  }
+}

@@ -1,6 +1,6 @@
-import { JSON_FLAG, lineInvalid, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { lineInvalid } from '@svc/command-line'
 import { shownPath } from '@svc/core'
+import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { entryFaults } from '../entry-faults.ts'
 import { nameTaken } from '../errors.ts'
 import { addToFile } from '../home-edit.ts'
@@ -8,39 +8,64 @@ import { homeFile } from '../home-file.ts'
 import { groundOf } from '../sandboxed.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../settings.ts'
 import { configuredServers, takeUp, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { SERVER_ARG } from './line.ts'
 
-const OPTIONS = {
-  env: { type: 'string', multiple: true },
-  'api-key-env': { type: 'string' },
-  issuer: { type: 'string' },
-  'allow-path': { type: 'string', multiple: true },
-  timeout: { type: 'string' },
-  sandbox: { type: 'boolean' },
-  network: { type: 'boolean' },
-  ...JSON_FLAG,
-} as const
+const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
 /** `svc mcp add <name> <url | -- command args…>`: writes it to mcp.yaml; a running server takes it up. */
-const add: Command = async call => {
-  const end = call.args.includes('--') ? call.args.indexOf('--') : call.args.length
-  const program = call.args.slice(end + 1)
-  const { values, positionals } = readLine(call.args.slice(0, end), USAGE.add, OPTIONS, program.length > 0 ? [1, 1] : [2, 2])
-  const [name = '', url] = positionals
-  const entry = entryOf({ name, ...(url === undefined ? {} : { url }), program, ...values })
-  const servers = await configuredServers(call)
-  const other = servers.find(one => one.entry.name === name)
-  if (other) throw nameTaken(name, other.where)
-  const file = homeFile(call.home)
-  await addToFile(file, [entry])
-  const runs = groundOf(entry)
-  if (values.json) call.print(JSON.stringify({ added: name, file, runs }))
-  else call.print(`added ${name} to ${shownPath(file)}; svc mcp test ${name} tries it`)
-  if (runs !== 'remote') call.note(`${name} runs ${GROUNDS[runs](name)}`)
-  return takeUp(call, useOf(call, 'mcp add'))
-}
+export class McpAdd extends SvcCommand {
+  static override summary = 'Add a tool server'
+  static override description =
+    'Writes it to mcp.yaml in the svc home; servers that run take it up. A server is an address, or a program of this machine: its command line stands behind --.'
+  static override usage = ['<%= command.id %> <name> <url>', '<%= command.id %> <name> -- <command> [<argument>...]']
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> docs https://docs.example/mcp --api-key-env DOCS_KEY',
+    '<%= config.bin %> <%= command.id %> files --allow-path /data -- /opt/servers/node_modules/.bin/mcp-server-filesystem /data',
+  ]
+  static override args = {
+    ...SERVER_ARG,
+    url: Args.string({ description: 'Address of the server', ignoreStdin: true }),
+  }
+  static override flags = {
+    env: Flags.string({
+      summary: 'A variable of the command, once for each; NAME=${OTHER} takes the value of a variable of the server',
+      helpValue: '<NAME=value>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    'api-key-env': Flags.string({ summary: 'Variable that holds its key', helpValue: '<variable>' }),
+    issuer: Flags.string({ summary: 'The only authorization server for logins', helpValue: '<url>' }),
+    timeout: Flags.string({ summary: 'Seconds a call may take', helpValue: '<seconds>' }),
+    sandbox: Flags.boolean({ summary: 'Run the command in the process sandbox' }),
+    'allow-path': Flags.string({
+      summary: 'Path that it may write there, once for each; implies --sandbox',
+      helpValue: '<path>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    network: Flags.boolean({ summary: 'Let it reach the network from there; implies --sandbox' }),
+    ...JSON_FLAG,
+  }
 
-export default add
+  async run(): Promise<number> {
+    const end = this.argv.includes('--') ? this.argv.indexOf('--') : this.argv.length
+    const program = this.argv.slice(end + 1)
+    const { args, flags } = await this.parse(McpAdd, this.argv.slice(0, end))
+    const { name, url } = args
+    if ((url === undefined) === (program.length === 0)) throw lineInvalid('it takes an address or a command', ADD)
+    const entry = entryOf({ ...flags, name, ...(url === undefined ? {} : { url }), program })
+    const servers = await configuredServers(this)
+    const other = servers.find(one => one.entry.name === name)
+    if (other) throw nameTaken(name, other.where)
+    const file = homeFile(this.home)
+    await addToFile(file, [entry])
+    const runs = groundOf(entry)
+    if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
+    else this.print(`added ${name} to ${shownPath(file)}; svc mcp test ${name} tries it`)
+    if (runs !== 'remote') this.note(`${name} runs ${GROUNDS[runs](name)}`)
+    return takeUp(this, useOf(this, 'mcp add'))
+  }
+}
 
 const GROUNDS = {
   'all rights': (name: string) =>
@@ -81,14 +106,14 @@ function entryOf(wish: Wish): McpClientConfig {
     ...(hasLimits ? { sandbox_config: limits } : {}),
   }
   const [fault] = MCP_CLIENTS.check([structuredClone(entry)])
-  if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, USAGE.add)
+  if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, ADD)
   const [wrong] = entryFaults(entry)
-  if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.mend}`, USAGE.add)
+  if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.mend}`, ADD)
   return entry
 }
 
 function pairOf(text: string): [string, string] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-  throw lineInvalid('--env is NAME=value; NAME=${OTHER} takes the value of a variable of the server', USAGE.add)
+  throw lineInvalid('--env is NAME=value; NAME=${OTHER} takes the value of a variable of the server', ADD)
 }

@@ -1,32 +1,36 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { pinSeen } from '../notes.ts'
 import { standings } from '../standing.ts'
 import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, portOf, USAGE } from './line.ts'
+import { PORT_FLAG, SERVER_ARG } from './line.ts'
 import { lookAt } from './look.ts'
 import { linesOf } from './tools.ts'
 
 /** `svc mcp approve <name> [<tool>...]`: shows what changed and takes it as meant; running servers use it at once. */
-const approve: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.approve, { ...JSON_FLAG, ...PORT_FLAG }, [
-    1,
-    Number.POSITIVE_INFINITY,
-  ])
-  const [name = '', ...names] = positionals
-  const server = await configuredServer(call, name)
-  const use = useOf(call, 'mcp approve')
-  const running = await runningId(call, portOf(values.port, USAGE.approve), use)
-  const store = await openStore(call, use)
-  const { pins, catalogue } = await knownOf(store, running, server, use)
-  const { tools } = catalogue ?? (await lookAt(call, store, server, use))
-  const isMeant = (tool: string) => names.length === 0 || names.includes(tool)
-  const changed = standings(tools, pins, server.entry).filter(one => one.standing === 'changed' && isMeant(one.name))
-  // what is pinned is what is shown here, even if the server has changed it again meanwhile
-  await pinSeen(store, server, tools, names.length === 0 ? undefined : names, use)
-  if (values.json) return call.print(JSON.stringify({ server: name, approved: changed }))
-  for (const tool of changed) for (const line of linesOf(tool)) call.print(line)
-  call.note(changed.length === 0 ? `nothing of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)
-}
+export class McpApprove extends SvcCommand {
+  static override summary = 'Approve what has changed of a tool server'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs', '<%= config.bin %> <%= command.id %> docs search read']
+  static override args = {
+    ...SERVER_ARG,
+    tool: Args.string({ description: 'Only these tools', multiple: true, ignoreStdin: true }),
+  }
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
-export default approve
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpApprove)
+    const { name, tool: names = [] } = args
+    const server = await configuredServer(this, name)
+    const use = useOf(this, 'mcp approve')
+    const running = await runningId(this, flags.port, use)
+    const store = await openStore(this, use)
+    const { pins, catalogue } = await knownOf(store, running, server, use)
+    const { tools } = catalogue ?? (await lookAt(this, store, server, use))
+    const isMeant = (tool: string) => names.length === 0 || names.includes(tool)
+    const changed = standings(tools, pins, server.entry).filter(one => one.standing === 'changed' && isMeant(one.name))
+    // what is pinned is what is shown here, even if the server has changed it again meanwhile
+    await pinSeen(store, server, tools, names.length === 0 ? undefined : names, use)
+    if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
+    for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
+    this.note(changed.length === 0 ? `nothing of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)
+  }
+}

@@ -1,6 +1,6 @@
 import { oneLine } from '@svc/command-line'
 import { codeOf, formatError, systemUse, type Use } from '@svc/core'
-import { type CommandCall, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
+import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
 import { findServers, fromWire, reachServer } from '@svc/core/processes'
 import { storeForgets } from '../errors.ts'
 import { homeFile } from '../home-file.ts'
@@ -11,7 +11,7 @@ import { type CatalogueNote, NOTES, type StateNote } from '../space.ts'
 import type { Pins } from '../standing.ts'
 
 /** The configured servers, of the configuration and of mcp.yaml. Throws the first thing that is wrong with them. */
-export async function configuredServers(call: CommandCall): Promise<readonly Server[]> {
+export async function configuredServers(call: CommandContext): Promise<readonly Server[]> {
   const config = structuredClone((await call.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
   // what does not fit the schema is told by `svc config check`, and the host does not start with it
   const own = MCP_CLIENTS.check(config).length === 0 ? config : []
@@ -20,13 +20,13 @@ export async function configuredServers(call: CommandCall): Promise<readonly Ser
   return servers
 }
 
-export const configuredServer = async (call: CommandCall, name: string): Promise<Server> =>
+export const configuredServer = async (call: CommandContext, name: string): Promise<Server> =>
   serverNamed(await configuredServers(call), name)
 
-export const useOf = ({ signal }: CommandCall, command: string): Use => systemUse(signal, `svc ${command}`)
+export const useOf = ({ signal }: CommandContext, command: string): Use => systemUse(signal, `svc ${command}`)
 
 /** The store that servers of this home share. Throws STORE_FORGETS where it does not last. */
-export async function openStore(call: CommandCall, use: Use): Promise<Store> {
+export async function openStore(call: CommandContext, use: Use): Promise<Store> {
   const store = (await call.host()).service(Store)
   const { durable, kind } = await store.probe(use)
   if (!durable) throw storeForgets(kind)
@@ -35,7 +35,7 @@ export async function openStore(call: CommandCall, use: Use): Promise<Store> {
 }
 
 /** The process sandbox of the configured host, if it has one. */
-export async function sandboxOf(call: CommandCall): Promise<ProcessSandbox | undefined> {
+export async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefined> {
   try {
     return (await call.host()).service(ProcessSandbox)
   } catch (error) {
@@ -45,7 +45,7 @@ export async function sandboxOf(call: CommandCall): Promise<ProcessSandbox | und
 }
 
 /** The id of the server that runs from this home, as the store knows it; none where none runs. Throws SERVER_AMBIGUOUS. */
-export async function runningId(call: CommandCall, port: number | undefined, use: Use): Promise<string | undefined> {
+export async function runningId(call: CommandContext, port: number | undefined, use: Use): Promise<string | undefined> {
   try {
     using server = await reachServer(call.home, { port })
     return (await server.control.report(use)).serverId
@@ -101,7 +101,7 @@ export async function knownOf(store: Store, serverId: string | undefined, server
 const LONGEST_LINE = 2_000
 
 /** Lets the servers of this home take up what has changed. Answers the exit code: 1 where one could not. */
-export async function takeUp(call: CommandCall, use: Use): Promise<number> {
+export async function takeUp(call: CommandContext, use: Use): Promise<number> {
   using stack = new DisposableStack()
   const servers = (await findServers(call.home)).map(server => stack.use(server))
   if (servers.length === 0) call.note('no server runs: the next svc serve takes it up')

@@ -1,6 +1,7 @@
-import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/command-line'
 import type { Use } from '@svc/core'
-import type { Command, McpServerInfo, Store } from '@svc/core/contracts'
+import type { McpServerInfo, Store } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownOf } from '../info.ts'
 import { readCatalogue, readNote, readPins } from '../notes.ts'
 import type { Server } from '../servers.ts'
@@ -8,33 +9,36 @@ import { type Ground, groundOf } from '../sandboxed.ts'
 import { type StateNote, type SwitchNote, switchKey } from '../space.ts'
 import { standings } from '../standing.ts'
 import { configuredServers, openStore, placeOf, runningId, statesOf, useOf } from './ground.ts'
-import { PORT_FLAG, portOf, USAGE } from './line.ts'
+import { PORT_FLAG } from './line.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
-/** `svc mcp list`: the configured servers, and how they stand in the server that runs. */
-const list: Command = async call => {
-  const { values } = readLine(call.args, USAGE.list, { ...JSON_FLAG, ...PORT_FLAG }, [0, 0])
-  const port = portOf(values.port, USAGE.list)
-  const servers = await configuredServers(call)
-  if (servers.length === 0 && !values.json) return call.note('there are no tool servers; svc mcp add <name> <url> adds one')
-  const use = useOf(call, 'mcp list')
-  const running = await runningId(call, port, use)
-  const store = await openStore(call, use)
-  const states = running === undefined ? new Map<string, never>() : await statesOf(store, running, use)
-  const rows = await Promise.all(servers.map(server => rowOf(store, server, states.get(server.entry.name), use)))
-  if (values.json)
-    return call.print(
-      JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
-    )
-  for (const line of table([HEAD, ...rows.map(cells)])) call.print(line)
-  if (running === undefined) call.note('no server runs: svc mcp test <name> tries one')
-  const late = servers.filter(one => running !== undefined && !states.has(one.entry.name) && one.entry.enabled !== false)
-  if (late.length > 0)
-    call.note(`the server that runs knows nothing of ${late.map(one => one.entry.name).join(', ')}: svc reload`)
-}
+/** `svc mcp list`: the configured servers, and their state in the server that runs. */
+export class McpList extends SvcCommand {
+  static override summary = 'List the tool servers and their state'
+  static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
-export default list
+  async run(): Promise<void> {
+    const { flags } = await this.parse(McpList)
+    const servers = await configuredServers(this)
+    if (servers.length === 0 && !flags.json) return this.note('there are no tool servers; svc mcp add <name> <url> adds one')
+    const use = useOf(this, 'mcp list')
+    const running = await runningId(this, flags.port, use)
+    const store = await openStore(this, use)
+    const states = running === undefined ? new Map<string, never>() : await statesOf(store, running, use)
+    const rows = await Promise.all(servers.map(server => rowOf(store, server, states.get(server.entry.name), use)))
+    if (flags.json)
+      return this.print(
+        JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
+      )
+    for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
+    if (running === undefined) this.note('no server runs: svc mcp test <name> tries one')
+    const late = servers.filter(one => running !== undefined && !states.has(one.entry.name) && one.entry.enabled !== false)
+    if (late.length > 0)
+      this.note(`the server that runs knows nothing of ${late.map(one => one.entry.name).join(', ')}: svc reload`)
+  }
+}
 
 interface Row {
   readonly info: McpServerInfo

@@ -1,24 +1,40 @@
-import { lineInvalid, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { lineInvalid } from '@svc/command-line'
+import { Flags, SvcCommand } from '@svc/cli/command'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { portOf, PORT_FLAG, USAGE } from './line.ts'
+import { SERVER_ARG } from './line.ts'
 import { logIn } from './look.ts'
 
-/** `svc mcp login <name>`: shows the page where a person logs in and waits for the answer; running servers connect anew. */
-const login: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.login, PORT_FLAG, [1, 1])
-  const server = await configuredServer(call, positionals[0] ?? '')
-  const { name, url, api_key_env } = server.entry
-  if (url === undefined) throw lineInvalid(`${name} is a program of this machine: there is nothing to log in to`, USAGE.login)
-  if (api_key_env !== undefined) throw lineInvalid(`${name} is given the key of ${api_key_env}`, USAGE.login)
-  const use = useOf(call, 'mcp login')
-  const store = await openStore(call, use)
-  const show = (page: URL) => {
-    call.note('open this page in a browser of this machine:')
-    call.print(page.href)
-  }
-  await logIn(store, server, { show, port: portOf(values.port, USAGE.login) ?? 0 }, use)
-  call.note(`logged in to ${name}`)
-}
+const LOGIN = 'mcp login <name> [--port <port>]'
 
-export default login
+/** `svc mcp login <name>`: shows the page where a person logs in and waits for the answer; running servers connect anew. */
+export class McpLogin extends SvcCommand {
+  static override summary = 'Log in to a tool server in the browser'
+  static override description =
+    'Shows a page to be opened in a browser of this machine and waits up to five minutes for its answer on the loopback.'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = {
+    port: Flags.integer({
+      summary: 'Port it waits on, where the authorization server knows only one (default: any)',
+      helpValue: '<int>',
+      min: 1,
+      max: 65_535,
+    }),
+  }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpLogin)
+    const server = await configuredServer(this, args.name)
+    const { name, url, api_key_env } = server.entry
+    if (url === undefined) throw lineInvalid(`${name} is a program of this machine: there is nothing to log in to`, LOGIN)
+    if (api_key_env !== undefined) throw lineInvalid(`${name} is given the key of ${api_key_env}`, LOGIN)
+    const use = useOf(this, 'mcp login')
+    const store = await openStore(this, use)
+    const show = (page: URL) => {
+      this.note('open this page in a browser of this machine:')
+      this.print(page.href)
+    }
+    await logIn(store, server, { show, port: flags.port ?? 0 }, use)
+    this.note(`logged in to ${name}`)
+  }
+}

@@ -1,5 +1,5 @@
 import type { Use } from '@svc/core'
-import type { CommandCall, Store } from '@svc/core/contracts'
+import type { CommandContext, Store } from '@svc/core/contracts'
 import type { LoginOptions, McpClient, ToolList } from '@svc/mcp-client'
 import { clientOptions } from '../client-options.ts'
 import { loginStorage, personStorage } from '../logins.ts'
@@ -7,7 +7,7 @@ import type { Server } from '../servers.ts'
 import { sandboxOf } from './ground.ts'
 
 /** A connection of the command's own, whatever runs. Throws MCP_CALL_FAILED where what the entry names is not there. */
-export async function openClient(call: CommandCall, store: Store, server: Server, use: Use): Promise<McpClient> {
+export async function openClient(call: CommandContext, store: Store, server: Server, use: Use): Promise<McpClient> {
   const sandbox = server.entry.sandbox && server.entry.url === undefined ? await sandboxOf(call) : undefined
   const storage = loginStorage(store, server, use)
   const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: use })
@@ -19,7 +19,7 @@ export async function openClient(call: CommandCall, store: Store, server: Server
 }
 
 /** Its tools, read just now. Throws MCP_CALL_FAILED. */
-export async function lookAt(call: CommandCall, store: Store, server: Server, use: Use): Promise<ToolList> {
+export async function lookAt(call: CommandContext, store: Store, server: Server, use: Use): Promise<ToolList> {
   await using client = await openClient(call, store, server, use)
   return await client.listTools({ signal: use.signal })
 }

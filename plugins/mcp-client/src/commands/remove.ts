@@ -1,32 +1,36 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
 import { shownPath } from '@svc/core'
-import type { Command } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { homeFile } from '../home-file.ts'
 import { removeFromFile } from '../home-edit.ts'
 import { loginKey, NOTES, pinsKey, switchKey } from '../space.ts'
 import { configuredServer, openStore, takeUp, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { SERVER_ARG } from './line.ts'
 
 /** `svc mcp remove <name>`: takes it out of mcp.yaml, and forgets what was approved of it and who had logged in. */
-const remove: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.remove, JSON_FLAG, [1, 1])
-  const [name = ''] = positionals
-  const server = await configuredServer(call, name)
-  const file = homeFile(call.home)
-  await removeFromFile(file, name, `it stands in ${server.where}: take it out there`)
-  if (values.json) call.print(JSON.stringify({ removed: name, file }))
-  else call.print(`removed ${name} from ${shownPath(file)}`)
-  const use = useOf(call, 'mcp remove')
-  const code = await takeUp(call, use)
-  // after the servers let go of it: else they would note down anew what is forgotten here
-  const store = await openStore(call, use)
-  const keys = [switchKey(server), pinsKey(server), loginKey(server)]
-  await store.batch(
-    keys.map(key => ({ op: 'delete', collection: NOTES, key })),
-    {},
-    use
-  )
-  return code
-}
+export class McpRemove extends SvcCommand {
+  static override summary = 'Remove a tool server, and forget what was approved of it'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = JSON_FLAG
 
-export default remove
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(McpRemove)
+    const { name } = args
+    const server = await configuredServer(this, name)
+    const file = homeFile(this.home)
+    await removeFromFile(file, name, `it stands in ${server.where}: take it out there`)
+    if (flags.json) this.print(JSON.stringify({ removed: name, file }))
+    else this.print(`removed ${name} from ${shownPath(file)}`)
+    const use = useOf(this, 'mcp remove')
+    const code = await takeUp(this, use)
+    // after the servers let go of it: else they would note down anew what is forgotten here
+    const store = await openStore(this, use)
+    const keys = [switchKey(server), pinsKey(server), loginKey(server)]
+    await store.batch(
+      keys.map(key => ({ op: 'delete', collection: NOTES, key })),
+      {},
+      use
+    )
+    return code
+  }
+}

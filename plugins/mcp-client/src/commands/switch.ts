@@ -1,16 +1,40 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
-import type { CommandCall } from '@svc/core/contracts'
+import type { CommandContext } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { putSwitch } from '../notes.ts'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { SERVER_ARG } from './line.ts'
+
+/** `svc mcp enable <name>`: on again; also ends a quarantine. */
+export class McpEnable extends SvcCommand {
+  static override summary = 'Switch a tool server on; ends a quarantine'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpEnable)
+    await switchServer(this, 'enable', args.name, flags.json)
+  }
+}
+
+/** `svc mcp disable <name>`: off, until it is enabled. */
+export class McpDisable extends SvcCommand {
+  static override summary = 'Switch a tool server off until it is enabled'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpDisable)
+    await switchServer(this, 'disable', args.name, flags.json)
+  }
+}
 
 /** Switches a server on or off; running servers see it in the store, and it lasts. */
-export async function switchServer(call: CommandCall, word: 'enable' | 'disable'): Promise<void> {
-  const { values, positionals } = readLine(call.args, USAGE[word], JSON_FLAG, [1, 1])
-  const server = await configuredServer(call, positionals[0] ?? '')
+async function switchServer(call: CommandContext, word: 'enable' | 'disable', name: string, json: boolean): Promise<void> {
+  const server = await configuredServer(call, name)
   const use = useOf(call, `mcp ${word}`)
   await putSwitch(await openStore(call, use), server, word === 'enable', use)
-  const { name } = server.entry
-  if (values.json) return call.print(JSON.stringify({ [`${word}d`]: name }))
-  call.print(`${name} is ${word}d`)
+  if (json) call.print(JSON.stringify({ [`${word}d`]: server.entry.name }))
+  else call.print(`${server.entry.name} is ${word}d`)
 }

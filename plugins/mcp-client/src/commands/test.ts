@@ -1,32 +1,41 @@
-import { JSON_FLAG, lineInvalid, oneLine, readLine } from '@svc/command-line'
-import type { Command, Json } from '@svc/core/contracts'
+import { lineInvalid, oneLine } from '@svc/command-line'
+import type { Json } from '@svc/core/contracts'
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { type Step, trial } from '../trial.ts'
 import { configuredServer, openStore, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { SERVER_ARG } from './line.ts'
 import { openClient } from './look.ts'
 
-const OPTIONS = { tool: { type: 'string' }, args: { type: 'string' }, ...JSON_FLAG } as const
-
 /** `svc mcp test <name>`: step by step over a connection of its own; 1 where a step fails. */
-const test: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.test, OPTIONS, [1, 1])
-  if (values.args !== undefined && values.tool === undefined) throw lineInvalid('--args needs --tool', USAGE.test)
-  const server = await configuredServer(call, positionals[0] ?? '')
-  const use = useOf(call, 'mcp test')
-  const store = await openStore(call, use)
-  const open = () => openClient(call, store, server, use)
-  const asked = values.tool === undefined ? {} : { call: { tool: values.tool, args: argsOf(values.args ?? '{}') } }
-  const steps: Step[] = []
-  for await (const step of trial({ server, open, ...asked, signal: call.signal })) {
-    steps.push(step)
-    if (!values.json) call.print(lineOf(step))
+export class McpTest extends SvcCommand {
+  static override summary = 'Try a tool server step by step'
+  static override description =
+    "Resolves, connects, logs in, shakes hands, lists the tools, each with its time. Names what fails with its class. The connection is the command's own. Ends with 1 where a step fails."
+  static override examples = [`<%= config.bin %> <%= command.id %> files --tool read_file --args '{"path": "/data/notes.txt"}'`]
+  static override args = SERVER_ARG
+  static override flags = {
+    tool: Flags.string({ summary: 'Call this tool too', helpValue: '<tool>' }),
+    args: Flags.string({ summary: 'Arguments of the call', helpValue: '<json>', dependsOn: ['tool'] }),
+    ...JSON_FLAG,
   }
-  const failed = steps.some(step => step.error !== undefined)
-  if (values.json) call.print(JSON.stringify({ server: server.entry.name, ok: !failed, steps }))
-  return failed ? 1 : 0
-}
 
-export default test
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(McpTest)
+    const server = await configuredServer(this, args.name)
+    const use = useOf(this, 'mcp test')
+    const store = await openStore(this, use)
+    const open = () => openClient(this, store, server, use)
+    const asked = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
+    const steps: Step[] = []
+    for await (const step of trial({ server, open, ...asked, signal: this.signal })) {
+      steps.push(step)
+      if (!flags.json) this.print(lineOf(step))
+    }
+    const failed = steps.some(step => step.error !== undefined)
+    if (flags.json) this.print(JSON.stringify({ server: server.entry.name, ok: !failed, steps }))
+    return failed ? 1 : 0
+  }
+}
 
 const WIDTH = 10
 
@@ -42,5 +51,5 @@ function argsOf(text: string): { readonly [name: string]: Json | undefined } {
   } catch {
     // said below
   }
-  throw lineInvalid('--args must be a JSON object', USAGE.test)
+  throw lineInvalid('--args must be a JSON object', 'mcp test <name> --tool <tool> --args <json>')
 }

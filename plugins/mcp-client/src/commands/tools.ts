@@ -1,31 +1,37 @@
-import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
-import type { Command, McpTool } from '@svc/core/contracts'
+import { oneLine } from '@svc/command-line'
+import type { McpTool } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { changePins } from '../notes.ts'
 import { standings, withFirstSights } from '../standing.ts'
 import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, portOf, USAGE } from './line.ts'
+import { PORT_FLAG, SERVER_ARG } from './line.ts'
 import { lookAt } from './look.ts'
 
 /** `svc mcp tools <name>`: its tools as the running server has read them, else read now; what changed, and what was taken out of their words. */
-const tools: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.tools, { ...JSON_FLAG, ...PORT_FLAG }, [1, 1])
-  const server = await configuredServer(call, positionals[0] ?? '')
-  const use = useOf(call, 'mcp tools')
-  const running = await runningId(call, portOf(values.port, USAGE.tools), use)
-  const store = await openStore(call, use)
-  const known = await knownOf(store, running, server, use)
-  const read = known.catalogue ?? (await lookAt(call, store, server, use))
-  // seen first here, as by a server that connects
-  if (!known.catalogue) await changePins(store, server, pins => withFirstSights(pins, read.tools), use)
-  const all = standings(read.tools, known.pins, server.entry)
-  if (values.json) return call.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
-  for (const tool of all) for (const line of linesOf(tool)) call.print(line)
-  for (const fault of read.faults) call.note(`left out: ${oneLine(fault)}`)
-  if (all.some(one => one.standing === 'changed'))
-    call.note(`changed tools are out of use until they are approved: svc mcp approve ${server.entry.name}`)
-}
+export class McpTools extends SvcCommand {
+  static override summary = 'List the tools of a tool server, and what has changed'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
-export default tools
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpTools)
+    const server = await configuredServer(this, args.name)
+    const use = useOf(this, 'mcp tools')
+    const running = await runningId(this, flags.port, use)
+    const store = await openStore(this, use)
+    const known = await knownOf(store, running, server, use)
+    const read = known.catalogue ?? (await lookAt(this, store, server, use))
+    // seen first here, as by a server that connects
+    if (!known.catalogue) await changePins(store, server, pins => withFirstSights(pins, read.tools), use)
+    const all = standings(read.tools, known.pins, server.entry)
+    if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
+    for (const tool of all) for (const line of linesOf(tool)) this.print(line)
+    for (const fault of read.faults) this.note(`left out: ${oneLine(fault)}`)
+    if (all.some(one => one.standing === 'changed'))
+      this.note(`changed tools are out of use until they are approved: svc mcp approve ${server.entry.name}`)
+  }
+}
 
 const MARKS = { good: '', changed: ' (changed)', hidden: ' (left out by the configuration)' } as const
 

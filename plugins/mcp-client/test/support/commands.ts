@@ -2,8 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningHost } from '@svc/core'
-import type { Command } from '@svc/core/contracts'
+import { runCommand } from '@svc/cli/command'
 import { type Gift, testHost } from '@svc/core/testing'
+import { COMMANDS } from '../../src/commands.ts'
 
 const packageOf = (name: string) => new URL(`../../../${name}/`, import.meta.url)
 
@@ -34,12 +35,12 @@ export async function openDesk(clients: readonly object[] = [], give: readonly G
       const print = (line: string) => void out!.push(`${line}\n`)
       const note = (line: string) => void err!.push(`${line}\n`)
       const ended = (code: number | string) => ({ code, out: out!.join(''), err: err!.join('') })
-      const { default: work } = (await import(`../../src/commands/${command}.ts`)) as { default: Command }
+      const work = COMMANDS[`mcp:${command}` as keyof typeof COMMANDS]
       try {
-        const call = { args, signal: new AbortController().signal, home, print, note, setting: async () => clients, host }
-        return ended((await work(call)) ?? 0)
+        const given = { home, print, note, setting: async () => clients, host }
+        return ended((await runCommand(work, args, given)).code)
       } catch (error) {
-        const { code = '', message, mend } = error as { code?: string; message: string; mend?: string }
+        const { code = '', message, mend = '' } = error as { code?: string; message: string; mend?: string }
         note(`${message} ${mend}`)
         return ended(code)
       }

@@ -1,23 +1,27 @@
-import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/command-line'
 import { systemUse } from '@svc/core'
-import { type Command, type TeamInfo, Teams } from '@svc/core/contracts'
+import { type TeamInfo, Teams } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineOf } from '../errors.ts'
-import { USAGE } from './line.ts'
 
 const HEAD = ['TEAM', 'FORMATION', 'MEMBERS', 'FROM', 'DESCRIPTION']
 
 /** `svc teams list`: all teams, those of files that are broken too. */
-const list: Command = async ({ args, signal, host, print, note }) => {
-  const { json } = readLine(args, USAGE.list, JSON_FLAG, [0, 0]).values
-  const teams = await (await host()).service(Teams).list(systemUse(signal, 'svc teams list'))
-  if (json) return print(JSON.stringify({ teams }))
-  if (teams.length === 0) return note('there are no teams; write one into a folder of teams.roots')
-  for (const line of table([HEAD, ...teams.map(cells)])) print(line)
-  for (const { source, problems = [] } of teams)
-    for (const problem of problems) note(`${source}: ${oneLine(lineOf(problem), 300)}`)
-}
+export class TeamsList extends SvcCommand {
+  static override summary = 'List the teams'
+  static override examples = ['<%= config.bin %> <%= command.id %>']
+  static override flags = JSON_FLAG
 
-export default list
+  async run(): Promise<void> {
+    const { flags } = await this.parse(TeamsList)
+    const teams = await (await this.host()).service(Teams).list(systemUse(this.signal, 'svc teams list'))
+    if (flags.json) return this.print(JSON.stringify({ teams }))
+    if (teams.length === 0) return this.note('there are no teams; write one into a folder of teams.roots')
+    for (const line of table([HEAD, ...teams.map(cells)])) this.print(line)
+    for (const { source, problems = [] } of teams)
+      for (const problem of problems) this.note(`${source}: ${oneLine(lineOf(problem), 300)}`)
+  }
+}
 
 const cells = ({ name, formation, members, source, description = '', problems }: TeamInfo): string[] => [
   name,

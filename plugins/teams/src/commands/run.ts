@@ -1,33 +1,39 @@
-import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
+import { oneLine } from '@svc/command-line'
 import { systemUse, type Use } from '@svc/core'
-import { type Command, type Run, type RunEvent, Teams, Workflows } from '@svc/core/contracts'
+import { type Run, type RunEvent, Teams, Workflows } from '@svc/core/contracts'
+import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { TeamResult } from '../result.ts'
-import { shownText, USAGE } from './line.ts'
+import { shownText } from './line.ts'
 
-/** Ending a run that nobody wants any more takes no longer. */
+/** Ending a run that is not wanted any more takes no longer. */
 const CANCEL_MS = 12_000
 
 /** `svc teams run <team> <task>`: the answer goes to the standard output, who works and how they came out of it to the standard error. */
-const run: Command = async ({ args, signal, host, print, note }) => {
-  const {
-    values: { json },
-    positionals: words,
-  } = readLine(args, USAGE.run, JSON_FLAG, [2, Number.POSITIVE_INFINITY])
-  const [team = '', ...task] = words
-  const use = systemUse(signal, 'svc teams run')
-  const running = await host()
-  const workflows = running.service(Workflows)
-  const { id } = await running.service(Teams).start(team, task.join(' '), use)
-  note(`run ${id}`)
-  const ended = await watched(workflows, id, note, use)
-  if (json) print(JSON.stringify(ended))
-  else if (ended.status === 'completed') show(ended.result as unknown as TeamResult, print, note)
-  if (ended.status === 'completed') return 0
-  note(`failed: ${ended.error?.code ?? ''} ${oneLine(ended.error?.message ?? '', 500)}`)
-  return 1
-}
+export class TeamsRun extends SvcCommand {
+  static override summary = 'Have a team work on a task'
+  static override description = 'Shows who works while it lasts, and prints the answer. Ctrl-C cancels the run.'
+  static override examples = ['<%= config.bin %> <%= command.id %> reviewers "What is wrong with README.md?"']
+  static override args = {
+    team: Args.string({ description: 'Name of a team', required: true, ignoreStdin: true }),
+    task: Args.string({ description: 'What it shall do', required: true, multiple: true, ignoreStdin: true }),
+  }
+  static override flags = JSON_FLAG
 
-export default run
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(TeamsRun)
+    const use = systemUse(this.signal, 'svc teams run')
+    const running = await this.host()
+    const workflows = running.service(Workflows)
+    const { id } = await running.service(Teams).start(args.team, args.task.join(' '), use)
+    this.note(`run ${id}`)
+    const ended = await watched(workflows, id, this.note, use)
+    if (flags.json) this.print(JSON.stringify(ended))
+    else if (ended.status === 'completed') show(ended.result as unknown as TeamResult, this.print, this.note)
+    if (ended.status === 'completed') return 0
+    this.note(`failed: ${ended.error?.code ?? ''} ${oneLine(ended.error?.message ?? '', 500)}`)
+    return 1
+  }
+}
 
 type Tell = (line: string) => void
 

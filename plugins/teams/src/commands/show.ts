@@ -1,22 +1,24 @@
-import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
+import { oneLine } from '@svc/command-line'
 import { systemUse } from '@svc/core'
-import { type Command, type TeamDefinition, type TeamInfo, type TeamMember, Teams } from '@svc/core/contracts'
+import { type TeamDefinition, type TeamInfo, type TeamMember, Teams } from '@svc/core/contracts'
+import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineOf } from '../errors.ts'
-import { USAGE } from './line.ts'
 
 /** `svc teams show <team>`. */
-const show: Command = async ({ args, signal, host, print, note }) => {
-  const {
-    values: { json },
-    positionals: words,
-  } = readLine(args, USAGE.show, JSON_FLAG, [1, 1])
-  const shown = await (await host()).service(Teams).show(words[0]!, systemUse(signal, 'svc teams show'))
-  if (json) return print(JSON.stringify(shown))
-  for (const line of linesOf(shown)) print(line)
-  for (const problem of shown.info.problems ?? []) note(oneLine(lineOf(problem), 300))
-}
+export class TeamsShow extends SvcCommand {
+  static override summary = 'Show a team and its members'
+  static override examples = ['<%= config.bin %> <%= command.id %> reviewers']
+  static override args = { team: Args.string({ description: 'Name of a team', required: true, ignoreStdin: true }) }
+  static override flags = JSON_FLAG
 
-export default show
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(TeamsShow)
+    const shown = await (await this.host()).service(Teams).show(args.team, systemUse(this.signal, 'svc teams show'))
+    if (flags.json) return this.print(JSON.stringify(shown))
+    for (const line of linesOf(shown)) this.print(line)
+    for (const problem of shown.info.problems ?? []) this.note(oneLine(lineOf(problem), 300))
+  }
+}
 
 function linesOf({ info, definition }: { readonly info: TeamInfo; readonly definition: TeamDefinition }): string[] {
   const { name, description, formation, members, rounds, agreement, budget } = definition

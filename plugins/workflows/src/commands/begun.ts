@@ -1,4 +1,4 @@
-import type { CommandCall, Run, Workflows } from '@svc/core/contracts'
+import type { CommandContext, Run, Workflows } from '@svc/core/contracts'
 import { runReply } from '@svc/wire'
 import { follow } from './follow.ts'
 
@@ -8,7 +8,7 @@ interface Told {
 }
 
 /** A run that this command has begun: it is followed to its end, or only told where it was left to a server. Answers the exit code. */
-export async function tellBegun(call: CommandCall, workflows: Workflows, begun: Run, { detach, json }: Told): Promise<number> {
+export async function tellBegun(call: CommandContext, workflows: Workflows, begun: Run, { detach, json }: Told): Promise<number> {
   if (detach) {
     call.print(json ? JSON.stringify(runReply(begun)) : begun.id)
     return 0

@@ -1,22 +1,28 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { statusRecord } from '@svc/wire'
 import { openRuns, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { RUN_ARG } from './line.ts'
 
 /** `svc workflows cancel <run>`: ends it, wherever it is worked on; 1 where that takes more than ten seconds. */
-const cancel: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.cancel, JSON_FLAG, [1, 1])
-  const [id = ''] = positionals
-  const use = useOf(call, 'cancel')
-  const workflows = await openRuns(call, use)
-  const ending = new AbortController()
-  // where no server takes it from the queue, it is undone here
-  const working = workflows.work(id, { ...use, signal: AbortSignal.any([use.signal, ending.signal]) })
-  const [run] = await Promise.all([workflows.cancel(id, use).finally(() => ending.abort()), working])
-  if (values.json) call.print(JSON.stringify(statusRecord(run)))
-  else call.print(run.status === 'running' ? `${id} is being ended` : `${id} is cancelled`)
-  return run.status === 'running' ? 1 : 0
-}
+export class WorkflowsCancel extends SvcCommand {
+  static override summary = 'End a run'
+  static override description =
+    'Aborts what runs, wherever it runs, and undoes what is to be undone. Ends with 1 where that takes more than ten seconds.'
+  static override examples = ['<%= config.bin %> <%= command.id %> 4f0c']
+  static override args = RUN_ARG
+  static override flags = JSON_FLAG
 
-export default cancel
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(WorkflowsCancel)
+    const id = args.run
+    const use = useOf(this, 'cancel')
+    const workflows = await openRuns(this, use)
+    const ending = new AbortController()
+    // where no server takes it from the queue, it is undone here
+    const working = workflows.work(id, { ...use, signal: AbortSignal.any([use.signal, ending.signal]) })
+    const [run] = await Promise.all([workflows.cancel(id, use).finally(() => ending.abort()), working])
+    if (flags.json) this.print(JSON.stringify(statusRecord(run)))
+    else this.print(run.status === 'running' ? `${id} is being ended` : `${id} is cancelled`)
+    return run.status === 'running' ? 1 : 0
+  }
+}

@@ -1,6 +1,6 @@
 import { oneLine } from '@svc/command-line'
 import { codeOf, systemUse } from '@svc/core'
-import type { CommandCall, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
+import type { CommandContext, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
 import { statusRecord } from '@svc/wire'
 import { Asking } from './asking.ts'
 import { shownMs } from './line.ts'
@@ -14,7 +14,7 @@ const INTERRUPTED = 130
 const CANCEL_MS = 15_000
 
 interface Followed {
-  readonly call: CommandCall
+  readonly call: CommandContext
   readonly workflows: Workflows
   readonly id: string
   readonly json: boolean
@@ -25,7 +25,7 @@ interface Followed {
  * it waiting. Answers the exit code: 0 completed, 1 failed, 3 left waiting, 130 cancelled.
  */
 export async function follow(
-  call: CommandCall,
+  call: CommandContext,
   workflows: Workflows,
   id: string,
   { json }: { readonly json: boolean }
@@ -106,7 +106,7 @@ async function cancelled({ call, workflows, id, json }: Followed): Promise<numbe
   return INTERRUPTED
 }
 
-function tell({ print, note }: CommandCall, run: Run, json: boolean): number {
+function tell({ print, note }: CommandContext, run: Run, json: boolean): number {
   const { status, result, error, executionMs, id } = run
   if (json) print(JSON.stringify(statusRecord(run)))
   else if (status === 'completed') print(typeof result === 'string' ? result : JSON.stringify(result ?? null, null, 2))

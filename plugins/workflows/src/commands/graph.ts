@@ -1,26 +1,32 @@
-import { lineInvalid, readLine } from '@svc/command-line'
+import { lineInvalid } from '@svc/command-line'
 import { writeFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
-import type { Command } from '@svc/core/contracts'
+import { Flags, SvcCommand } from '@svc/cli/command'
 import { openWorkflows, useOf } from './ground.ts'
-import { counted, USAGE } from './line.ts'
+import { counted, WORKFLOW_ARG } from './line.ts'
 
-const OPTIONS = { svg: { type: 'string' } } as const
+/** `svc workflows graph <workflow>`: on the terminal, or as SVG into a file. */
+export class WorkflowsGraph extends SvcCommand {
+  static override summary = 'Draw a workflow'
+  static override description =
+    'Draws a definition with problems as it is; the standard error says how many it has, and `svc workflows validate` shows them.'
+  static override examples = ['<%= config.bin %> <%= command.id %> release --svg release.svg']
+  static override args = WORKFLOW_ARG
+  static override flags = {
+    svg: Flags.string({ summary: 'Write SVG into a file; - is the standard output', helpValue: '<file>' }),
+  }
 
-/** `svc workflows graph <name>`: on the terminal, or as SVG into a file. */
-const graph: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.graph, OPTIONS, [1, 1])
-  const [workflow = ''] = positionals
-  const { definition, info } = await (await openWorkflows(call)).show(workflow, useOf(call, 'graph'))
-  const faults = info.problems?.length ?? 0
-  if (faults > 0) call.note(`the definition has ${counted(faults, 'fault')}: svc workflows validate ${workflow}`)
-  const { drawSvg, drawTerminal } = await import('@svc/workflow')
-  if (values.svg === undefined || values.svg === '-')
-    return call.print(values.svg ? drawSvg(definition) : drawTerminal(definition))
-  await writeFile(values.svg, drawSvg(definition)).catch((error: unknown) => {
-    throw lineInvalid(`--svg cannot be written: ${messageOf(error)}`, USAGE.graph)
-  })
-  call.note(`drawn to ${values.svg}`)
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsGraph)
+    const { definition, info } = await (await openWorkflows(this)).show(args.workflow, useOf(this, 'graph'))
+    const problems = info.problems?.length ?? 0
+    if (problems > 0) this.note(`the definition has ${counted(problems, 'fault')}: svc workflows validate ${args.workflow}`)
+    const { drawSvg, drawTerminal } = await import('@svc/workflow')
+    if (flags.svg === undefined || flags.svg === '-')
+      return this.print(flags.svg ? drawSvg(definition) : drawTerminal(definition))
+    await writeFile(flags.svg, drawSvg(definition)).catch((error: unknown) => {
+      throw lineInvalid(`--svg cannot be written: ${messageOf(error)}`, 'workflows graph <workflow> [--svg <file>]')
+    })
+    this.note(`drawn to ${flags.svg}`)
+  }
 }
-
-export default graph

@@ -1,18 +1,13 @@
-export const USAGE = {
-  list: 'workflows list [--json]',
-  show: 'workflows show <name or path> [--json]',
-  validate: 'workflows validate <name or file>... [--json]',
-  graph: 'workflows graph <name or path> [--svg <file>]',
-  run: 'workflows run <name or path> [--input <json or @file>] [--param <name>=<value>]... [--detach] [--json]',
-  runs: 'workflows runs [--workflow <name>] [--status running|completed|failed] [--limit <number>] [--json]',
-  status: 'workflows status <run> [--follow] [--json]',
-  cancel: 'workflows cancel <run> [--json]',
-  answer: 'workflows answer <run> [<step>] <answer> [--follow] [--json]',
-  retry: 'workflows retry <run> [--detach] [--json]',
-} as const
+import { Args, Flags } from '@svc/cli/command'
 
-export const DETACH_FLAG = { detach: { type: 'boolean', default: false } } as const
-export const FOLLOW_FLAG = { follow: { type: 'boolean', default: false } } as const
+export const WORKFLOW_ARG = {
+  workflow: Args.string({ description: 'Name or path of a workflow', required: true, ignoreStdin: true }),
+}
+export const RUN_ARG = { run: Args.string({ description: 'Id of a run', required: true, ignoreStdin: true }) }
+export const DETACH_FLAG = {
+  detach: Flags.boolean({ summary: 'Only begin it, print its id and leave it to a server of this home', default: false }),
+}
+export const FOLLOW_FLAG = { follow: Flags.boolean({ summary: 'Show the run to its end', default: false }) }
 
 const MINUTE = 60_000
 

@@ -1,28 +1,40 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { howOf, tellBegun } from './begun.ts'
 import { openRuns, openWorkflows, useOf } from './ground.ts'
-import { DETACH_FLAG, USAGE } from './line.ts'
+import { DETACH_FLAG, WORKFLOW_ARG } from './line.ts'
 import { inputOf, parametersOf } from './values.ts'
 
-const OPTIONS = {
-  input: { type: 'string' },
-  param: { type: 'string', multiple: true },
-  ...DETACH_FLAG,
-  ...JSON_FLAG,
-} as const
+/** `svc workflows run <workflow>`: runs it here and shows how it goes; `--detach` leaves it to a server of this home. */
+export class WorkflowsRun extends SvcCommand {
+  static override summary = 'Run a workflow and show how it goes'
+  static override description =
+    'Works on the run in this process: the result goes to the standard output, everything else to the standard error. Asks questions on the terminal; elsewhere the run waits for `svc workflows answer`. Ctrl-C cancels the run, a second one leaves it as it is; Ctrl-D at a question leaves it waiting. Ends with 0 when the run completes, 1 when it fails, 2 for a wrong command line, 3 when it is left waiting, 130 when it is cancelled.'
+  static override examples = [
+    `<%= config.bin %> <%= command.id %> release --input '{"tag": "v2"}' --param dry_run=true`,
+    '<%= config.bin %> <%= command.id %> report --input @input.json --detach',
+  ]
+  static override args = WORKFLOW_ARG
+  static override flags = {
+    input: Flags.string({ summary: 'Input, as JSON or @ and a file of JSON', helpValue: '<json>' }),
+    param: Flags.string({
+      summary: 'A parameter, once for each',
+      helpValue: '<name>=<value>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    ...DETACH_FLAG,
+    ...JSON_FLAG,
+  }
 
-/** `svc workflows run <name>`: runs it here and shows how it goes; `--detach` leaves it to a server of this home. */
-const run: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.run, OPTIONS, [1, 1])
-  const [workflow = ''] = positionals
-  const input = await inputOf(values.input)
-  const use = useOf(call, 'run')
-  const workflows = await (values.detach ? openRuns(call, use) : openWorkflows(call))
-  const { definition } = await workflows.show(workflow, use)
-  const parameters = parametersOf(values.param ?? [], definition)
-  const begun = await workflows.start({ workflow, input, parameters, ...howOf(values) }, use)
-  return tellBegun(call, workflows, begun, values)
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(WorkflowsRun)
+    const { workflow } = args
+    const input = await inputOf(flags.input)
+    const use = useOf(this, 'run')
+    const workflows = await (flags.detach ? openRuns(this, use) : openWorkflows(this))
+    const { definition } = await workflows.show(workflow, use)
+    const parameters = parametersOf(flags.param ?? [], definition)
+    const begun = await workflows.start({ workflow, input, parameters, ...howOf(flags) }, use)
+    return tellBegun(this, workflows, begun, flags)
+  }
 }
-
-export default run

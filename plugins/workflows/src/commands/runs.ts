@@ -1,49 +1,44 @@
-import { JSON_FLAG, lineInvalid, oneLine, readLine, table } from '@svc/command-line'
-import type { Command, Run, RunStatus } from '@svc/core/contracts'
+import { oneLine, table } from '@svc/command-line'
+import type { Run, RunStatus } from '@svc/core/contracts'
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { runRecord } from '@svc/wire'
 import { openRuns, useOf } from './ground.ts'
-import { shownMs, USAGE } from './line.ts'
+import { shownMs } from './line.ts'
 
-const OPTIONS = {
-  workflow: { type: 'string' },
-  status: { type: 'string' },
-  limit: { type: 'string', default: '20' },
-  ...JSON_FLAG,
-} as const
 const HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
 const MOST = 200
+const STATUSES = ['running', 'completed', 'failed'] as const satisfies readonly RunStatus[]
 
 /** `svc workflows runs`: the newest first. */
-const runs: Command = async call => {
-  const { values } = readLine(call.args, USAGE.runs, OPTIONS, [0, 0])
-  const { workflow } = values
-  const status = statusOf(values.status)
-  const limit = limitOf(values.limit)
-  const use = useOf(call, 'runs')
-  const page = await (await openRuns(call, use)).runs(
-    { limit, ...(workflow === undefined ? {} : { workflow }), ...(status === undefined ? {} : { status }) },
-    use
-  )
-  if (values.json) return call.print(JSON.stringify({ runs: page.runs.map(runRecord) }))
-  if (page.runs.length === 0) return call.note('there are no such runs')
-  for (const line of table([HEAD, ...page.runs.map(cells)])) call.print(line)
-  if (page.next !== undefined) call.note(`there are more: --limit, at most ${MOST}`)
-}
+export class WorkflowsRuns extends SvcCommand {
+  static override summary = 'List runs, the newest first'
+  static override examples = ['<%= config.bin %> <%= command.id %> --workflow release --status failed']
+  static override flags = {
+    workflow: Flags.string({ summary: 'Only runs of this workflow', helpValue: '<name>' }),
+    status: Flags.option({ summary: 'Only runs with this status', options: STATUSES })(),
+    limit: Flags.integer({
+      summary: `Maximum number of runs, at most ${MOST}`,
+      helpValue: '<int>',
+      default: 20,
+      min: 1,
+      max: MOST,
+    }),
+    ...JSON_FLAG,
+  }
 
-export default runs
-
-const STATUSES: readonly string[] = ['running', 'completed', 'failed'] satisfies readonly RunStatus[]
-const isStatus = (word: string): word is RunStatus => STATUSES.includes(word)
-
-function statusOf(given: string | undefined): RunStatus | undefined {
-  if (given === undefined || isStatus(given)) return given
-  throw lineInvalid(`--status must be one of ${STATUSES.join(', ')}, was "${given}"`, USAGE.runs)
-}
-
-function limitOf(given: string): number {
-  const limit = Number(given)
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST) return limit
-  throw lineInvalid(`--limit must be 1 to ${MOST}, was "${given}"`, USAGE.runs)
+  async run(): Promise<void> {
+    const { flags } = await this.parse(WorkflowsRuns)
+    const { workflow, status, limit } = flags
+    const use = useOf(this, 'runs')
+    const page = await (await openRuns(this, use)).runs(
+      { limit, ...(workflow === undefined ? {} : { workflow }), ...(status === undefined ? {} : { status }) },
+      use
+    )
+    if (flags.json) return this.print(JSON.stringify({ runs: page.runs.map(runRecord) }))
+    if (page.runs.length === 0) return this.note('there are no such runs')
+    for (const line of table([HEAD, ...page.runs.map(cells)])) this.print(line)
+    if (page.next !== undefined) this.note(`there are more: --limit, at most ${MOST}`)
+  }
 }
 
 function cells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {

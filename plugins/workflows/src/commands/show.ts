@@ -1,19 +1,23 @@
-import { JSON_FLAG, readLine } from '@svc/command-line'
-import type { Command } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { infoRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
+import { WORKFLOW_ARG } from './line.ts'
 import { placeOf, problemLines } from './validate.ts'
 
-/** `svc workflows show <name>`: the definition as it is now, wherever it comes from. */
-const show: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.show, JSON_FLAG, [1, 1])
-  const { info, definition } = await (await openWorkflows(call)).show(positionals[0] ?? '', useOf(call, 'show'))
-  if (values.json) return call.print(JSON.stringify({ workflow: infoRecord(info), definition }))
-  const { stringify } = await import('yaml')
-  call.note(`from ${info.source}`)
-  call.print(stringify(definition, { lineWidth: 120 }).trimEnd())
-  for (const line of problemLines(placeOf(info, info.source), info.problems ?? [])) call.note(line)
-}
+/** `svc workflows show <workflow>`: the definition as it is now, wherever it comes from. */
+export class WorkflowsShow extends SvcCommand {
+  static override summary = 'Show the definition of a workflow'
+  static override examples = ['<%= config.bin %> <%= command.id %> release']
+  static override args = WORKFLOW_ARG
+  static override flags = JSON_FLAG
 
-export default show
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsShow)
+    const { info, definition } = await (await openWorkflows(this)).show(args.workflow, useOf(this, 'show'))
+    if (flags.json) return this.print(JSON.stringify({ workflow: infoRecord(info), definition }))
+    const { stringify } = await import('yaml')
+    this.note(`from ${info.source}`)
+    this.print(stringify(definition, { lineWidth: 120 }).trimEnd())
+    for (const line of problemLines(placeOf(info, info.source), info.problems ?? [])) this.note(line)
+  }
+}

@@ -1,28 +1,36 @@
-import { JSON_FLAG, oneLine, readLine, table } from '@svc/command-line'
-import type { Command, CommandCall, Run, RunStep } from '@svc/core/contracts'
+import { oneLine, table } from '@svc/command-line'
+import type { CommandContext, Run, RunStep } from '@svc/core/contracts'
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { statusRecord, stepRecord } from '@svc/wire'
 import { follow } from './follow.ts'
 import { openRuns, useOf } from './ground.ts'
-import { counted, FOLLOW_FLAG, shownMs, USAGE } from './line.ts'
+import { counted, FOLLOW_FLAG, RUN_ARG, shownMs } from './line.ts'
 import { waitText } from './words.ts'
 
 const HEAD = ['STEP', 'TYPE', 'STATUS', 'TOOK', 'TRIES', '']
 
-/** `svc workflows status <run>`: how it stands, step by step; `--follow` stays to its end, and works on it where nobody does. */
-const status: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.status, { ...FOLLOW_FLAG, ...JSON_FLAG }, [1, 1])
-  const [id = ''] = positionals
-  const use = useOf(call, 'status')
-  const workflows = await openRuns(call, use)
-  if (values.follow) return follow(call, workflows, id, values)
-  const [run, steps] = await Promise.all([workflows.get(id, use), workflows.steps(id, use)])
-  if (values.json) call.print(JSON.stringify({ ...statusRecord(run), steps: steps.map(stepRecord) }))
-  else tell(call, run, steps)
+/** `svc workflows status <run>`: how it stands, step by step; `--follow` stays to its end, and works on it where no server does. */
+export class WorkflowsStatus extends SvcCommand {
+  static override summary = 'Show the status of a run, step by step'
+  static override description =
+    'With --follow it shows the run to its end as `svc workflows run` does, and works on it where no server does; exit codes and keys are the same.'
+  static override examples = ['<%= config.bin %> <%= command.id %> 4f0c', '<%= config.bin %> <%= command.id %> 4f0c --follow']
+  static override args = RUN_ARG
+  static override flags = { ...FOLLOW_FLAG, ...JSON_FLAG }
+
+  async run(): Promise<number | void> {
+    const { args, flags } = await this.parse(WorkflowsStatus)
+    const id = args.run
+    const use = useOf(this, 'status')
+    const workflows = await openRuns(this, use)
+    if (flags.follow) return follow(this, workflows, id, flags)
+    const [run, steps] = await Promise.all([workflows.get(id, use), workflows.steps(id, use)])
+    if (flags.json) this.print(JSON.stringify({ ...statusRecord(run), steps: steps.map(stepRecord) }))
+    else tell(this, run, steps)
+  }
 }
 
-export default status
-
-function tell({ print, note }: CommandCall, run: Run, steps: readonly RunStep[]): void {
+function tell({ print, note }: CommandContext, run: Run, steps: readonly RunStep[]): void {
   const { id, workflow, progress, error, waiting, executionMs, spent } = run
   const percent = run.status === 'running' ? ` ${Math.floor(progress * 100)} %` : ''
   const used = [shownMs(executionMs), counted(spent.toolCalls, 'tool call'), counted(spent.tokens, 'token')].join(', ')

@@ -1,24 +1,33 @@
-import { JSON_FLAG, oneLine, readLine } from '@svc/command-line'
+import { oneLine } from '@svc/command-line'
 import { readFile, stat } from 'node:fs/promises'
 import { shownPath, type Use } from '@svc/core'
-import type { Command, WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
+import type { WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
+import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { problemRecord } from '@svc/wire'
 import { openWorkflows, useOf } from './ground.ts'
-import { USAGE } from './line.ts'
 
-/** `svc workflows validate <name or file>...`: everything that is wrong, each with its line; 1 where something is. */
-const validate: Command = async call => {
-  const { values, positionals } = readLine(call.args, USAGE.validate, JSON_FLAG, [1, Number.POSITIVE_INFINITY])
-  const workflows = await openWorkflows(call)
-  const use = useOf(call, 'validate')
-  const found = await Promise.all(positionals.map(source => lookedAt(workflows, source, use)))
-  const isGood = found.every(({ problems }) => problems.length === 0)
-  if (values.json) call.print(JSON.stringify({ valid: isGood, files: found.map(recordOf) }))
-  else for (const line of found.flatMap(linesOf)) call.print(line)
-  return isGood ? 0 : 1
+/** `svc workflows validate <workflow>...`: everything that is wrong, each with its line; 1 where something is. */
+export class WorkflowsValidate extends SvcCommand {
+  static override summary = 'Check workflows and report everything that is wrong'
+  static override description =
+    'A file may lie anywhere. Each problem is shown with its line and a hint. Ends with 1 where there is a problem.'
+  static override examples = ['<%= config.bin %> <%= command.id %> workflows/*.yaml']
+  static override args = {
+    workflow: Args.string({ description: 'Name or file of a workflow', required: true, multiple: true, ignoreStdin: true }),
+  }
+  static override flags = JSON_FLAG
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(WorkflowsValidate)
+    const workflows = await openWorkflows(this)
+    const use = useOf(this, 'validate')
+    const found = await Promise.all(args.workflow.map(source => lookedAt(workflows, source, use)))
+    const isGood = found.every(({ problems }) => problems.length === 0)
+    if (flags.json) this.print(JSON.stringify({ valid: isGood, files: found.map(recordOf) }))
+    else for (const line of found.flatMap(linesOf)) this.print(line)
+    return isGood ? 0 : 1
+  }
 }
-
-export default validate
 
 /** What was asked for, with the file it stands in where it has one. */
 interface Looked {

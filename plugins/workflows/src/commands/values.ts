@@ -2,7 +2,8 @@ import { lineInvalid } from '@svc/command-line'
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import type { Json, Question, WorkflowDefinition } from '@svc/core/contracts'
-import { USAGE } from './line.ts'
+
+const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>]...'
 
 /** The input as the command line has it: JSON, or `@` and the file that has it. Throws COMMAND_LINE_INVALID. */
 export async function inputOf(given: string | undefined): Promise<Json> {
@@ -10,7 +11,7 @@ export async function inputOf(given: string | undefined): Promise<Json> {
   try {
     return JSON.parse(given.startsWith('@') ? await readFile(given.slice(1), 'utf8') : given) as Json
   } catch (error) {
-    throw lineInvalid(`--input cannot be read as JSON: ${messageOf(error)}`, USAGE.run)
+    throw lineInvalid(`--input cannot be read as JSON: ${messageOf(error)}`, RUN)
   }
 }
 
@@ -18,7 +19,7 @@ export async function inputOf(given: string | undefined): Promise<Json> {
 export function parametersOf(given: readonly string[], { parameters = {} }: WorkflowDefinition): Json {
   const pairs = given.map(pair => {
     const at = pair.indexOf('=')
-    if (at < 1) throw lineInvalid(`--param is <name>=<value>, was "${pair}"`, USAGE.run)
+    if (at < 1) throw lineInvalid(`--param is <name>=<value>, was "${pair}"`, RUN)
     const name = pair.slice(0, at)
     return [name, jsonOr(pair.slice(at + 1), parameters[name])] as const
   })

@@ -1,0 +1,84 @@
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Command, Plugin } from '@oclif/core'
+import { withHostPackages } from '@svc/core/config'
+import { visibleLines } from './text.ts'
+
+/** What help and completion show of a command, as oclif keeps it in a manifest. */
+type Facts = Pick<
+  Command.Cached,
+  'args' | 'description' | 'examples' | 'flags' | 'hidden' | 'state' | 'strict' | 'summary' | 'usage'
+>
+
+/** Command id → its facts: plain data. */
+export type CommandFacts = Readonly<Record<string, Facts>>
+
+/** A module of command classes. */
+export interface CommandModule {
+  readonly plugin: string
+  readonly version: string
+  /** The file. */
+  readonly target: string
+}
+
+/** Imports the classes of a module: id → class. Throws what the import throws, and a TypeError where it exports none. */
+export async function importCommands({
+  target,
+}: Pick<CommandModule, 'target'>): Promise<Readonly<Record<string, Command.Class>>> {
+  const { COMMANDS } = (await withHostPackages(() => import(pathToFileURL(target).href))) as { COMMANDS?: unknown }
+  if (typeof COMMANDS !== 'object' || COMMANDS === null) throw new TypeError('it exports no COMMANDS')
+  return COMMANDS as Record<string, Command.Class>
+}
+
+/** Imports the classes of a module and lets oclif describe them. Throws what `importCommands` throws. */
+export async function describeCommands(module: CommandModule): Promise<CommandFacts> {
+  const { plugin: name, version, target } = module
+  await importCommands(module)
+  const root = dirname(target)
+  const commands = { strategy: 'explicit' as const, target, identifier: 'COMMANDS' }
+  const pjson = { name, version, type: 'module', oclif: { bin: 'svc', topicSeparator: ' ', commands } }
+  const plugin = new Plugin({
+    root,
+    pjson: pjson as never,
+    isRoot: true,
+    ignoreManifest: true,
+    errorOnManifestCreate: true,
+    respectNoCacheDefault: true,
+  })
+  await plugin.load()
+  return JSON.parse(JSON.stringify(Object.fromEntries(plugin.commands.map(one => [one.id, factsOf(one)])))) as CommandFacts
+}
+
+const factsOf = ({ args, description, examples, flags, hidden, state, strict, summary, usage }: Command.Cached): Facts => ({
+  args,
+  flags,
+  hidden,
+  ...(description === undefined ? {} : { description }),
+  ...(examples === undefined ? {} : { examples }),
+  ...(state === undefined ? {} : { state }),
+  ...(strict === undefined ? {} : { strict }),
+  ...(summary === undefined ? {} : { summary }),
+  ...(usage === undefined ? {} : { usage }),
+})
+
+/**
+ * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, so only the two usual names are put in and all else
+ * is text; and no text has what a terminal would obey.
+ */
+export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
+  if (!Object.hasOwn(facts, id)) return undefined
+  const words = id.replaceAll(':', ' ')
+  const safe = (value: unknown): unknown => {
+    if (typeof value === 'string') return safeText(value, words)
+    if (Array.isArray(value)) return value.map(safe)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [safeText(key, words), safe(one)]))
+  }
+  return factsOf(safe(facts[id]) as Command.Cached)
+}
+
+const safeText = (text: string, words: string) =>
+  visibleLines(text)
+    .replaceAll(/<%[-=]\s*config\.bin\s*%>/g, 'svc')
+    .replaceAll(/<%[-=]\s*command\.id\s*%>/g, words)
+    .replaceAll('<%', '<%%')

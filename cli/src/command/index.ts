@@ -1,0 +1,4 @@
+// What the commands of a plugin are made with
+export { Args, Flags } from '@oclif/core'
+export { type CommandRun, runCommand } from './run-command.ts'
+export { JSON_FLAG, SvcCommand } from './svc-command.ts'

@@ -1,0 +1,52 @@
+import { type Config, Plugin } from '@oclif/core'
+import { messageOf, svcError } from '@svc/core'
+import type { CommandContext } from '@svc/core/contracts'
+import type { SvcCommand } from './svc-command.ts'
+
+/** What a command did in a test. */
+export interface CommandRun {
+  readonly code: number
+  /** Lines of `print`. */
+  readonly out: readonly string[]
+  /** Lines of `note`. */
+  readonly err: readonly string[]
+}
+
+/**
+ * Runs a command class in a test, as svc would: `await runCommand(Words, ['one two', '--json'])`. `given` replaces parts of its context; without them there is
+ * no host, no configuration, and the home is ''. Throws what the command throws, and COMMAND_LINE_INVALID.
+ */
+export async function runCommand(
+  command: { new (argv: string[], config: Config): SvcCommand } & Pick<typeof SvcCommand, 'run' | 'given'>,
+  argv: readonly string[] = [],
+  given: Partial<CommandContext> = {}
+): Promise<CommandRun> {
+  const [out, err]: [string[], string[]] = [[], []]
+  command.given = {
+    signal: new AbortController().signal,
+    home: '',
+    print: line => void out.push(line),
+    note: line => void err.push(line),
+    setting: async () => undefined,
+    host: () => Promise.reject(new Error('this test gives no host')),
+    ...given,
+  }
+  const root = new URL('.', import.meta.url).pathname
+  const plugin = new Plugin({
+    root,
+    isRoot: true,
+    ignoreManifest: true,
+    pjson: { name: 'svc', version: '0.0.0', oclif: { bin: 'svc' } } as never,
+  })
+  await plugin.load()
+  const config = { root, plugins: new Map([[plugin.name, plugin]]) }
+  const code = (await command.run([...argv], config).catch(asUsageError)) as number | undefined
+  return { code: code ?? 0, out, err }
+}
+
+/** What oclif finds wrong with a command line, as svc reports it. */
+function asUsageError(error: unknown): never {
+  const { oclif } = Object(error) as { oclif?: { exit?: number } }
+  if (oclif?.exit !== 2) throw error
+  throw svcError('COMMAND_LINE_INVALID', messageOf(error).replace(/\nSee more help with --help$/, ''), { cause: error })
+}

@@ -1,0 +1,44 @@
+import { Command, Flags } from '@oclif/core'
+import type { CommandContext } from '@svc/core/contracts'
+
+/** What most commands take. */
+export const JSON_FLAG = { json: Flags.boolean({ summary: 'One JSON object', default: false }) }
+
+/**
+ * The base class of the commands of plugins: an oclif command that svc gives a context. `static args`, `flags`, `examples`, `summary` and `description` are
+ * those of oclif; `run` resolves with the exit code, 0 where it resolves with nothing.
+ */
+export abstract class SvcCommand extends Command implements CommandContext {
+  /** Set by svc before it runs the class. */
+  static given?: CommandContext
+
+  /** Every command has it: svc takes it off the command line, because the plugins are found through that file. */
+  static override baseFlags = {
+    config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>', helpGroup: 'GLOBAL' }),
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal
+  }
+
+  get home(): string {
+    return this.#context.home
+  }
+
+  readonly print: CommandContext['print'] = line => this.#context.print(line)
+
+  readonly note: CommandContext['note'] = line => this.#context.note(line)
+
+  readonly setting: CommandContext['setting'] = (...keys) => this.#context.setting(...keys)
+
+  readonly host: CommandContext['host'] = () => this.#context.host()
+
+  get #context(): CommandContext {
+    const { given } = this.ctor as typeof SvcCommand
+    if (!given)
+      throw new TypeError(`${this.id ?? this.ctor.name} has no context: run it through svc, or with runCommand in a test`)
+    return given
+  }
+
+  abstract override run(): Promise<number | void>
+}

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Command, type Interfaces, Plugin } from '@oclif/core'
+import { type CommandFacts, describeCommands, importCommands, safeFacts } from './command-manifest.ts'
+import type { CommandSource } from './contributed.ts'
+import { COMPLETION, DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
+
+type Pjson = Interfaces.PJSON
+/** A command as a plugin hands it to oclif: what help shows, and how its class is loaded. */
+type Loadable = Command.Loadable
+
+const isSource = import.meta.url.endsWith('.ts')
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const TARGET = fileURLToPath(new URL(isSource ? './commands.ts' : './commands.js', import.meta.url))
+
+interface Made {
+  readonly name: string
+  readonly version: string
+  readonly root: string
+  readonly topics: Readonly<Record<string, string>>
+  readonly pjson: Pjson
+  readonly hooks?: Interfaces.Plugin['hooks']
+  readonly commands: readonly Loadable[]
+}
+
+/** A plugin for oclif whose commands are known from a manifest. */
+function pluginOf({ name, version, root, topics, pjson, hooks = {}, commands }: Made): Interfaces.Plugin {
+  const findCommand = async (id: string) => commands.find(one => one.id === id)?.load()
+  return {
+    _base: '',
+    name,
+    alias: name,
+    version,
+    root,
+    pjson,
+    hooks,
+    topics: Object.entries(topics).map(([topic, description]) => ({ name: topic, description })),
+    commands: [...commands],
+    commandIDs: commands.map(one => one.id),
+    commandsDir: undefined,
+    findCommand: findCommand as Interfaces.Plugin['findCommand'],
+    load: async () => {},
+    hasManifest: true,
+    isRoot: root === ROOT,
+    moduleType: 'module',
+    options: { root },
+    type: root === ROOT ? 'core' : 'user',
+    valid: true,
+  }
+}
+
+/** svc itself: its own commands, by the manifest of its build; in the repository by their classes. Without those that `others` bring. */
+export async function ownPlugin(others: readonly Interfaces.Plugin[]): Promise<Interfaces.Plugin> {
+  const pjson = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as Pjson
+  const { name, version } = pjson
+  const facts = isSource ? await describeCommands({ plugin: name, version, target: TARGET }) : builtFacts()
+  const load = async (id: string) => (await importCommands({ target: TARGET }))[id]!
+  const hook = isSource ? './src/command-not-found.ts' : './dist/command-not-found.js'
+  return pluginOf({
+    name,
+    version,
+    root: ROOT,
+    topics: TOPICS,
+    pjson: { ...pjson, oclif: { ...pjson.oclif, description: DESCRIPTION } },
+    hooks: { command_not_found: [{ target: hook, identifier: 'commandNotFound' }] },
+    commands: Object.entries(SUMMARIES)
+      .filter(([id]) => !others.some(one => one.commandIDs.includes(id)))
+      .map(([id, summary]) =>
+        loadable(id, name, facts[id] ?? { ...NOTHING, summary }, async () => Object.assign(await load(id), { id }))
+      ),
+  })
+}
+
+const builtFacts = () => JSON.parse(readFileSync(`${dirname(TARGET)}/commands.json`, 'utf8')) as CommandFacts
+
+/** How the class of a contributed command is loaded. */
+export type LoadCommand = (source: CommandSource, id: string) => Promise<Command.Class>
+
+/** The commands of a plugin for oclif; its code is imported only where nothing is known of what the command line asks for, and to run. */
+export async function contributedPlugin(
+  source: CommandSource,
+  argv: readonly string[],
+  load: LoadCommand
+): Promise<Interfaces.Plugin> {
+  const { plugin: name, version, folder: root, topics, ids } = source
+  const facts = source.facts ?? (isMeant(source, argv) ? await describeCommands(source).catch(() => ({})) : {})
+  const commands = ids.map(id => loadable(id, name, safeFacts(facts, id), () => load(source, id)))
+  return pluginOf({ name, version, root, topics, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
+}
+
+const NOTHING = { args: {}, flags: {}, hidden: false }
+
+function loadable(
+  id: string,
+  plugin: string,
+  facts: CommandFacts[string] | undefined,
+  load: () => Promise<Command.Class>
+): Loadable {
+  const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
+  return { ...(facts ?? { ...NOTHING, summary: `Comes with ${plugin}` }), ...own }
+}
+
+/** Root help shows what commands of one word do, of topics only their own line. */
+function isMeant({ ids }: CommandSource, argv: readonly string[]): boolean {
+  const [first] = argv.filter(word => !word.startsWith('-'))
+  if (first === COMPLETION) return true
+  return ids.some(id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first))
+}
+
+/** oclif's own plugin for completion. */
+export async function completionPlugin(): Promise<Interfaces.Plugin> {
+  const plugin = new Plugin({ name: '@oclif/plugin-autocomplete', root: ROOT, type: 'core' })
+  await plugin.load()
+  return plugin
+}
