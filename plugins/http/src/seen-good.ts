@@ -6,7 +6,7 @@ import type { Space, Store } from '@svc/core/contracts'
 const COUNTS_MS = 600_000
 /** So often the store notes that it was. */
 const NOTED_MS = 60_000
-/** Credentials kept in mind; the one seen longest ago goes first. */
+/** Credentials kept in mind; the one noted longest ago goes first. */
 const MOST = 10_000
 /** Old records that one write clears away. */
 const SWEPT = 100
@@ -38,7 +38,7 @@ export interface SeenGoodParts {
 }
 
 export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood {
-  const known = new Map<string, { readonly at: number; readonly notedAt: number }>()
+  const known = new Map<string, { at: number; notedAt: number }>()
   let secret = randomBytes(32).toString('base64')
   let shared: Store | undefined
 
@@ -71,11 +71,14 @@ export function createSeenGood({ store, log, lasting }: SeenGoodParts): SeenGood
     note(digest) {
       const at = performance.now()
       const before = known.get(digest)
-      const isDue = before === undefined || at - before.notedAt >= NOTED_MS
+      if (before && at - before.notedAt < NOTED_MS) {
+        before.at = at
+        return
+      }
       known.delete(digest)
       if (known.size >= MOST) known.delete(known.keys().next().value ?? '')
-      known.set(digest, { at, notedAt: isDue ? at : before.notedAt })
-      if (isDue) share(digest)
+      known.set(digest, { at, notedAt: at })
+      share(digest)
     },
     forget: digest => void known.delete(digest),
   }
