@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { reachServer, type ReloadResult } from '@svc/core/processes'
 import { expect } from 'chai'
+import { askOnce } from './support/ask-once.ts'
 import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'
 import { freePort } from './support/free-port.ts'
@@ -136,6 +137,7 @@ describe('a reload', () => {
     expect(url).to.equal(`http://127.0.0.1:${second}`)
     expect(workers.filter(one => one.state === 'ready')).to.have.length(2)
     expect((await get(url, '/health')).status).to.equal(200)
+    expect(await askOnce(first), 'the port that is listened at no more').to.equal('refused')
     using server = await reachServer(home, { port: second })
     expect(server.info.port).to.equal(second)
   })

@@ -12,7 +12,10 @@ export interface ListenAddress {
  * `server.emit('connection', connection)`.
  */
 export interface Listener {
-  /** Answers the port. Connections come when this process is ready, until it drains. Throws what the system reports, such as EADDRINUSE. */
+  /**
+   * For a tap of `Host.hooks.ready`. Answers the port; connections come when this process is ready, until it drains. Throws what the system reports, such as
+   * EADDRINUSE.
+   */
   listen(address: ListenAddress, take: (connection: Socket) => void, use: Use): Promise<number>
 }
 /** What listens in place of this process, where something does; else a plugin listens itself. */

@@ -46,6 +46,12 @@ export const notRunning = (state: string) =>
 export const noSupervisor = () =>
   svcError('NO_SUPERVISOR', 'this process was not forked by a supervisor', { mend: 'start it with svc serve' })
 
+export const listenLate = (port: number) =>
+  svcError('LISTEN_LATE', `port ${port} was asked for after the worker was ready`, {
+    details: { port },
+    mend: 'open the port in a tap of Host.hooks.ready',
+  })
+
 export const notTaken = (pid: number, topic: string, ms: number) =>
   svcError('UNAVAILABLE', `worker ${pid} did not take "${topic}" within ${ms} ms`, {
     details: { pid, topic, retryable: true },

@@ -6,7 +6,7 @@ import type { SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
 import type { Blame } from './blame.ts'
 import type { Connections } from './connections.ts'
-import { workerBlocked, workerSlow } from './errors.ts'
+import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
 import type { Desk } from './peer-desk.ts'
 import { type DrainWish, HEIR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
@@ -102,7 +102,10 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
     ready: async report => place.onReady(member, report as R),
     failed: async problems => place.onFailed(member, problems.map(fromWire)),
     legacy: async () => legacy,
-    listen: address => connections.listen(member.process, address),
+    async listen(address) {
+      if (member.state !== 'starting') throw listenLate(address.port)
+      return connections.listen(member.process, address)
+    },
   })
   const leave = desk.seat({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
   const cannot = (problem: SvcError) => {
@@ -125,9 +128,16 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
   return member
 }
 
+/** The port of `--inspect` is the supervisor's: a worker takes any that is free. */
+const withOwnDebugPort = (arg: string) => arg.replace(/^(--inspect(?:-brk|-wait)?)(?:=.*)?$/, '$1=0')
+
 function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): Member<R> {
   const { exec, args = [], execArgv = [], env } = options
-  const child = fork(exec, args, { execArgv: [...execArgv], env: { ...process.env, ...env, ...more }, serialization: 'advanced' })
+  const child = fork(exec, args, {
+    execArgv: execArgv.map(withOwnDebugPort),
+    env: { ...process.env, ...env, ...more },
+    serialization: 'advanced',
+  })
   // Node would end this process for an error that nobody hears.
   child.on('error', () => {})
   const channel = openChannel(ipcTransport(child), { name: `worker ${child.pid}`, self: 'supervisor' })
