@@ -26,7 +26,7 @@ interface AskOptions {
   readonly asker?: Asker
 }
 
-/** Requests over one link, past the SDK: what it answers is passed on as it came. */
+/** Requests over one link, past the SDK: what it answers is passed on as it came. test/fast.spec.ts holds that the SDK's client is answered the same. */
 export interface Exchange {
   /** Throws MCP_CALL_FAILED where the link fails, and what the signal aborted with. */
   request(method: string, params: (token: string) => object, options: AskOptions): Promise<Answer>

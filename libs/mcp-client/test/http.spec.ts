@@ -126,6 +126,31 @@ describe('client credentials', () => {
     const { error } = await client.callTool('now', {})
     expect(error).to.deep.equal({ class: 'authentication_failed', message: 'the token server refuses: invalid_scope' })
   })
+
+  for (const [what, answer, message] of [
+    ['an error page', { status: 502, body: '<html>sé' }, 'the token server answers HTTP 502'],
+    ['no token', { body: { token_type: 'bearer' } }, 'the token server answers HTTP 200 without a token'],
+    ['no JSON', { body: 'sé' }, 'the token server answers HTTP 200 without a token'],
+    [
+      'a token of another kind',
+      { body: { access_token: 'a', token_type: 'mac' } },
+      'the token server gives a token of another kind than bearer',
+    ],
+  ] as const)
+    it(`that are answered with ${what} are authentication_failed, without what was answered`, async () => {
+      await using tokens = await open(() => answer)
+      await using server = await toolServer(() => true)
+      await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url }, ...ONCE })
+      expect((await client.callTool('now', {})).error).to.deep.equal({ class: 'authentication_failed', message })
+    })
+
+  it('are sent over https, or on the loopback, only', async () => {
+    await using server = await toolServer(() => true)
+    await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: 'http://login.example/token' }, ...ONCE })
+    const { error } = await client.callTool('now', {})
+    expect(error?.class).to.equal('authentication_failed')
+    expect(error?.message).to.contain('http://login.example/token')
+  })
 })
 
 describe('a server that wants a person', () => {

@@ -1,33 +1,10 @@
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { PassThrough } from 'node:stream'
-import { systemUse } from '@svc/core'
-import { Pipes, Tools } from '@svc/core/contracts'
+import { Tools } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { echo, type House, house, toolOf } from './support/house.ts'
+import { echo, house, toolOf } from './support/house.ts'
 import { later } from './support/later.ts'
-import { envelope, type Json, LEGACY } from './support/wire.ts'
-
-/** A client at the other end of a pair of streams. */
-function line(one: House, ending = new AbortController()) {
-  const [input, output] = [new PassThrough(), new PassThrough()]
-  const served = one.host.slot(Pipes).get('mcp')!.serve(input, output, systemUse(ending.signal))
-  const lines = createInterface({ input: output })[Symbol.asyncIterator]()
-  const say = (message: Json) => void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
-  const hear = async () =>
-    JSON.parse((await lines.next()).value as string) as Json & { readonly result?: Json; readonly error?: Json }
-  return {
-    input,
-    output,
-    served,
-    say,
-    hear,
-    async ask(method: string, params: Json = {}, id = 1) {
-      say({ id, method, params })
-      return hear()
-    },
-  }
-}
+import { line } from './support/line.ts'
+import { envelope, LEGACY } from './support/wire.ts'
 
 const initialize = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
 const CALL = { name: 'echo', arguments: { text: 'x' } }

@@ -15,5 +15,5 @@ export async function createAuth(options: HttpOptions, fetch: Fetch, refused: Re
   const { oauth, url } = options
   if (oauth === undefined) return undefined
   if (oauth.tokenUrl === undefined) return createLoginProvider(oauth)
-  return { provider: createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
+  return { provider: await createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
 }

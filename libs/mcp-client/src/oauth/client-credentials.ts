@@ -1,4 +1,4 @@
-import type { AuthProvider } from '@modelcontextprotocol/client'
+import type { AuthorizationServerMetadata, AuthProvider } from '@modelcontextprotocol/client'
 import { svcError } from '@svc/core'
 import type { Clock } from '../options.ts'
 import type { Fetch } from '../transport/upstream-fetch.ts'
@@ -8,7 +8,7 @@ type Options = OAuthOptions & { readonly tokenUrl: string }
 
 interface Token {
   readonly text: string
-  /** Unix milliseconds; nobody uses it later. */
+  /** Unix milliseconds; it is not used later. */
   readonly until: number
 }
 
@@ -20,19 +20,24 @@ const EARLY_MS = 60_000
 /** Seconds for which a token is kept that says nothing of it. */
 const UNSAID_S = 300
 
-/** Tokens by client credentials: one is kept until it is nearly over, asked for by one flight only, and dropped where the server refuses it. */
-export function createClientCredentials(
+/**
+ * Tokens by client credentials: the SDK's ClientCredentialsProvider, asked through the SDK's fetchToken. Given to the transport as it is, that provider would not do:
+ * it sends the secret where the tool server says that tokens are given (here: to `tokenUrl`, which the operator names), keeps a token until it is refused (here: until
+ * it is nearly over), asks once for each refused request (here: one request for all), and does not ask again with the secret in the body.
+ */
+export async function createClientCredentials(
   options: Options,
   resource: string,
   fetch: Fetch,
   refused: Refused,
   clock: Clock
-): AuthProvider {
+): Promise<AuthProvider> {
+  const ask = await tokenRequest(options, resource, fetch)
   let token: Token | undefined
   let flight: Promise<Token> | undefined
   const fresh = () =>
-    (flight ??= ask(options, resource, fetch, clock)
-      .then(one => (token = one))
+    (flight ??= ask()
+      .then(({ text, seconds }) => (token = { text, until: clock.now() + seconds * 1_000 - EARLY_MS }))
       .finally(() => {
         flight = undefined
       }))
@@ -47,49 +52,72 @@ export function createClientCredentials(
   }
 }
 
-async function ask(options: Options, resource: string, fetch: Fetch, clock: Clock): Promise<Token> {
-  const { clientId = '', clientSecret = '', scope } = options
-  const form = { grant_type: 'client_credentials', resource, ...(scope !== undefined && { scope }) }
-  const basic = `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`
-  const first = await post(options.tokenUrl, fetch, form, { authorization: basic })
-  if (first['error'] !== 'invalid_client') return tokenOf(first, clock)
-  // servers that want the client in the body say that they do not know it
-  return tokenOf(await post(options.tokenUrl, fetch, { ...form, client_id: clientId, client_secret: clientSecret }), clock)
+type Ask = () => Promise<{ readonly text: string; readonly seconds: number }>
+
+async function tokenRequest(
+  { clientId = '', clientSecret = '', scope, tokenUrl }: Options,
+  resource: string,
+  fetch: Fetch
+): Promise<Ask> {
+  const { ClientCredentialsProvider, fetchToken, OAuthError } = await import('@modelcontextprotocol/client')
+  const expectedIssuer = new URL(tokenUrl).origin
+  const rest = { expectedIssuer, ...(scope !== undefined && { scope }) }
+  // the SDK writes both into the header as they are, RFC 6749 (2.3.1) wants them encoded: a colon in an id must not end it
+  const inHeader = new ClientCredentialsProvider({ clientId: encoded(clientId), clientSecret: encoded(clientSecret), ...rest })
+  const inBody = new ClientCredentialsProvider({ clientId, clientSecret, ...rest })
+  const send = (provider: typeof inBody, method: 'client_secret_basic' | 'client_secret_post', fetchFn: Fetch) =>
+    fetchToken(provider, expectedIssuer, { metadata: metadataOf(expectedIssuer, tokenUrl, method), resource, fetchFn })
+  return async () => {
+    let status = 0
+    const noted: Fetch = async (url, init) => {
+      const response = await fetch(url, init)
+      status = response.status
+      return response
+    }
+    try {
+      const tokens = await send(inHeader, 'client_secret_basic', noted).catch((error: unknown) => {
+        // servers that want the client in the body say that they do not know it
+        if (error instanceof OAuthError && error.code === 'invalid_client') return send(inBody, 'client_secret_post', noted)
+        throw error
+      })
+      if (tokens.access_token === '') throw failed('the token server answers without a token')
+      if (tokens.token_type.toLowerCase() !== 'bearer') throw failed('the token server gives a token of another kind than bearer')
+      const { access_token: text, expires_in: seconds = 0 } = tokens
+      return { text, seconds: seconds > 0 ? seconds : UNSAID_S }
+    } catch (error) {
+      throw error instanceof OAuthError
+        ? failed(refusal(error.code, status))
+        : isMalformed(error)
+          ? failed(malformed(status))
+          : error
+    }
+  }
 }
 
-/** As forms write it: a colon in an id must not end it. */
+const metadataOf = (issuer: string, tokenUrl: string, method: string): AuthorizationServerMetadata => ({
+  issuer,
+  token_endpoint: tokenUrl,
+  token_endpoint_auth_methods_supported: [method],
+  // the SDK's type wants it; this grant has no use for it
+  authorization_endpoint: tokenUrl,
+  response_types_supported: [],
+})
+
 const encoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
-type Answer = { readonly [key: string]: unknown }
-
-async function post(
-  url: string,
-  fetch: Fetch,
-  form: Record<string, string>,
-  headers: Record<string, string> = {}
-): Promise<Answer> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded', ...headers },
-    body: new URLSearchParams(form).toString(),
-  })
-  const body = (await response.json().catch(() => undefined)) as Answer | undefined
-  if (typeof body === 'object' && body !== null && (response.ok || typeof body['error'] === 'string')) return body
-  throw failed(`the token server answers HTTP ${response.status}`)
-}
-
-/** RFC 6749, section 5.2, and what others have added. What else stands there may repeat what it was sent. */
+/** RFC 6749, section 5.2, and what others have added. What else an error holds may repeat what the server was sent. */
 const CODES =
-  /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|server_error|temporarily_unavailable|slow_down)$/
+  /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
 
-function tokenOf({ error, access_token: text, token_type: type, expires_in: seconds }: Answer, clock: Clock): Token {
-  if (typeof error === 'string')
-    throw failed(`the token server refuses: ${CODES.test(error) ? error : 'with a code that is not one of OAuth'}`)
-  if (typeof text !== 'string' || text === '') throw failed('the token server answers without a token')
-  if (String(type).toLowerCase() !== 'bearer') throw failed('the token server gives a token of another kind than bearer')
-  const lasts = typeof seconds === 'number' && seconds > 0 ? seconds : UNSAID_S
-  return { text, until: clock.now() + lasts * 1_000 - EARLY_MS }
+/** `server_error` is the SDK's word too, where the server answered with no error of OAuth. */
+function refusal(code: string, status: number): string {
+  if (code === 'server_error') return `the token server answers HTTP ${status}`
+  return `the token server refuses: ${CODES.test(code) ? code : 'with a code that is not one of OAuth'}`
 }
+
+/** What the SDK throws where a good answer is not what RFC 6749 says: its parser's errors. */
+const isMalformed = (error: unknown) => error instanceof SyntaxError || (error as Error | undefined)?.name === 'ZodError'
+const malformed = (status: number) => `the token server answers HTTP ${status} without a token`
 
 const failed = (message: string) =>
   svcError('OAUTH_FAILED', message, { mend: 'check client_id, client_secret, scope and token_url of the server' })
