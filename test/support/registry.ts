@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
 import { startChild } from '@svc/child'
 import { create } from 'tar'
+import { COMPILED } from './entry.ts'
 
 /** A registry of npm (verdaccio) on loopback, empty at first; whoever asks may publish. */
 export interface Registry extends AsyncDisposable {
@@ -27,7 +28,7 @@ export async function startRegistry(): Promise<Registry> {
   const child = await startChild({
     file: process.execPath,
     args: [fileURLToPath(new URL('registry-server.ts', import.meta.url)), folder],
-    env: { PATH: process.env.PATH ?? '', HOME: folder, NODE_ENV: 'production' },
+    env: { PATH: process.env.PATH ?? '', HOME: folder, NODE_ENV: 'production', ...COMPILED },
   })
   const [port] = (await once(createInterface(child.stdout), 'line')) as [string]
   const url = `http://127.0.0.1:${port}`
