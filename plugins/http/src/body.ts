@@ -1,10 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { createRequire } from 'node:module'
 import { createTogether, messageOf } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import bodyParser from 'koa-bodyparser'
+import type bodyParser from 'koa-bodyparser'
 import type { Context, Middleware } from './context.ts'
 import { invalidValue, payloadTooLarge, unsupportedMediaType } from './errors.ts'
+
+// loaded with the first body: loading it takes as long as all else that this plugin needs
+const loadParser = () => createRequire(import.meta.url)('koa-bodyparser') as typeof bodyParser
 
 type Kind = NonNullable<Route['accepts']>
 type Parsed = Exclude<Kind, 'bytes'>
@@ -72,7 +76,7 @@ function createParsers() {
       strict: false,
       onProtoPoisoning: 'remove',
     } satisfies bodyParser.Options & { onProtoPoisoning: string }
-    const parser = bodyParser(options) as Middleware
+    const parser = loadParser()(options) as Middleware
     made.set(key, parser)
     return parser
   }
