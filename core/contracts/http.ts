@@ -96,7 +96,7 @@ export interface Route {
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**
-   * What its body is; default JSON, an object. A form becomes an object of texts, plain text a text. Bytes come as they are, of any media type and without a
+   * What its body is; default JSON, an object. A form becomes an object of texts (a list where a name comes twice), plain text a text. Bytes come as they are, of any media type and without a
    * schema, in `request.bytes`.
    */
   readonly accepts?: 'json' | 'form' | 'text' | 'bytes'

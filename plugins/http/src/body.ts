@@ -1,10 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { createRequire } from 'node:module'
 import { createTogether, messageOf } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import bodyParser from 'koa-bodyparser'
+import type bodyParser from 'koa-bodyparser'
 import type { Context, Middleware } from './context.ts'
 import { invalidValue, payloadTooLarge, unsupportedMediaType } from './errors.ts'
+
+// loaded with the first body: loading it takes as long as all else that this plugin needs
+const loadParser = () => createRequire(import.meta.url)('koa-bodyparser') as typeof bodyParser
 
 type Kind = NonNullable<Route['accepts']>
 type Parsed = Exclude<Kind, 'bytes'>
@@ -62,7 +66,8 @@ function createParsers() {
     const known = made.get(key)
     if (known) return known
     const bytes = String(limit)
-    // `mustBe` has looked at the media type, by stricter rules; scalars and `__proto__` have answers of their own. The last option is one of co-body.
+    // `mustBe` has looked at the media type, by stricter rules; scalars have an answer of their own. The last two are options of co-body: names of fields are names,
+    // no paths into an object, and `__proto__` is left out.
     const options = {
       enableTypes: [kind],
       detectJSON: () => kind === 'json',
@@ -70,9 +75,10 @@ function createParsers() {
       formLimit: bytes,
       textLimit: bytes,
       strict: false,
+      queryString: { allowDots: false, depth: 0 },
       onProtoPoisoning: 'remove',
-    } satisfies bodyParser.Options & { onProtoPoisoning: string }
-    const parser = bodyParser(options) as Middleware
+    } satisfies bodyParser.Options & { queryString: object; onProtoPoisoning: string }
+    const parser = loadParser()(options) as Middleware
     made.set(key, parser)
     return parser
   }
@@ -166,6 +172,7 @@ function mustBe(kind: Kind, headers: IncomingMessage['headers']): void {
   const type = headers['content-type']
   const coding = headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity') throw unsupportedMediaType('the body is compressed')
+  if (coding !== undefined) headers['content-encoding'] = 'identity' // the parser knows the word in lower case only
   if (kind === 'bytes' || type === MEDIA_TYPES[kind]) return
   if (type === undefined) throw unsupportedMediaType('the body has no Content-Type', MEDIA_TYPES[kind])
   if (type.includes(',')) throw invalidValue('content-type', 'is given more than once')

@@ -90,7 +90,9 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
     forScheme(scheme, credentials) {
       current()
       const seen = declared.get(scheme)
-      return Object.fromEntries(Object.entries(credentials).filter(([name]) => seen?.has(name)))
+      const names = Object.keys(credentials)
+      if (names.every(name => seen?.has(name))) return { ...credentials }
+      return Object.fromEntries(names.filter(name => seen?.has(name)).map(name => [name, credentials[name]!]))
     },
     read(credentials) {
       current()

@@ -65,12 +65,11 @@ export const createAsk =
     let current: Named | undefined
     const askOne = (one: Named, use: Use) => {
       current = one
-      const asked = { headers: headers.forScheme(one.scheme, credentials), address: state.address }
-      return one.scheme.authenticate(asked, use).then(found => checkedHolder(one, found))
+      return one.scheme.authenticate({ headers: headers.forScheme(one.scheme, credentials), address: state.address }, use)
     }
     const ask = async (signal: AbortSignal) => {
       const use = { ...state.use, signal, deadline }
-      return (await askAll(own, use, askOne)) ?? (await askAll(common, use, askOne))
+      return (own.length > 0 ? await askAll(own, use, askOne) : undefined) ?? askAll(common, use, askOne)
     }
     return within(ms, ask, { signal: state.ending.signal, late: () => schemeSilent(current, ms) })
   }
@@ -100,7 +99,7 @@ async function askAll(
 ): Promise<Holder | undefined> {
   let holder: Holder | undefined
   for (const one of schemes) {
-    const found = await ask(one, use)
+    const found = checkedHolder(one, await ask(one, use))
     if (!found) continue
     if (holder && holder.id !== found.id) throw authenticationFailed('two different credentials were given')
     holder ??= found

@@ -51,6 +51,9 @@ describe('bodies of routes', () => {
     expect((await post(`${url}/field`, 'name=J%C3%BCrgen+B&x=1', FORM)).body).to.deep.equal({
       body: { name: 'Jürgen B', x: '1' },
     })
+    expect((await post(`${url}/field`, 'name=a&b.c=1&d[e]=2&f=3&f=4&__proto__=5', FORM)).body).to.deep.equal({
+      body: { name: 'a', 'b.c': '1', 'd[e]': '2', f: ['3', '4'] },
+    })
     expect(await refused('/field', 'x=1', FORM)).to.deep.equal([400, 'MISSING_FIELD'])
     expect(await refused('/field', 'name=', FORM)).to.deep.equal([400, 'INVALID_VALUE'])
     expect(await refused('/field', GOOD)).to.deep.equal([415, 'UNSUPPORTED_MEDIA_TYPE'])
@@ -94,6 +97,11 @@ describe('bodies of routes', () => {
         'INVALID_VALUE',
       ])
     })
+
+  it('may say that they have no coding, in any case', async () => {
+    const { status } = await post(`${url}/say`, GOOD, { 'content-type': 'application/json', 'content-encoding': 'Identity' })
+    expect(status).to.equal(200)
+  })
 
   it('may hold the character that stands for broken text elsewhere', async () => {
     const { status, text } = await post(`${url}/say`, '{"message":"\uFFFD","to":"you"}')
