@@ -9,8 +9,13 @@ export { fromWire, problemsToWire } from './errors.ts'
 export { shownPath, userHome } from '../config/home.ts'
 export { ensureHome } from './home.ts'
 export { begunFiles } from './begun.ts'
-export { createSupervisor } from '../supervisor/supervisor.ts'
-export { type Reloaded, type Supervisor, type SupervisorEvent, type SupervisorOptions } from '../supervisor/crew.ts'
+export {
+  createSupervisor,
+  type Reloaded,
+  type Supervisor,
+  type SupervisorEvent,
+  type SupervisorOptions,
+} from '../supervisor/supervisor.ts'
 export { type WorkerInfo } from '../supervisor/member.ts'
 export { type PeerLine } from '../supervisor/peer-line.ts'
 export { type DrainWish, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
