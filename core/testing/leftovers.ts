@@ -20,7 +20,6 @@ interface Opened {
 /** Handles and timers as `async_hooks` shows them; without `hasRef` it is a request, which ends by itself. */
 interface Resource {
   hasRef?(): boolean
-  readonly _destroyed?: boolean
 }
 interface Owner {
   readonly plugin: string
@@ -29,7 +28,8 @@ interface Owner {
 
 const SETTLE_MS = 1000
 const owners = new AsyncLocalStorage<Owner | undefined>()
-const watches = new Set<Watch>()
+/** What is open of each. */
+const watches = new Map<Watch, Map<number, Opened>>()
 let hook: AsyncHook | undefined
 
 function note(id: number, type: string, _trigger: number, resource: Resource): void {
@@ -56,11 +56,12 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 const nameOf = (type: string) => NAMES[type] ?? type
 
-/** What keeps the process alive counts as open; what was unrefed does not. */
-function isOpen({ resource }: Opened): boolean {
-  const there = resource.deref()
-  return there?.hasRef?.() === true && there._destroyed !== true
+function forget(id: number): void {
+  for (const opened of watches.values()) opened.delete(id)
 }
+
+/** What keeps the process alive counts as open; what was unrefed does not. */
+const isOpen = ({ resource }: Opened) => resource.deref()?.hasRef?.() === true
 
 /** Begins to watch. Who opened what is told by the asynchronous context that it was opened in. */
 export function watchLeftovers(): Watch {
@@ -76,9 +77,9 @@ export function watchLeftovers(): Watch {
       if (left().length > 0) throw leftOpen(left())
     },
   }
-  watches.add(watch)
+  watches.set(watch, opened)
   // @types/node does not know trackPromises yet, without which each promise of the run would cost a call
-  hook ??= createHook({ init: note, trackPromises: false } as Parameters<typeof createHook>[0])
+  hook ??= createHook({ init: note, destroy: forget, trackPromises: false } as Parameters<typeof createHook>[0])
   hook.enable()
   return watch
 }

@@ -49,7 +49,7 @@ export function connect(origin: string, limits: Limits): Connection {
     void pool?.dispatch({ ...parts, origin, body: body ?? null, headersTimeout: silenceMs, bodyTimeout: silenceMs }, handler)
   return {
     send(parts, handler, failed) {
-      if (closed) return failed(Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' }))
+      if (closed) return failed(Object.assign(new Error('closed'), { code: 'PROVIDER_CLOSED' }))
       if (pool) return send(parts, handler)
       opening ??= openPool(origin, limits)
       opening
@@ -57,7 +57,7 @@ export function connect(origin: string, limits: Limits): Connection {
           pool = opened
           if (!closed) return send(parts, handler)
           void pool.destroy()
-          failed(Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' }))
+          failed(Object.assign(new Error('closed'), { code: 'PROVIDER_CLOSED' }))
         })
         .catch(failed)
     },

@@ -11,8 +11,8 @@ export interface IssuerPlace {
 /** Fetches the keys that the issuer signs with now. */
 export async function fetchKeys(place: IssuerPlace, signal: AbortSignal): Promise<LocalJWKSet> {
   const url = place.jwksUri === undefined ? await discover(place.issuer, signal) : new URL(place.jwksUri)
-  const found = await fetchJson(url, signal)
-  return createLocalJWKSet(found as unknown as JSONWebKeySet) // which checks the form
+  const { keys } = await fetchJson(url, signal)
+  return createLocalJWKSet({ keys: keys as JSONWebKeySet['keys'] }) // which checks the form
 }
 
 /** OpenID Connect Discovery 1.0, section 4: the document must say the very issuer it was asked for. */

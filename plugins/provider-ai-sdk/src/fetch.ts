@@ -32,7 +32,7 @@ export function createGuardedFetch(provider: string, baseUrl: string | undefined
   let closed = false
   let loading: Promise<Loaded> | undefined
   const loaded = () => {
-    if (closed) throw socketFailure(provider, { code: 'UND_ERR_CLOSED' })
+    if (closed) throw socketFailure(provider, { code: 'PROVIDER_CLOSED' })
     return (loading ??= load(provider))
   }
   const guarded = async (input: string | URL | Request, init: RequestInit = {}): Promise<unknown> => {

@@ -27,6 +27,7 @@ async function valueOf(expression: string): Promise<unknown> {
   const { Parser } = await import('expr-eval-fork')
   const parser = new Parser({ allowMemberAccess: false, operators: OFF })
   const functions = Object.assign(only(parser.functions as object, FUNCTIONS), { gcd: all(gcd), lcm: all(lcm) })
+  // public members of the parser, replaced by tables without inherited names: `constructor` is no operator and no constant
   Object.assign(parser, {
     functions,
     unaryOps: only(parser.unaryOps as object, OPERATORS),

@@ -1,0 +1,113 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { blanked, filesBelow, ROOT, textOf } from './support/source.ts'
+
+const TS = /\.m?ts$/
+const packagesIn = (group: string) => [...new Set(filesBelow(group).map(file => file.split('/').slice(0, 2).join('/')))]
+const sourceOf = (folder: string) => (existsSync(join(ROOT, folder, 'src')) ? filesBelow(`${folder}/src`, TS) : [])
+const SHIPPED = [
+  ...filesBelow('core', TS).filter(file => !file.startsWith('core/test/')),
+  ...[...packagesIn('libs'), ...packagesIn('plugins'), 'cli'].flatMap(sourceOf),
+]
+
+/** The parts of the protocols that we speak, which begin so: data, and members of nobody. */
+const DATA = ['_meta']
+const GUARD = 'reports in the process of an isolated plugin what that plugin reaches for: the one purpose of this file'
+/** What breaks a rule, and why it does. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  'core/isolation/guard-sockets.ts': GUARD,
+  'core/isolation/guard-variables.ts': GUARD,
+  'core/supervisor/member.ts': 'the manual of node:cluster says to set its schedulingPolicy',
+  'plugins/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
+  'plugins/http/src/security-headers.ts': 'the headers are asked of helmet once, at the start',
+  'plugins/http/src/server.ts': 'the watch of Koa over the end of each answer is left out',
+  'plugins/sandbox-quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
+  'plugins/tools-text/src/work/calculate.ts':
+    'the parser is given tables without inherited names; its manual says to change them',
+  'plugins/tools-web/src/work/markdown.ts': 'two packages describe the same node of a document in types of their own',
+}
+
+/** A place in a file, with the name of the rule that it breaks. */
+interface Found {
+  readonly rule: 'private member' | 'member replaced' | 'fake object'
+  readonly line: number
+  readonly text: string
+}
+
+const IMPORT = /\bimport\s+(?:type\s+)?([^'"`;()]*?)\s+from\s*(['"])([^'"\n]+)\2/g
+const LATE_IMPORT = /\b(?:const|let)\s+(\{[^}]*\}|\w+)\s*=\s*await\s+import\(\s*(['"])([^'"\n]+)\2/g
+const ASSIGNS = '\\s*(?:\\?\\?|\\|\\||&&|[-+*/])?=(?![=>])'
+
+/** The names that a file has from packages of others, and from Node. */
+function foreignNames(text: string): string[] {
+  const code = blanked(text, 'strings')
+  return [...code.matchAll(IMPORT), ...code.matchAll(LATE_IMPORT)]
+    .filter(([, , , from = '']) => !/^(\.|#|@svc\/)/.test(from))
+    .flatMap(([, clause = '']) => clause.replace(/\btype\b/g, '').split(/[{},]/))
+    .map(name =>
+      name
+        .split(/\s+as\s+|:/)
+        .at(-1)!
+        .trim()
+    )
+    .filter(name => /^\w+$/.test(name))
+}
+
+/** Where a file uses a library otherwise than by what it offers. */
+function misuses(text: string): Found[] {
+  const code = blanked(text)
+  const names = foreignNames(text)
+  const isForeign = new RegExp(`^(?:${names.join('|')})$`)
+  const made = [...code.matchAll(/\b(?:const|let)\s+(\w+)\s*=\s*(?:await\s+)?new\s+\(?(\w+)/g)].flatMap(
+    ([, name = '', maker = '']) => (isForeign.test(maker) ? [name] : [])
+  )
+  const all = [...names, ...made].join('|')
+  const rules: [Found['rule'], RegExp][] = [
+    ['private member', new RegExp(`(?:\\.|\\[['"\`])(?!(?:${DATA.join('|')})\\b)_[a-zA-Z]\\w*`)],
+  ]
+  if (all !== '') {
+    rules.push(
+      [
+        'member replaced',
+        new RegExp(`\\bObject\\.(?:assign|defineProperty|defineProperties|setPrototypeOf)\\(\\s*(?:${all})\\b`),
+      ],
+      ['member replaced', new RegExp(`(?<![.\\w])(?:${all})\\.(?!on[a-z]+\\b)[\\w.]+${ASSIGNS}`)],
+      ['fake object', new RegExp(`\\bas unknown as (?:${all})\\b`)]
+    )
+  }
+  return code
+    .split('\n')
+    .flatMap((line, at) =>
+      rules.flatMap(([rule, pattern]) => (pattern.test(line) ? [{ rule, line: at + 1, text: line.trim() }] : []))
+    )
+}
+
+describe('how libraries are used', () => {
+  it('is by what they offer: no private member is read, none is replaced, and none is given a fake object', () => {
+    const found = SHIPPED.filter(file => EXCEPTIONS[file] === undefined).flatMap(file =>
+      misuses(textOf(file)).map(({ rule, line, text }) => `${file}:${line} ${rule}: ${text}`)
+    )
+    expect(found).to.deep.equal([])
+  })
+
+  it('is seen where it is otherwise', () => {
+    const rulesIn = (text: string) => misuses(text).map(one => one.rule)
+    expect(rulesIn("import Koa from 'koa'\nconst app = new Koa()\nObject.assign(app, { handleRequest })")).to.deep.equal([
+      'member replaced',
+    ])
+    expect(rulesIn("import { Hook as Base } from 'tapable'\nBase.prototype.compile = mine")).to.deep.equal(['member replaced'])
+    expect(rulesIn("const { Parser } = await import('p')\nconst one = new Parser()\none.consts = {}")).to.deep.equal([
+      'member replaced',
+    ])
+    expect(rulesIn("import type { ServerResponse } from 'node:http'\nsend(x as unknown as ServerResponse)")).to.deep.equal([
+      'fake object',
+    ])
+    expect(rulesIn('socket._httpMessage.end()')).to.deep.equal(['private member'])
+    expect(
+      rulesIn(
+        "import { Client } from 'sdk'\nconst c = new Client()\nc.onerror = log\nif (c.name === params._meta) use(c)\n// c._x = 1"
+      )
+    ).to.deep.equal([])
+  })
+})
