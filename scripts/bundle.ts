@@ -18,7 +18,7 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
 }
 /** What a process or a thread of its own is started with: one file, whatever else holds the same. */
 const STARTED: Readonly<Record<string, readonly string[]>> = {
-  '@svc/cli': ['src/work.ts', 'src/trial.ts'],
+  '@svc/cli': ['src/work.ts', 'src/trial.ts', 'src/isolated-command.ts'],
   '@svc/core': ['processes/handling-watcher.ts'],
   '@svc/plugin-sandbox-quickjs': ['src/thread/worker.ts'],
   '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],

@@ -62,8 +62,8 @@ const factsOf = ({ args, description, examples, flags, hidden, state, strict, su
 })
 
 /**
- * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, so only the two usual names are put in and all else
- * is text; and no text has what a terminal would obey.
+ * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, some of them twice, so only the two usual names are
+ * put in and the marks of all others are taken apart; and no text has what a terminal would obey.
  */
 export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
   if (!Object.hasOwn(facts, id)) return undefined
@@ -72,13 +72,18 @@ export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
     if (typeof value === 'string') return safeText(value, words)
     if (Array.isArray(value)) return value.map(safe)
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [safeText(key, words), safe(one)]))
+    return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
   }
   return factsOf(safe(facts[id]) as Command.Cached)
 }
+
+/** Of a flag, an argument, or a fact of one. */
+const NAME = /^[\w.-]+$/
 
 const safeText = (text: string, words: string) =>
   visibleLines(text)
     .replaceAll(/<%[-=]\s*config\.bin\s*%>/g, 'svc')
     .replaceAll(/<%[-=]\s*command\.id\s*%>/g, words)
-    .replaceAll('<%', '<%%')
+    .replaceAll('<%', '< %')
+    .replaceAll('%>', '% >')
+    .replaceAll(/^%|%$/g, ' % ')
