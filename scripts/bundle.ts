@@ -1,8 +1,10 @@
 // Writes the JavaScript of packages: node scripts/bundle.ts core plugins/http (npm run build and prepack do it, after `tsc -b` has written the types)
 // Each package becomes a few files: reading one by one what lies in the source would take a sixth of a start.
+import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
 
 interface Manifest {
@@ -32,7 +34,11 @@ const GROUPS = [
   { name: 'part', minShareCount: 2 },
 ]
 
-for (const folder of process.argv.slice(2)) await bundle(folder)
+const folders = process.argv.slice(2)
+for (const folder of folders) await bundle(folder)
+// what help shows of their commands, by the sources: of packages that need each other none need be built
+const manifests = fileURLToPath(new URL('command-manifests.ts', import.meta.url))
+execFileSync(process.execPath, ['--conditions=svc-source', manifests, ...folders], { stdio: 'inherit' })
 
 async function bundle(folder: string) {
   const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest

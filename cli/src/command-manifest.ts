@@ -49,6 +49,18 @@ export async function describeCommands(module: CommandModule): Promise<CommandFa
   return JSON.parse(JSON.stringify(Object.fromEntries(plugin.commands.map(one => [one.id, factsOf(one)])))) as CommandFacts
 }
 
+const isTree = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown) => value === undefined || typeof value === 'string'
+const isExample = (value: unknown) => typeof value === 'string' || (isTree(value) && Object.values(value as object).every(isText))
+const areTexts = (value: unknown) => isText(value) || (Array.isArray(value) && value.every(isExample))
+
+/** Whether facts have the form in which oclif's help reads them. */
+function areFacts(value: unknown): value is Facts {
+  const { args, flags, description, examples, state, summary, usage } = Object(value) as Readonly<Record<string, unknown>>
+  const tables = [args, flags].every(table => isTree(table) && Object.values(table as object).every(isTree))
+  return tables && [description, state, summary].every(isText) && [examples, usage].every(areTexts)
+}
+
 const factsOf = ({ args, description, examples, flags, hidden, state, strict, summary, usage }: Command.Cached): Facts => ({
   args,
   flags,
@@ -66,7 +78,7 @@ const factsOf = ({ args, description, examples, flags, hidden, state, strict, su
  * put in and the marks of all others are taken apart; and no text has what a terminal would obey.
  */
 export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
-  if (!Object.hasOwn(facts, id)) return undefined
+  if (!Object.hasOwn(facts, id) || !areFacts(facts[id])) return undefined
   const words = id.replaceAll(':', ' ')
   const safe = (value: unknown): unknown => {
     if (typeof value === 'string') return safeText(value, words)

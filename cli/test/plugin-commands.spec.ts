@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
+import { safeFacts } from '../src/command-manifest.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
@@ -85,6 +86,7 @@ export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait
 
 const notesFolderOf = (place: Place) => join(place.folder, 'notes')
 const notesOf = (place: Place) => join(notesFolderOf(place), 'imports.txt')
+const cacheOf = (place: Place) => ({ XDG_CACHE_HOME: join(place.folder, 'cache') })
 const importsOf = async (place: Place) =>
   (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
 
@@ -102,7 +104,10 @@ for (const { where, args, skip } of WAYS)
       if (skip) return this.skip()
       place = await makePlace()
       await mkdir(notesFolderOf(place))
-      const { code, err } = await place.svc(['plugins', 'install', await reportOf(place), '--yes', ...args])
+      // somebody uses completion already: an install writes its scripts anew
+      expect((await place.svc(['autocomplete', '--refresh-cache'], { env: cacheOf(place) })).code).to.equal(0)
+      const install = ['plugins', 'install', await reportOf(place), '--yes', ...args]
+      const { code, err } = await place.svc(install, { env: cacheOf(place) })
       expect(code, err).to.equal(0)
     })
     after(async () => {
@@ -122,9 +127,7 @@ for (const { where, args, skip } of WAYS)
         .and.match(/--style=<option> +\[default: short\] How much of it\n +<options: short\|long>/)
         .and.contain('< %= process.exit(9) % >')
         .and.match(/EXAMPLES\n +\$ svc report show sales --style long/)
-      const env = { XDG_CACHE_HOME: join(place.folder, 'cache') }
-      expect((await place.svc(['autocomplete', '--refresh-cache'], { env })).code).to.equal(0)
-      const script = await readFile(join(env.XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')
+      const script = await readFile(join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')
       expect(script)
         .to.match(/^report:show .*--style --json/m)
         .and.match(/^tokens:create .*--ttl/m)
@@ -170,3 +173,26 @@ for (const { where, args, skip } of WAYS)
       expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
     })
   })
+
+describe('what help shows of a plugin', () => {
+  const command = { args: {}, flags: {}, hidden: false }
+
+  it('is text and no template, whatever the plugin wrote', () => {
+    const flags = { out: { type: 'option', name: 'out', helpValue: '%= process.exit(9) %' }, '<%= 1 %>': {} }
+    const description = '<%= 1 %> \u001b[31m <%% 2 %%> <<%- 3 %>'
+    const found = safeFacts(
+      { 'a:b': { ...command, summary: '<%= config.bin %> <%= command.id %>', description, flags } as never },
+      'a:b'
+    )
+    expect(found?.summary).to.equal('svc a b')
+    expect(JSON.stringify(found)).to.not.match(/<%|%>|"%|%"/)
+    expect(found?.description).to.contain('\\u{1b}[31m')
+    expect(Object.keys(found?.flags ?? {})).to.deep.equal(['out'])
+  })
+
+  it('is left out where it has not the form of oclif', () => {
+    for (const facts of [null, 7, {}, { ...command, flags: null }, { ...command, args: { a: 1 } }, { ...command, summary: {} }])
+      expect(safeFacts({ a: facts as never }, 'a'), JSON.stringify(facts)).to.equal(undefined)
+    expect(safeFacts({}, 'toString')).to.equal(undefined)
+  })
+})
