@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
 
 interface Manifest {
@@ -19,7 +20,7 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
 }
 /** What a process or a thread of its own is started with: one file, whatever else holds the same. */
 const STARTED: Readonly<Record<string, readonly string[]>> = {
-  '@svc/cli': ['src/work.ts', 'src/trial.ts'],
+  '@svc/cli': ['src/work.ts', 'src/trial.ts', 'src/isolated-command.ts'],
   '@svc/core': ['processes/handling-watcher.ts'],
   '@svc/plugin-sandbox-quickjs': ['src/thread/worker.ts'],
   '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],
@@ -33,7 +34,11 @@ const GROUPS = [
   { name: 'part', minShareCount: 2 },
 ]
 
-for (const folder of process.argv.slice(2)) await bundle(folder)
+const folders = process.argv.slice(2)
+for (const folder of folders) await bundle(folder)
+// what help shows of their commands, by the sources: of packages that need each other none need be built
+const manifests = fileURLToPath(new URL('command-manifests.ts', import.meta.url))
+execFileSync(process.execPath, ['--conditions=svc-source', manifests, ...folders], { stdio: 'inherit' })
 
 async function bundle(folder: string) {
   const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest

@@ -1,5 +1,5 @@
 // Writes what help and completion show of the commands of packages, so that neither imports them:
-// node --conditions=svc-source scripts/command-manifests.ts plugins/teams cli (npm run build and prepack do it)
+// node --conditions=svc-source scripts/command-manifests.ts plugins/teams cli (bundle.ts does it)
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describeCommands } from '../cli/src/command-manifest.ts'

@@ -127,7 +127,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(of('dice')).to.include({ calls: 1, errors: 0, isolation: 'process', restarts: 0, quarantined: false })
     expect(of('dice')?.memory_bytes).to.be.above(1_000_000)
     expect(of('ticket')?.errors).to.be.at.least(3)
-    expect(of('words')?.isolation).to.equal(undefined)
+    expect(of('words')?.isolation).to.equal('process')
     const info = ['plugins', 'info', 'svc-plugin-example-dice', '--json']
     const now = JSON.parse((await svc(...info)).out) as { running: { memoryBytes: number }[] }
     expect(now.running[0]?.memoryBytes).to.be.above(1_000_000)

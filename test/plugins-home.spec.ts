@@ -52,16 +52,16 @@ describe('installed plugins without a server', function () {
     expect((await svc('plugins', 'doctor')).out).to.contain('All is well')
   })
 
-  it('of commands want trust, bring their commands, and run none of a changed file', async place => {
+  it('of commands want trust where nothing holds them, bring their commands, and run none of a changed file', async place => {
     const { svc, folder } = place
     const from = await tidesFile(folder, { version: '1.0.0', ...COMMAND })
-    const refused = await svc('plugins', 'install', from, '--yes')
+    const refused = await svc('plugins', 'install', from, '--yes', '--isolation', 'in-process')
     expect(refused.code).to.equal(1)
     expect(refused.err).to.contain(`PLUGIN_NEEDS_TRUST  ${TIDES}`).and.contain('--trust')
-    const { code, err } = await svc('plugins', 'install', from, '--yes', '--trust')
+    const { code, err } = await svc('plugins', 'install', from, '--yes', '--isolation', 'in-process', '--trust')
     expect(code, err).to.equal(0)
     expect(await svc('tides', 'now')).to.deep.equal({ code: 0, out: 'high\n', err: '' })
-    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'now.js'), "export default ({ print }) => print('stolen')\n")
+    await writeFile(join(await setOf(place), 'node_modules', TIDES, 'commands.js'), "console.log('stolen')\n")
     const changed = await svc('tides', 'now')
     expect(changed).to.deep.include({ code: 1, out: '' })
     expect(changed.err).to.contain(`PLUGIN_CHANGED  ${TIDES}`)

@@ -11,9 +11,13 @@ export function endOf(error: unknown, argv: readonly string[], sources: readonly
   const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
   if (codeOf(error) === 'EEXIT') return exit ?? 0
   const known = [...Object.keys(SUMMARIES), ...sources.flatMap(one => one.ids)]
-  printError(exit === USAGE ? usageError(messageOf(error), argv, known) : error)
+  printError(exit === USAGE || isBare(error) ? usageError(messageOf(error), argv, known) : error)
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }
+
+/** What oclif found wrong in the process of an isolated plugin: it knows no other commands there, and gives no hint. */
+const isBare = (error: unknown) =>
+  codeOf(error) === 'COMMAND_LINE_INVALID' && (Object(error) as { mend?: string }).mend === undefined
 
 /** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
 function usageError(message: string, argv: readonly string[], known: readonly string[]): SvcError {

@@ -49,6 +49,18 @@ export async function describeCommands(module: CommandModule): Promise<CommandFa
   return JSON.parse(JSON.stringify(Object.fromEntries(plugin.commands.map(one => [one.id, factsOf(one)])))) as CommandFacts
 }
 
+const isTree = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown) => value === undefined || typeof value === 'string'
+const isExample = (value: unknown) => typeof value === 'string' || (isTree(value) && Object.values(value as object).every(isText))
+const areTexts = (value: unknown) => isText(value) || (Array.isArray(value) && value.every(isExample))
+
+/** Whether facts have the form in which oclif's help reads them. */
+function areFacts(value: unknown): value is Facts {
+  const { args, flags, description, examples, state, summary, usage } = Object(value) as Readonly<Record<string, unknown>>
+  const tables = [args, flags].every(table => isTree(table) && Object.values(table as object).every(isTree))
+  return tables && [description, state, summary].every(isText) && [examples, usage].every(areTexts)
+}
+
 const factsOf = ({ args, description, examples, flags, hidden, state, strict, summary, usage }: Command.Cached): Facts => ({
   args,
   flags,
@@ -62,23 +74,28 @@ const factsOf = ({ args, description, examples, flags, hidden, state, strict, su
 })
 
 /**
- * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, so only the two usual names are put in and all else
- * is text; and no text has what a terminal would obey.
+ * Facts that come from a plugin, safe to show: oclif's help runs `<% %>` in texts as code, in this process, some of them twice, so only the two usual names are
+ * put in and the marks of all others are taken apart; and no text has what a terminal would obey.
  */
 export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
-  if (!Object.hasOwn(facts, id)) return undefined
+  if (!Object.hasOwn(facts, id) || !areFacts(facts[id])) return undefined
   const words = id.replaceAll(':', ' ')
   const safe = (value: unknown): unknown => {
     if (typeof value === 'string') return safeText(value, words)
     if (Array.isArray(value)) return value.map(safe)
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [safeText(key, words), safe(one)]))
+    return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
   }
   return factsOf(safe(facts[id]) as Command.Cached)
 }
+
+/** Of a flag, an argument, or a fact of one. */
+const NAME = /^[\w.-]+$/
 
 const safeText = (text: string, words: string) =>
   visibleLines(text)
     .replaceAll(/<%[-=]\s*config\.bin\s*%>/g, 'svc')
     .replaceAll(/<%[-=]\s*command\.id\s*%>/g, words)
-    .replaceAll('<%', '<%%')
+    .replaceAll('<%', '< %')
+    .replaceAll('%>', '% >')
+    .replaceAll(/^%|%$/g, ' % ')

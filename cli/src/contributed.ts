@@ -22,6 +22,8 @@ export interface CommandSource {
   /** The file that exports the classes. */
   readonly target: string
   readonly entry: PluginEntry
+  /** What its process may have; absent where it runs in the process of svc. */
+  readonly permissions?: NonNullable<Manifest['permissions']>
   /** What was learnt of the classes when the plugin was built or installed. */
   readonly facts?: CommandFacts
 }
@@ -33,9 +35,7 @@ export interface CommandSource {
 export async function commandSources(config?: string, place: Place = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
   const taken = new Set<string>()
-  // the command of a plugin that runs behind a wall would be imported on this side of it
-  const inside = plugins.filter(entry => entry.isolation !== 'process')
-  return placed(inside, place.home)
+  return placed(plugins, place.home)
     .filter(mayHaveCommands)
     .flatMap(entry => {
       const source = sourceOf(entry)
@@ -67,26 +67,33 @@ interface PackageJson {
   readonly version?: string
   readonly description?: string
   readonly exports?: unknown
-  readonly svc?: Pick<Manifest, 'contributes' | 'topics'>
+  readonly svc?: Pick<Manifest, 'contributes' | 'topics' | 'permissions'>
 }
 
 function sourceOf(entry: PluginEntry): CommandSource | undefined {
   const file = manifestOf(entry)
-  const pkg = file === undefined ? undefined : readJson<PackageJson>(file)
+  return file === undefined ? undefined : sourceIn(dirname(file), entry)
+}
+
+/** The commands of the plugin in a folder; none where it declares none, or their module is not there. */
+export function sourceIn(folder: string, entry: PluginEntry): CommandSource | undefined {
+  const file = join(folder, 'package.json')
+  const pkg = readJson<PackageJson>(file)
   const ids = commandsOf(pkg?.svc ?? {}).map(words => words.replaceAll(' ', ':'))
-  const target = file !== undefined && ids.length > 0 ? targetOf(file, pkg!) : undefined
-  if (file === undefined || target === undefined) return undefined
+  const target = ids.length > 0 ? targetOf(file, pkg!) : undefined
+  if (target === undefined) return undefined
   const { name = '', version = '0.0.0', description = '', svc = {} } = pkg!
   const topics = new Set(ids.flatMap(id => (id.includes(':') ? [id.slice(0, id.indexOf(':'))] : [])))
   const facts = (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target)
   return {
     plugin: name,
     version,
-    folder: dirname(file),
+    folder,
     ids,
     topics: Object.fromEntries([...topics].map(topic => [topic, svc.topics?.[topic] ?? description])),
     target,
     entry,
+    ...(entry.isolation === 'process' ? { permissions: entry.permissions ?? svc.permissions ?? {} } : {}),
     ...(facts ? { facts } : {}),
   }
 }

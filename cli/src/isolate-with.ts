@@ -42,12 +42,12 @@ const NOTHING = { requires: {}, optional: {} }
 
 /** Why a plugin can only run in the host's process, where that is so. */
 export function whyInProcess({ kind, contributes = {} }: Manifest): string | undefined {
-  if (kind === 'command' || kind === 'store') return `it is of kind "${kind}"`
-  const slot = ['commands', 'mounts'].find(one => Object.hasOwn(contributes, one))
-  return slot && `it adds ${slot}`
+  if (kind === 'store') return `it is of kind "${kind}"`
+  return Object.hasOwn(contributes, 'mounts') ? 'it adds mounts' : undefined
 }
 
-const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
+/** The plugins that hold isolated ones. */
+export const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
 
 /**
  * Runs the module of a plugin once, in the sandbox, to learn what it declares: plain data for `declares` of its entry. `tree`: the configuration, of which its

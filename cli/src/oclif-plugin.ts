@@ -84,7 +84,7 @@ export async function contributedPlugin(
   load: LoadCommand
 ): Promise<Interfaces.Plugin> {
   const { plugin: name, version, folder: root, topics, ids } = source
-  const facts = source.facts ?? (isMeant(source, argv) ? await describeCommands(source).catch(() => ({})) : {})
+  const facts = source.facts ?? (isMeant(source, argv) ? await describe(source).catch(() => ({})) : {})
   const commands = ids.map(id => loadable(id, name, safeFacts(facts, id), () => load(source, id)))
   return pluginOf({ name, version, root, topics, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
 }
@@ -99,6 +99,13 @@ function loadable(
 ): Loadable {
   const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
   return { ...(facts ?? { ...NOTHING, summary: `Comes with ${plugin}` }), ...own }
+}
+
+/** Behind its wall where it has one: what is installed was described then, and is not described again. */
+async function describe(source: CommandSource): Promise<CommandFacts> {
+  if (source.permissions === undefined) return describeCommands(source)
+  const { describeInProcess } = await import('./command-process.ts')
+  return describeInProcess(source, {})
 }
 
 /** Root help shows what commands of one word do, of topics only their own line. */

@@ -1,6 +1,6 @@
-import { flush, type Interfaces, run, settings } from '@oclif/core'
+import { flush, run, settings } from '@oclif/core'
 import { readConfigFlag } from './config-flag.ts'
-import { sourcesFor } from './contributed.ts'
+import { type CommandSource, sourcesFor } from './contributed.ts'
 import { completionPlugin, contributedPlugin, type LoadCommand, ownPlugin } from './oclif-plugin.ts'
 import { COMPLETION } from './summaries.ts'
 
@@ -18,12 +18,7 @@ export async function runOclif(argv: string[]): Promise<number> {
   }
   const sources = await sourcesFor(argv, file)
   try {
-    const others = await Promise.all([
-      ...(argv[0] === COMPLETION ? [completionPlugin()] : []),
-      ...sources.map(source => contributedPlugin(source, argv, load)),
-    ])
-    const own = await ownPlugin(others)
-    const result: unknown = await run(argv, { root: own.root, plugins: byName([own, ...others]) })
+    const result: unknown = await run(argv, await pluginsFor(argv, sources, load))
     await flush()
     return typeof result === 'number' ? result : Number(process.exitCode ?? 0)
   } catch (error) {
@@ -32,4 +27,12 @@ export async function runOclif(argv: string[]): Promise<number> {
   }
 }
 
-const byName = (plugins: readonly Interfaces.Plugin[]) => new Map(plugins.map(one => [one.name, one]))
+/** What oclif runs with: svc, its own plugin for completion where that is asked for, and the plugins that add commands. */
+export async function pluginsFor(argv: readonly string[], sources: readonly CommandSource[], load: LoadCommand) {
+  const others = await Promise.all([
+    ...(argv[0] === COMPLETION ? [completionPlugin()] : []),
+    ...sources.map(source => contributedPlugin(source, argv, load)),
+  ])
+  const own = await ownPlugin(others)
+  return { root: own.root, plugins: new Map([own, ...others].map(one => [one.name, one])) }
+}

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from '@oclif/core'
+import { Command } from '@oclif/core'
 import { type Config, get, type RunningHost, StartFailed } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
@@ -24,10 +24,27 @@ export class CommandRunner implements AsyncDisposable {
 
   async load(source: CommandSource, id: string): Promise<Command.Class> {
     await this.#refuseChanged(source.plugin)
+    const { permissions } = source
+    if (permissions !== undefined) return this.#isolated(source, id)
     const found = await classOf(source, id)
     // its module was read after the files were verified
     await this.#refuseChanged(source.plugin)
     return Object.assign(found, { given: this.#context() })
+  }
+
+  /** Stands for a class that is imported behind the wall of its plugin only: it hands on the command line as it is. */
+  #isolated(source: CommandSource, id: string): Command.Class {
+    const context = this.#context()
+    const settings = this.#settings
+    return class extends Command {
+      static override id = id
+
+      async run(): Promise<number> {
+        const { runInProcess } = await import('./command-process.ts')
+        const section = Object(source.entry.declares) as { section?: string }
+        return runInProcess(source, (await settings()).value, { id, argv: this.argv, context, section: section.section })
+      }
+    }
   }
 
   #settings = () => findSettings(this.#file === undefined ? {} : { config: this.#file })

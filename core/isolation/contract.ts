@@ -54,6 +54,12 @@ export const Shell = defineService<Shell>('shell', {
   methods: { describe: 'call', setup: 'call', change: 'call', close: 'call', beat: 'call' },
 })
 
+/** Work of the host's own beside code of a plugin: behind its wall, in a process of its own. */
+export interface Task {
+  run(input: unknown, use: Use): Promise<unknown>
+}
+export const Task = defineService<Task>('task', { api: 1, methods: { run: 'call' } })
+
 export type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** The host's side: what an isolated plugin asks of its scope. */

@@ -43,12 +43,25 @@ function wrapAll(module: Record<string, unknown>, see: (name: string, error: unk
   for (const [name, call] of Object.entries(module)) {
     // classes (fs.Stats) begin with a capital, and private helpers with an underline
     if (typeof call !== 'function' || !/^[a-z]/.test(name)) continue
-    const wrapped = watched(call as Call, error => see(name, error))
+    const answer = watched(call as Call, error => see(name, error))
+    // its manual says that it does not throw; under the permission model it does
+    const wrapped = name === 'existsSync' ? orFalse(answer) : answer
     for (const key of Reflect.ownKeys(call)) {
       const property = Reflect.getOwnPropertyDescriptor(call, key)!
       if (key !== 'length' && key !== 'name' && key !== 'prototype') Object.defineProperty(wrapped, key, property)
     }
     module[name] = wrapped
+  }
+}
+
+function orFalse(call: Call): Call {
+  return function (this: unknown, ...args) {
+    try {
+      return Reflect.apply(call, this, args)
+    } catch (error) {
+      if (codeOf(error) !== DENIED) throw error
+      return false
+    }
   }
 }
 

@@ -6,14 +6,15 @@ import { placeInStack } from '../loading/syntax.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { systemUse } from '../src/token.ts'
 import { openChannel } from '../processes/channel.ts'
-import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Outside, Shell } from './contract.ts'
+import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Outside, Shell, Task } from './contract.ts'
 import { openGuard } from './guard.ts'
 import { createShell } from './shell.ts'
+import type { TaskRun } from './task.ts'
 import { socketTransport } from '../processes/wire.ts'
 
-// The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name>`, the line to the host at descriptor 3.
+// The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name> [<task URL>]`, the line to the host at descriptor 3.
 const LAST_MS = 2000
-const [module = '', name = ''] = process.argv.slice(2)
+const [module = '', name = '', task] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
   await guarded
   const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
@@ -30,6 +31,14 @@ const outside = channel.reach('outside', Outside)
 const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))
 const shell = createShell(channel, name, load)
 channel.offer('shell', Shell, shell)
+if (task !== undefined)
+  channel.offer('task', Task, {
+    async run(input, use) {
+      await guarded
+      const { run } = (await import(task)) as { run: TaskRun }
+      return run(module, input, channel, use)
+    },
+  })
 
 // Without its host it has nothing to live for, whatever it still holds open.
 channel.signal.addEventListener('abort', () => {

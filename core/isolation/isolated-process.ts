@@ -16,6 +16,8 @@ export interface ProcessOptions {
   /** Milliseconds its own closing may take before it is killed. */
   readonly closeLimitMs: number
   readonly onFault?: (error: unknown, where: string) => void
+  /** What it reads as its standard input; without it nothing. */
+  readonly stdin?: Readable
   /** Reads what it prints; without it nobody does. */
   readonly onOutput?: (stream: Readable, name: 'stdout' | 'stderr') => void
 }
@@ -43,9 +45,11 @@ export async function startProcess(
   // a group of its own: Ctrl-C on the terminal of the server is the server's, which lets what runs end
   const child = spawn(prepared.file, prepared.args, {
     env: prepared.env,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...coverInherited().slice(1)],
+    stdio: [options.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe', 'pipe', ...coverInherited().slice(1)],
     detached: true,
   })
+  // it may end without having read everything
+  if (options.stdin) options.stdin.pipe(child.stdin!.on('error', () => {}))
   const { onFault, onOutput = stream => stream.resume() } = options
   for (const name of ['stdout', 'stderr'] as const)
     onOutput(

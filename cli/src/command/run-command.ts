@@ -1,7 +1,7 @@
-import { type Config, Plugin } from '@oclif/core'
 import { messageOf, svcError } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
-import type { SvcCommand } from './svc-command.ts'
+import { oclifConfig } from './oclif-config.ts'
+import type { RunnableCommand } from './svc-command.ts'
 
 /** What a command did in a test. */
 export interface CommandRun {
@@ -17,7 +17,7 @@ export interface CommandRun {
  * no host, no configuration, and the home is ''. Throws what the command throws, and COMMAND_LINE_INVALID.
  */
 export async function runCommand(
-  command: { new (argv: string[], config: Config): SvcCommand } & Pick<typeof SvcCommand, 'run' | 'given'>,
+  command: RunnableCommand,
   argv: readonly string[] = [],
   given: Partial<CommandContext> = {}
 ): Promise<CommandRun> {
@@ -31,16 +31,7 @@ export async function runCommand(
     host: () => Promise.reject(new Error('this test gives no host')),
     ...given,
   }
-  const root = new URL('.', import.meta.url).pathname
-  const plugin = new Plugin({
-    root,
-    isRoot: true,
-    ignoreManifest: true,
-    pjson: { name: 'svc', version: '0.0.0', oclif: { bin: 'svc' } } as never,
-  })
-  await plugin.load()
-  const config = { root, plugins: new Map([[plugin.name, plugin]]) }
-  const code = (await command.run([...argv], config).catch(asUsageError)) as number | undefined
+  const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
   return { code: code ?? 0, out, err }
 }
 

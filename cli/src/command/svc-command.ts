@@ -1,5 +1,8 @@
-import { Command, Flags } from '@oclif/core'
+import { Command, type Config, Flags } from '@oclif/core'
 import type { CommandContext } from '@svc/core/contracts'
+
+/** A class that can be run: not the abstract base. */
+export type RunnableCommand = { new (argv: string[], config: Config): SvcCommand } & Pick<typeof SvcCommand, 'run' | 'given'>
 
 /** What most commands take. */
 export const JSON_FLAG = { json: Flags.boolean({ summary: 'One JSON object', default: false }) }

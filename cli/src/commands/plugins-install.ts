@@ -31,6 +31,7 @@ export class PluginsInstall extends Command {
     const { args, flags } = await this.parse(PluginsInstall)
     const { installPlugins } = await import('../plugins/install.ts')
     const { 'dry-run': dryRun, 'allow-scripts': scripts, ...rest } = flags
-    process.exitCode = await installPlugins({ specs: args.what, dryRun, scripts, ...rest })
+    const { withCompletion } = await import('../completion.ts')
+    process.exitCode = await withCompletion(installPlugins({ specs: args.what, dryRun, scripts, ...rest }))
   }
 }

@@ -17,6 +17,7 @@ export class PluginsLink extends Command {
     const { args, flags } = await this.parse(PluginsLink)
     const { linkPlugin } = await import('../plugins/install.ts')
     const { 'dry-run': dryRun, ...rest } = flags
-    process.exitCode = await linkPlugin({ folder: args.folder, dryRun, ...rest })
+    const { withCompletion } = await import('../completion.ts')
+    process.exitCode = await withCompletion(linkPlugin({ folder: args.folder, dryRun, ...rest }))
   }
 }

@@ -15,6 +15,7 @@ export abstract class PluginsSwitch extends Command {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(PluginsSwitch)
     const { switchPlugins } = await import('../plugins/switch.ts')
-    process.exitCode = await switchPlugins({ names: args.names, enabled: this.enabled, ...flags })
+    const { withCompletion } = await import('../completion.ts')
+    process.exitCode = await withCompletion(switchPlugins({ names: args.names, enabled: this.enabled, ...flags }))
   }
 }

@@ -16,6 +16,7 @@ export class PluginsUninstall extends Command {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(PluginsUninstall)
     const { uninstallPlugins } = await import('../plugins/uninstall.ts')
-    process.exitCode = await uninstallPlugins({ names: args.names, ...flags })
+    const { withCompletion } = await import('../completion.ts')
+    process.exitCode = await withCompletion(uninstallPlugins({ names: args.names, ...flags }))
   }
 }

@@ -20,6 +20,7 @@ export class PluginsUpdate extends Command {
     const { args, flags } = await this.parse(PluginsUpdate)
     const { updatePlugins } = await import('../plugins/update.ts')
     const { 'dry-run': dryRun, ...rest } = flags
-    process.exitCode = await updatePlugins({ names: args.names ?? [], dryRun, ...rest })
+    const { withCompletion } = await import('../completion.ts')
+    process.exitCode = await withCompletion(updatePlugins({ names: args.names ?? [], dryRun, ...rest }))
   }
 }

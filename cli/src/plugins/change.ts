@@ -7,7 +7,7 @@ import { here, setHome } from '../settings.ts'
 import { consent } from './ask.ts'
 import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
 import { checkNames } from './check-names.ts'
-import { checkBuilt, describeAll } from './describe.ts'
+import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { visible } from '../text.ts'
@@ -114,7 +114,13 @@ async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { confi
   const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
   const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
   for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
-  return locked.map(one => described.find(({ name }) => name === one.name) ?? one)
+  const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
+  const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
+  const withCommands = await describeCommandsOf(
+    known.map(one => ({ locked: one, folder: folderIn(built, one) })),
+    { place: here(), config, signal, tell: progress.tell }
+  )
+  return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
 }
 
 const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>

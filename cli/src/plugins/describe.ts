@@ -14,6 +14,9 @@ import {
 import type { LockedPlugin } from '@svc/plugin-set'
 import { interruption } from '../interrupt.ts'
 import { describeInSandbox } from '../isolate-with.ts'
+import { describeInProcess } from '../command-process.ts'
+import { sourceIn } from '../contributed.ts'
+import { commandBroken } from '../errors.ts'
 import { findSettings, type Place } from '../settings.ts'
 import { notBuilt } from './errors.ts'
 import { entryOf } from './installed.ts'
@@ -39,6 +42,32 @@ export async function describeAll(
     described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
   }
   signal.throwIfAborted()
+  return described
+}
+
+/** Describes the commands of each plugin that declares some, in a process of its own, for help and completion. Throws COMMAND_BROKEN. */
+export async function describeCommandsOf(
+  plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
+  { place, config, signal, tell }: Around
+): Promise<LockedPlugin[]> {
+  const found = plugins.flatMap(({ locked, folder }) => {
+    const source = sourceIn(folder, entryOf(locked, folder))
+    return source ? [{ locked, source }] : []
+  })
+  if (found.length === 0) return []
+  const { value } = await findSettings(config === undefined ? {} : { config }, place)
+  const described: LockedPlugin[] = []
+  for (const { locked, source } of found) {
+    signal.throwIfAborted()
+    tell({ step: 'describe', plugin: locked.name })
+    const facts = await describeInProcess(source, value).catch((error: unknown) => {
+      throw commandBroken(source.ids[0]!.replaceAll(':', ' '), locked.name, error)
+    })
+    const missing = source.ids.find(id => !Object.hasOwn(Object(facts) as object, id))
+    if (missing !== undefined)
+      throw commandBroken(missing.replaceAll(':', ' '), locked.name, new TypeError(`COMMANDS has no class "${missing}"`))
+    described.push({ ...locked, commands: facts })
+  }
   return described
 }
 

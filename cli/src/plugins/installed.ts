@@ -46,7 +46,7 @@ export const folderOf = (home: string, lock: Lock, { name, origin }: LockedPlugi
   origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
 
 /** By its folder, not by its name: a package of that name next to the configuration is another one. */
-export function entryOf({ name, isolation, permissions, declares, files }: LockedPlugin, folder: string): PluginEntry {
+export function entryOf({ name, isolation, permissions, declares, commands, files }: LockedPlugin, folder: string): PluginEntry {
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
@@ -55,6 +55,7 @@ export function entryOf({ name, isolation, permissions, declares, files }: Locke
     // a link has none: it is what lies there
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
+    ...(commands === undefined ? {} : { commands }),
   }
 }
 

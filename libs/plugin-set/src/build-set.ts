@@ -109,6 +109,6 @@ export function hashSet(set: string, plugins: readonly string[]): Pick<MadeSet, 
 function rehashed(plugin: LockedPlugin, own: ReadonlyMap<string, string>): LockedPlugin {
   const files = own.get(plugin.name) ?? plugin.files
   if (files === plugin.files) return plugin
-  const { declares: _learnt, ...rest } = plugin
+  const { declares: _learnt, commands: _described, ...rest } = plugin
   return { ...rest, files }
 }

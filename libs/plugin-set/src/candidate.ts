@@ -44,7 +44,7 @@ export function draftOf(
   files: string,
   old: LockedPlugin | undefined
 ): LockedPlugin {
-  const declares = old !== undefined && files !== '' && old.files === files ? old.declares : undefined
+  const { declares, commands } = old !== undefined && files !== '' && old.files === files ? old : {}
   return {
     name,
     version,
@@ -57,6 +57,7 @@ export function draftOf(
     scripts,
     trusted: old?.trusted ?? false,
     ...(declares === undefined ? {} : { declares }),
+    ...(commands === undefined ? {} : { commands }),
   }
 }
 

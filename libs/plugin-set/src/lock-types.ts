@@ -30,6 +30,8 @@ export interface LockedPlugin {
   readonly trusted: boolean
   /** What its module declares, learnt once in the sandbox at install; holds as long as `files` does. */
   readonly declares?: unknown
+  /** What help and completion show of its commands, learnt once at install in a process of its own; holds as long as `files` does. */
+  readonly commands?: unknown
 }
 
 /** What is installed: `svc-plugins.lock`. */

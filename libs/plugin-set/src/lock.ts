@@ -45,12 +45,13 @@ const plugin = {
   scripts: flag,
   trusted: flag,
   declares: {},
+  commands: { type: 'object' },
 }
 const lock = {
   version: { enum: [1] },
   set: { type: 'string', pattern: SET_ID.source },
   former: { type: 'string', pattern: SET_ID.source },
-  plugins: { type: 'array', items: closed(plugin, ['declares']) },
+  plugins: { type: 'array', items: closed(plugin, ['declares', 'commands']) },
   dependencies: closed({ files: hash, stamp: hash }),
 }
 const lockSchema = schema<WrittenLock>(closed({ ...lock, before: closed(lock, ['former']) }, ['former', 'before']))

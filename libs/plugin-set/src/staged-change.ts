@@ -91,7 +91,7 @@ function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): Locke
   const choice = plugins.find(one => one.name === draft.name)
   if (choice === undefined) throw setUnbuilt()
   const { name, version, origin, integrity, files, scripts } = draft
-  const { isolation, enabled, permissions, trusted, declares } = choice
+  const { isolation, enabled, permissions, trusted, declares, commands } = choice
   return {
     name,
     version,
@@ -104,5 +104,6 @@ function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): Locke
     scripts,
     trusted,
     ...(declares === undefined ? {} : { declares }),
+    ...(commands === undefined ? {} : { commands }),
   }
 }

@@ -1,0 +1,18 @@
+import { defineService, type Use } from '@svc/core'
+
+/** What is done with the commands of an isolated plugin: they are described where no command is named. Plain data. */
+export interface CommandInput {
+  readonly plugin: string
+  readonly version: string
+  readonly command?: { readonly id: string; readonly argv: readonly string[]; readonly home: string }
+}
+
+/** What an isolated command asks of svc. */
+export interface CommandDesk {
+  /** What the configuration has under these keys, within the section of the plugin. */
+  setting(keys: readonly string[], use: Use): Promise<unknown>
+  /** Answers at Ctrl-C. */
+  interrupted(use: Use): Promise<void>
+}
+
+export const CommandDesk = defineService<CommandDesk>('desk', { api: 1, methods: { setting: 'call', interrupted: 'call' } })

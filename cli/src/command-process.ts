@@ -1,0 +1,112 @@
+import { extname } from 'node:path'
+import { Transform } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import { StringDecoder } from 'node:string_decoder'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type Config, type Manifest, startHost, systemUse, type Use } from '@svc/core'
+import { type CommandContext, Isolation } from '@svc/core/contracts'
+import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/core/isolation'
+import { CommandDesk, type CommandInput } from './command-desk.ts'
+import type { CommandFacts } from './command-manifest.ts'
+import { POLICY } from './isolate-with.ts'
+import { interruption } from './interrupt.ts'
+import { OURS } from './plugin-places.ts'
+
+/** The commands of a plugin, for a process of their own. */
+export interface CommandProcess {
+  readonly plugin: string
+  readonly version: string
+  readonly folder: string
+  /** The file that exports the classes. */
+  readonly target: string
+  /** What the process may have; absent: it is not held, as a plugin is not that runs in the process of svc. */
+  readonly permissions?: NonNullable<Manifest['permissions']>
+}
+
+const PROGRAM = new URL(`./isolated-command${extname(import.meta.url)}`, import.meta.url).href
+const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url))
+const DESCRIBE_MS = 60_000
+
+/** Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws. */
+export async function describeInProcess(commands: CommandProcess, config: Config['value']): Promise<CommandFacts> {
+  const { plugin, version } = commands
+  const use = systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe')
+  return (await inProcess(commands, config, { input: { plugin, version } satisfies CommandInput }, use)) as CommandFacts
+}
+
+/** What an isolated command runs with. */
+export interface IsolatedRun {
+  readonly id: string
+  readonly argv: readonly string[]
+  readonly context: Pick<CommandContext, 'home' | 'signal' | 'setting'>
+  /** The section that the plugin owns, as its module declares it: nothing else of the configuration is told. */
+  readonly section: string | undefined
+}
+
+/** Runs a command in a process of its own, with the standard streams of this one; resolves with its exit code. */
+export async function runInProcess(
+  commands: CommandProcess,
+  config: Config['value'],
+  { id, argv, context, section }: IsolatedRun
+) {
+  const { home, signal, setting } = context
+  const { plugin, version } = commands
+  const printed: Promise<void>[] = []
+  const desk: CommandDesk = {
+    setting: async keys =>
+      section !== undefined && isWithin(keys, section.split('.')) ? setting(...keys.map(String)) : undefined,
+    interrupted: () => interruption(signal),
+  }
+  const task = {
+    input: { plugin, version, command: { id, argv, home } } satisfies CommandInput,
+    offer: channel => void channel.offer('desk', CommandDesk, desk),
+    stdin: process.stdin,
+    onOutput(stream, name) {
+      const out = process[name]
+      const shown = out.isTTY ? stream.pipe(plainText()) : stream
+      shown.pipe(out, { end: false })
+      printed.push(finished(stream, { writable: false }).catch(() => {}))
+    },
+  } satisfies Partial<IsolatedTask>
+  try {
+    const code = await inProcess(
+      commands,
+      config,
+      task,
+      systemUse(new AbortController().signal, `svc ${id.replaceAll(':', ' ')}`)
+    )
+    return typeof code === 'number' && Number.isInteger(code) ? code & 0xff : 0
+  } finally {
+    await Promise.all(printed)
+    process.stdin.unpipe().pause()
+  }
+}
+
+const isWithin = (keys: readonly unknown[], section: readonly string[]) => section.every((key, at) => keys[at] === key)
+
+/** What a terminal would obey is taken out of what a plugin behind a wall prints. */
+function plainText(): Transform {
+  const decoder = new StringDecoder('utf8')
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      done(null, decoder.write(chunk).replaceAll(/[^\P{Cc}\n\r\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, ''))
+    },
+  })
+}
+
+async function inProcess(
+  { plugin, folder, target, permissions }: CommandProcess,
+  { isolation = {} }: Config['value'],
+  task: Pick<IsolatedTask, 'input' | 'offer' | 'stdin' | 'onOutput'>,
+  use: Use
+): Promise<unknown> {
+  const ref: IsolatedRef = {
+    name: plugin,
+    module: pathToFileURL(target).href,
+    ...(permissions ? { held: { folder, permissions } } : {}),
+  }
+  const whole = { ...task, program: PROGRAM, hostFolders: [OWN_FOLDER] }
+  if (!permissions) return runIsolated(ref, undefined, whole, use)
+  await using host = await startHost({ plugins: POLICY, from: [OURS], config: { isolation: isolation as Config['value'] } })
+  return await runIsolated(ref, host.service(Isolation), whole, use)
+}

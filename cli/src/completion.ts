@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Config } from '@oclif/core'
+import { messageOf } from '@svc/core'
+import { sourcesFor } from './contributed.ts'
+import { pluginsFor } from './oclif.ts'
+import { COMPLETION } from './summaries.ts'
+import { oneLine } from './text.ts'
+
+/** The exit code of a change of the installed plugins. After one that went well the scripts of completion, where there are some, are written anew: they name the commands of plugins. */
+export async function withCompletion(change: Promise<number>): Promise<number> {
+  const code = await change
+  if (code === 0) await refresh().catch(tell)
+  return code
+}
+
+async function refresh(): Promise<void> {
+  const argv = [COMPLETION]
+  const { root, plugins } = await pluginsFor(argv, await sourcesFor(argv), () => Promise.reject(new Error('nothing runs here')))
+  const config = await Config.load({ root, plugins })
+  if (existsSync(join(config.cacheDir, 'autocomplete'))) await config.runCommand('autocomplete:create')
+}
+
+const tell = (error: unknown) =>
+  void process.stderr.write(
+    `note: completion was not refreshed: ${oneLine(messageOf(error))}; run \`svc autocomplete --refresh-cache\`\n`
+  )

@@ -1,0 +1,198 @@
+import { once } from 'node:events'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { noBubblewrap } from '@svc/core/testing'
+import { expect } from 'chai'
+import { tarballOf } from '../../test/support/registry.ts'
+import { safeFacts } from '../src/command-manifest.ts'
+import { makePlace, type Place } from './support/svc.ts'
+
+const NAME = 'svc-plugin-report'
+
+/** A plugin of somebody else: its commands note in a file that they were imported. */
+const reportOf = (place: Place, version = '1.0.0') =>
+  tarballOf(
+    place.folder,
+    {
+      name: NAME,
+      version,
+      description: 'Reports',
+      type: 'module',
+      keywords: ['svc-plugin'],
+      exports: { '.': './index.js', './commands': './commands.js' },
+      svc: {
+        api: 1,
+        kind: 'command',
+        contributes: { commands: ['report show', 'report copy', 'report wait'] },
+        topics: { report: 'Write reports' },
+        permissions: { write: [notesFolderOf(place)] },
+      },
+    },
+    {
+      'index.js': "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n",
+      'commands.js': `import { appendFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { Args, Flags, SvcCommand } from '@svc/cli/command'
+
+appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
+
+class Show extends SvcCommand {
+  static summary = 'Show a report'
+  static description = 'Text of a plugin is no code: <%= process.exit(9) %>'
+  static examples = ['<%= config.bin %> <%= command.id %> sales --style long']
+  static args = { name: Args.string({ description: 'Which report', required: true, ignoreStdin: true }) }
+  static flags = {
+    style: Flags.option({ summary: 'How much of it', options: ['short', 'long'], default: 'short' })(),
+    json: Flags.boolean({ summary: 'One JSON object' }),
+  }
+
+  async run() {
+    const { args, flags } = await this.parse(Show)
+    if (args.name === 'nothing') return 4
+    this.print(flags.json ? JSON.stringify({ name: args.name }) : \`\${args.name}, \${flags.style}\`)
+    this.note('done')
+  }
+}
+
+class Copy extends SvcCommand {
+  static summary = 'Copy the standard input'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+
+  async run() {
+    await this.parse(Copy)
+    this.print((await text(process.stdin)).toUpperCase())
+  }
+}
+
+class Wait extends SvcCommand {
+  static summary = 'Wait for Ctrl-C'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+
+  async run() {
+    await this.parse(Wait)
+    const timer = setInterval(() => {}, 1000)
+    this.print('waiting')
+    await new Promise(done => this.signal.addEventListener('abort', done))
+    clearInterval(timer)
+    this.print('stopped')
+    return 130
+  }
+}
+
+export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait }
+`,
+    }
+  )
+
+const notesFolderOf = (place: Place) => join(place.folder, 'notes')
+const notesOf = (place: Place) => join(notesFolderOf(place), 'imports.txt')
+const cacheOf = (place: Place) => ({ XDG_CACHE_HOME: join(place.folder, 'cache') })
+const importsOf = async (place: Place) =>
+  (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
+
+const WAYS = [
+  { where: 'in a process of its own', args: [], skip: noBubblewrap() },
+  { where: 'in the process of svc', args: ['--isolation', 'in-process', '--trust'], skip: undefined },
+] as const
+
+for (const { where, args, skip } of WAYS)
+  describe(`the commands of an installed plugin that runs ${where}`, function () {
+    this.timeout(120_000)
+    let place: Place
+
+    before(async function () {
+      if (skip) return this.skip()
+      place = await makePlace()
+      await mkdir(notesFolderOf(place))
+      // somebody uses completion already: an install writes its scripts anew
+      expect((await place.svc(['autocomplete', '--refresh-cache'], { env: cacheOf(place) })).code).to.equal(0)
+      const install = ['plugins', 'install', await reportOf(place), '--yes', ...args]
+      const { code, err } = await place.svc(install, { env: cacheOf(place) })
+      expect(code, err).to.equal(0)
+    })
+    after(async () => {
+      await place?.[Symbol.asyncDispose]()
+    })
+
+    it('are shown by help, completed and suggested, and nothing of the plugin is imported', async () => {
+      const imports = await importsOf(place)
+      expect(imports).to.be.above(0)
+      expect((await place.svc(['--help'])).out).to.match(/^ {2}report +Write reports$/m)
+      expect((await place.svc(['report', '--help'])).out).to.match(/report copy +Copy the standard input\n/)
+      const { code, out } = await place.svc(['report', 'show', '--help'])
+      expect(code).to.equal(0)
+      expect(out)
+        .to.match(/^ {2}\$ svc report show NAME \[-c <file>\] \[--style short\|long\] \[--json\]$/m)
+        .and.match(/^ {2}NAME +Which report$/m)
+        .and.match(/--style=<option> +\[default: short\] How much of it\n +<options: short\|long>/)
+        .and.contain('< %= process.exit(9) % >')
+        .and.match(/EXAMPLES\n +\$ svc report show sales --style long/)
+      const script = await readFile(join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')
+      expect(script)
+        .to.match(/^report:show .*--style --json/m)
+        .and.match(/^tokens:create .*--ttl/m)
+      const typo = await place.svc(['report', 'shwo', 'sales'])
+      expect(typo).to.include({ code: 2, out: '' })
+      expect(typo.err).to.contain('there is no command "report shwo').and.contain('did you mean "svc report show"?')
+      expect(await importsOf(place)).to.equal(imports)
+    })
+
+    it('run with their arguments and flags, and their exit code', async () => {
+      const shown = await place.svc(['report', 'show', 'sales', '--style', 'long'])
+      expect(shown).to.include({ code: 0, out: 'sales, long\n', err: 'done\n' })
+      expect((await place.svc(['report', 'show', 'sales', '--json'])).out).to.equal('{"name":"sales"}\n')
+      expect(await place.svc(['report', 'show', 'nothing'])).to.include({ code: 4, out: '' })
+    })
+
+    it('refuse a wrong command line with 2', async () => {
+      for (const [said, ...words] of [
+        ['Missing 1 required arg', 'show'],
+        ['Expected --style=wide to be one of: short, long', 'show', 'sales', '--style', 'wide'],
+        ['Nonexistent flag: --colour', 'show', 'sales', '--colour'],
+      ] as const) {
+        const { code, out, err } = await place.svc(['report', ...words])
+        expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
+        expect(err)
+          .to.match(/^COMMAND_LINE_INVALID/)
+          .and.contain(said)
+          .and.contain('svc report show --help')
+      }
+    })
+
+    it('read the standard input', async () => {
+      expect(await place.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
+    })
+
+    it('hear of Ctrl-C', async () => {
+      const child = place.start(['report', 'wait'])
+      let out = ''
+      child.stdout!.on('data', (chunk: Buffer) => (out += chunk.toString()))
+      while (!out.includes('waiting')) await once(child.stdout!, 'data')
+      child.kill('SIGINT')
+      const [code] = (await once(child, 'close')) as [number | null]
+      expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
+    })
+  })
+
+describe('what help shows of a plugin', () => {
+  const command = { args: {}, flags: {}, hidden: false }
+
+  it('is text and no template, whatever the plugin wrote', () => {
+    const flags = { out: { type: 'option', name: 'out', helpValue: '%= process.exit(9) %' }, '<%= 1 %>': {} }
+    const description = '<%= 1 %> \u001b[31m <%% 2 %%> <<%- 3 %>'
+    const found = safeFacts(
+      { 'a:b': { ...command, summary: '<%= config.bin %> <%= command.id %>', description, flags } as never },
+      'a:b'
+    )
+    expect(found?.summary).to.equal('svc a b')
+    expect(JSON.stringify(found)).to.not.match(/<%|%>|"%|%"/)
+    expect(found?.description).to.contain('\\u{1b}[31m')
+    expect(Object.keys(found?.flags ?? {})).to.deep.equal(['out'])
+  })
+
+  it('is left out where it has not the form of oclif', () => {
+    for (const facts of [null, 7, {}, { ...command, flags: null }, { ...command, args: { a: 1 } }, { ...command, summary: {} }])
+      expect(safeFacts({ a: facts as never }, 'a'), JSON.stringify(facts)).to.equal(undefined)
+    expect(safeFacts({}, 'toString')).to.equal(undefined)
+  })
+})
