@@ -234,7 +234,7 @@ class Port {
     this.#sent.set(id, { worker, waiting })
     const message: Handover = { connection: id, port: this.id }
     // kept open here, so that a connection that could not be sent goes to another worker
-    worker.send(message as unknown as Serializable, waiting.socket, { keepOpen: true }, error => {
+    worker.send(message, waiting.socket, { keepOpen: true }, error => {
       if (!error || !this.#sent.delete(id)) return
       if (this.isClosed) return void waiting.socket.destroy()
       this.#waiting.unshift(waiting)
