@@ -1,5 +1,6 @@
 import type { Use } from '@svc/core'
 import type { Allowance, Limits } from '@svc/core/contracts'
+import type { Next } from 'koa'
 import type { Context, Middleware } from './context.ts'
 import { tooMany } from './errors.ts'
 
@@ -17,11 +18,16 @@ export function createAllowance(limits: Limits | undefined): AllowanceCheck {
     async prepare(use) {
       active = (await limits?.isActive(use)) ? limits : undefined
     },
-    async middleware(ctx, next) {
-      if (active && !ctx.state.route?.route.uncounted) show(ctx, await active.take(ctx.state.use))
-      return next()
+    middleware(ctx, next) {
+      if (!active || ctx.state.route?.route.uncounted) return next()
+      return take(active, ctx, next)
     },
   }
+}
+
+async function take(limits: Limits, ctx: Context, next: Next) {
+  show(ctx, await limits.take(ctx.state.use))
+  return next()
 }
 
 function show(ctx: Context, allowance: Allowance) {

@@ -81,7 +81,7 @@ function sendReply(
     return
   }
   ctx.status = status ?? 200
-  if (!ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
+  if (!headers || !ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
   ctx.body = content
   if (content.length > LARGE) ctx.res.setTimeout(stallMs, () => ctx.res.destroy())
 }

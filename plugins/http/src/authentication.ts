@@ -1,5 +1,6 @@
 import { codeOf, messageOf, type SlotView, type Use } from '@svc/core'
 import type { AuthScheme, Route } from '@svc/core/contracts'
+import type { Next } from 'koa'
 import type { Context, Middleware, RequestState } from './context.ts'
 import type { CredentialHeaders } from './credentials.ts'
 import { authenticationFailed, scopeMissing } from './errors.ts'
@@ -59,6 +60,12 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
     if (!holder) throw challenged(ctx, who, shows(ctx.state) ? STRANGE : undefined)
     return holder
   }
+  const enter = async (ctx: Context, who: Asked, scope: Route['scope'], next: Next) => {
+    const { id, scopes } = await identify(ctx, who)
+    admit(ctx.state, id, scopes)
+    if (!isWithin(scopes, scope)) throw scopeMissing(scope ?? '')
+    return next()
+  }
   const whoFor = (state: RequestState) => {
     const { scope } = placeOf(state) ?? {}
     return scope === undefined ? undefined : asked(scope)
@@ -68,18 +75,13 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
       await prepareAll(schemes, enabled, use)
       if (enabled || schemes.entries().some(([, { always }]) => always === true)) await guesses.prepare(use)
     },
-    async middleware(ctx, next) {
+    middleware(ctx, next) {
       const { state } = ctx
       const place = placeOf(state)
       const isOpen = place !== undefined && place.scope === undefined
       const who = isOpen ? undefined : asked(place?.scope)
-      if (!who) {
-        admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
-        return next()
-      }
-      const { id, scopes } = await identify(ctx, who)
-      admit(state, id, scopes)
-      if (!isWithin(scopes, place?.scope)) throw scopeMissing(place?.scope ?? '')
+      if (who) return enter(ctx, who, place?.scope, next)
+      admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
       return next()
     },
     asks: state => whoFor(state) !== undefined,

@@ -1,8 +1,7 @@
 import { networkOf } from '@svc/address'
-import type { Context as AnyContext } from 'koa'
 import ratelimit from 'koa-ratelimit'
 import { isLoopback } from './address.ts'
-import type { Context, Middleware } from './context.ts'
+import type { Middleware, RequestState } from './context.ts'
 import { tooMany } from './errors.ts'
 
 const ADDRESSES = 10_000
@@ -14,13 +13,16 @@ const SECOND = 1_000
  */
 export function createFlood(limit: number): Middleware {
   const isFree = limit === 0 ? () => true : isLoopback
-  const options: ratelimit.MiddlewareOptions & { onLimited(ctx: Context): never } = {
+  const options: ratelimit.MiddlewareOptions & { onLimited(): never } = {
     driver: 'memory',
     db: new BoundedMap(ADDRESSES),
     max: limit,
     duration: SECOND,
     disableHeader: true,
-    id: ({ state }: AnyContext) => !isFree((state as Context['state']).address) && networkOf((state as Context['state']).address),
+    id(ctx) {
+      const { address } = ctx.state as RequestState
+      return isFree(address) ? false : networkOf(address)
+    },
     onLimited() {
       throw tooMany(limit, SECOND / 1_000, SECOND / 1_000) // the rest of a window of one second, rounded up
     },

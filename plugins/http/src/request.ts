@@ -6,10 +6,11 @@ import { stopping } from './errors.ts'
 /** Outermost: the state of the request, the headers of every answer, and the moment at which Koa sends it. */
 export function begin(common: Readonly<Record<string, string>>, life: Life): Middleware {
   const together = createTogether() // the ends of answers
+  const headers = new Map(Object.entries(common))
   return async (ctx, next) => {
     ctx.state = createState()
     ctx.url = originForm(ctx.url)
-    ctx.set(common)
+    ctx.res.setHeaders(headers)
     await next()
     if (ctx.respond === false) return
     if (life.draining) ctx.set('Connection', 'close')

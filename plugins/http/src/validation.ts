@@ -54,8 +54,10 @@ function boundedFaults(json: JsonSchema): Check['faults'] {
 export const validation: Middleware = async (ctx, next) => {
   const { query, body } = ctx.state.route?.checks ?? {}
   if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
-  if (query) await hold(query, typedQuery(query, ctx.state.query))
-  if (body) await hold(body, ctx.request.body as Fields)
+  const looking = query && hold(query, typedQuery(query, ctx.state.query))
+  if (looking) await looking // of an isolated plugin's schema
+  const holding = body && hold(body, ctx.request.body as Fields)
+  if (holding) await holding
   return next()
 }
 

@@ -206,6 +206,14 @@ describe('GET /openapi.json', () => {
     expect(new Set(ids).size).to.equal(ids.length)
   })
 
+  it('says what the body of a route is', async () => {
+    const route = { method: 'POST', path: '/blob', summary: 'Takes bytes', accepts: 'bytes', handle: async () => ({}) } as const
+    const takers = definePlugin({ setup: scope => void scope.add(Routes, 'blob', route) })
+    await using served = await serveRest({ more: [{ name: 'takers', use: takers }] })
+    const { paths } = (await documentOf(served.call)) as unknown as { paths: Record<string, { post: { requestBody: object } }> }
+    expect(paths['/blob']!.post.requestBody).to.deep.equal({ required: true, content: { 'application/octet-stream': {} } })
+  })
+
   it('is there although a plugin describes its route by what is no schema', async () => {
     const broken = definePlugin({
       setup(scope) {
