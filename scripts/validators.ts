@@ -4,8 +4,8 @@ import { subscribe } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import standalone from 'ajv/dist/standalone/index.js'
-import { digestOf, type Made, makeAjv } from '../core/config/validator.ts'
+import type { JsonSchema } from '../core/config/schema.ts'
+import { precompile } from '../core/config/validator.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -13,12 +13,10 @@ interface Manifest {
   readonly exports?: Readonly<Record<string, string | { readonly 'svc-source'?: string }>>
 }
 
-if (import.meta.main) {
-  const made: Made[] = []
-  subscribe('svc:schema', message => void made.push(message as Made))
-  for (const folder of ['core', ...below('libs'), ...below('plugins'), 'cli']) await load(folder)
-  writeFileSync(process.argv[2]!, moduleOf(made))
-}
+const made: JsonSchema[] = []
+subscribe('svc:schema', json => void made.push(json as JsonSchema))
+for (const folder of ['core', ...below('libs'), ...below('plugins'), 'cli']) await load(folder)
+writeFileSync(process.argv[2]!, precompile(made))
 
 function below(group: string): string[] {
   return readdirSync(join(ROOT, group), { withFileTypes: true })
@@ -32,18 +30,4 @@ async function load(folder: string): Promise<void> {
   for (const one of Object.values(exports))
     if (typeof one === 'object' && one['svc-source'] && !one['svc-source'].includes('/testing/'))
       await import(pathToFileURL(join(ROOT, folder, one['svc-source'])).href)
-}
-
-/** The CommonJS module that `usePrecompiled` reads. */
-export function moduleOf(made: readonly Made[]): string {
-  return `module.exports = {\n${functionOf(made, 'all')},\n${functionOf(made, 'first')}\n}\n`
-}
-
-/** ajv's own module of these schemas, as a function: its `require` is that of the package that has ajv. */
-function functionOf(made: readonly Made[], faults: Made['faults']): string {
-  const ajv = makeAjv(faults, { source: true })
-  const schemas = new Map(made.filter(one => one.faults === faults).map(one => [digestOf(one.json), one.json]))
-  for (const [digest, json] of schemas) ajv.addSchema(json as object, digest)
-  const names = Object.fromEntries([...schemas.keys()].map(digest => [digest, digest]))
-  return `${faults}(require, exports) {\n${standalone.default(ajv, names)}\nreturn exports\n}`
 }

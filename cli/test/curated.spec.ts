@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
-import { digestOf } from '../../core/config/validator.ts'
+import { precompiledOf, usePrecompiled } from '../../core/config/validator.ts'
 import { DEFAULTS, WITH_COMMANDS } from '../src/curated.ts'
 
 const require = createRequire(import.meta.url)
@@ -40,8 +40,10 @@ describe('the curated plugins', () => {
     const checked = needed.filter(one => one.config !== undefined)
     expect(checked.length).to.be.above(10)
     expect(checked.flatMap(({ config }) => config!.check(defaultOf(config!.json)))).to.deep.equal([])
-    const compiled = await compiledByTheBuild()
-    expect(checked.filter(({ config }) => !compiled.has(digestOf(config!.json))).map(one => one.name)).to.deep.equal([])
+    await using _build = await compiledByTheBuild()
+    expect(
+      checked.filter(({ config }) => !precompiledOf(config!.json, {})?.(defaultOf(config!.json))).map(one => one.name)
+    ).to.deep.equal([])
   })
 
   it('say in their manifests which entries they are for, so that without one nothing of them is imported', async () => {
@@ -56,16 +58,17 @@ describe('the curated plugins', () => {
   })
 })
 
-/** The digests of the schemas in the file that the build writes. */
-async function compiledByTheBuild(): Promise<ReadonlySet<string>> {
+/** Takes schemas as the build compiles them, until it is disposed of. */
+async function compiledByTheBuild(): Promise<AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-validators-'))
-  try {
-    const file = join(folder, 'validators.cjs')
-    const script = fileURLToPath(new URL('../../scripts/validators.ts', import.meta.url))
-    await promisify(execFile)(process.execPath, ['--conditions=svc-source', script, file])
-    const { all } = require(file) as { all(require: () => object, exports: object): object }
-    return new Set(Object.keys(all(() => ({}), {})))
-  } finally {
-    await rm(folder, { recursive: true })
+  const file = join(folder, 'validators.cjs')
+  const script = fileURLToPath(new URL('../../scripts/validators.ts', import.meta.url))
+  await promisify(execFile)(process.execPath, ['--conditions=svc-source', script, file])
+  usePrecompiled(file)
+  return {
+    async [Symbol.asyncDispose]() {
+      usePrecompiled(undefined)
+      await rm(folder, { recursive: true })
+    },
   }
 }

@@ -1,6 +1,6 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
-import { type How, publishSchema, validatorOf } from './validator.ts'
+import { compileSchema, type How, precompiledOf, publishSchema } from './validator.ts'
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
@@ -34,12 +34,15 @@ export interface Schema<T = unknown> {
  * `regExp` compiles its patterns, for a schema that strangers wrote: JavaScript's own engine may take for ever.
  */
 export function schema<T>(json: JsonSchema, how: How = {}): Schema<T> {
+  let fits: ReturnType<typeof precompiledOf>
   let validate: ValidateFunction | undefined
   publishSchema(json, how)
   return {
     json,
     check(value) {
-      validate ??= validatorOf(json, how)
+      if (fits === undefined && validate === undefined) fits = precompiledOf(json, how)
+      if (fits?.(value)) return []
+      validate ??= compileSchema(json, how)
       return validate(value) ? [] : faultsOf(validate.errors ?? [])
     },
   }

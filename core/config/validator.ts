@@ -12,28 +12,30 @@ export interface How {
   readonly faults?: 'all' | 'first'
   readonly regExp?: NonNullable<Options['code']>['regExp']
 }
-type Faults = NonNullable<How['faults']>
 
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 
-/** Compiles a schema with ajv, or takes what the build has compiled of it. */
-export function validatorOf(json: JsonSchema, { faults = 'all', regExp }: How): ValidateFunction {
-  if (regExp) return makeAjv(faults, { regExp }).compile(json as object)
-  return precompiledOf(faults, json) ?? (ajvs[faults] ??= makeAjv(faults)).compile(json as object)
+/** Compiles a schema with ajv. */
+export function compileSchema(json: JsonSchema, { faults = 'all', regExp }: How): ValidateFunction {
+  const ajv = regExp
+    ? makeAjv({ ...WORDY, allErrors: faults === 'all', code: { regExp } })
+    : (ajvs[faults] ??= makeAjv({ ...WORDY, allErrors: faults === 'all' }))
+  return ajv.compile(json as object)
 }
 
-export function makeAjv(faults: Faults, code: Options['code'] = {}): Ajv {
+/** For errors in the terms of whoever wrote the value. */
+const WORDY: Options = { verbose: true }
+
+function makeAjv(options: Options): Ajv {
   const loaded = require('ajv') as typeof import('ajv')
   const ajv = new loaded.Ajv({
-    allErrors: faults === 'all',
     strict: false,
     // 1e999 is JSON, and would be an integer above every minimum
     strictNumbers: true,
     validateSchema: false,
     useDefaults: true,
-    verbose: true,
     addUsedSchema: false,
-    code,
+    ...options,
   })
   return ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems(loaded))
 }
@@ -66,34 +68,42 @@ const canonical = (value: unknown): string =>
       : Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
   )
 
+/** Whether a value fits; fills in defaults as ajv does, since it is ajv's code. */
+type Fits = (value: unknown) => boolean
+type Table = Readonly<Record<string, Fits>>
 /** What `scripts/validators.ts` writes: ajv's standalone code of schemas, by the digest of each. Its `require` is the kernel's, which has ajv. */
-type Precompiled = Readonly<Record<Faults, (require: (id: string) => unknown, exports: Validators) => Validators>>
-type Validators = Readonly<Record<string, ValidateFunction>>
+type Precompiled = (require: (id: string) => unknown, exports: Table) => Table
 
 let file: string | undefined
-let loaded: Partial<Record<Faults, Validators>> = {}
+let table: Table | undefined
 
-/** Takes validators from this file of the build. Without one (in a checkout) ajv compiles each schema at its first check. */
+/** Takes what the build has compiled from this file. Without one (in a checkout) ajv compiles each schema at its first check. */
 export function usePrecompiled(path: string | undefined): void {
   file = path !== undefined && existsSync(path) ? path : undefined
-  loaded = {}
+  table = undefined
 }
 
-function precompiledOf(faults: Faults, json: JsonSchema): ValidateFunction | undefined {
-  if (file === undefined) return undefined
-  loaded[faults] ??= (require(file) as Precompiled)[faults](id => (id === UNIQUE ? isUnique : require(id)), {})
-  return loaded[faults][digestOf(json)]
+/** What the build has compiled of a schema. It says only whether a value fits: of one that does not, `compileSchema` says why. */
+export function precompiledOf(json: JsonSchema, { regExp }: How): Fits | undefined {
+  if (file === undefined || regExp) return undefined
+  table ??= (require(file) as Precompiled)(id => (id === UNIQUE ? isUnique : require(id)), {})
+  return table[digestOf(json)]
 }
 
-export const digestOf = (json: JsonSchema): string => hash('sha256', JSON.stringify(json), 'base64url')
+const digestOf = (json: JsonSchema): string => hash('sha256', JSON.stringify(json), 'base64url')
 
-/** A schema that was made, for the build, which compiles those that modules make when they are loaded. */
-export interface Made {
-  readonly json: JsonSchema
-  readonly faults: Faults
+/** The text of the file that `usePrecompiled` reads. Without errors to describe, ajv's code of a schema is a third as long. */
+export function precompile(schemas: readonly JsonSchema[]): string {
+  const standalone = require('ajv/dist/standalone') as typeof import('ajv/dist/standalone/index.js')
+  const ajv = makeAjv({ messages: false, code: { source: true } })
+  const byDigest = new Map(schemas.map(json => [digestOf(json), json]))
+  for (const [digest, json] of byDigest) ajv.addSchema(json as object, digest)
+  const names = Object.fromEntries([...byDigest.keys()].map(digest => [digest, digest]))
+  // not an arrow: V8 compiles what lies within one anew at each start
+  return `module.exports = function (require, exports) {\n${standalone.default(ajv, names)}\nreturn exports\n}\n`
 }
 
-/** Publishes on Node's diagnostics channel `svc:schema` that a schema was made. */
-export function publishSchema(json: JsonSchema, { faults = 'all', regExp }: How): void {
-  if (hasSubscribers('svc:schema') && !regExp) channel('svc:schema').publish({ json, faults } satisfies Made)
+/** Publishes on Node's diagnostics channel `svc:schema` that a schema was made: the build compiles those that modules make when they are loaded. */
+export function publishSchema(json: JsonSchema, { regExp }: How): void {
+  if (hasSubscribers('svc:schema') && !regExp) channel('svc:schema').publish(json)
 }

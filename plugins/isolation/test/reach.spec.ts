@@ -153,10 +153,12 @@ withSandbox('what an isolated plugin reaches for', () => {
       `${what} is not declared: add "svc": { "permissions": { "${kind}": ["${what}"] } } to its package.json`
     const read = `ERR_ACCESS_DENIED ${line('read', '/var/lib/elsewhere')}`
     for (const how of ['read', 'readLater']) expect(await failed(one.attack(how, '/var/lib/elsewhere'))).to.include(read)
+    const writes = count('write')
     const written = await failed(one.attack('write', '/var/lib/mine'))
     expect(written)
       .to.include(`ERR_ACCESS_DENIED ${line('write', '/var/lib/mine')}`)
       .and.to.not.include('--allow')
+    await counted('write', writes + 1)
     expect(await failed(one.attack('start', '/bin/false'))).to.match(/ERR_ACCESS_DENIED .*\/bin\/false; run it in-process/)
     for (const scheme of ['http', 'https']) {
       const asked = await failed(one.attack('fetch', `${scheme}://undeclared.test/x`))
