@@ -1,13 +1,24 @@
 // Writes what help and completion show of the commands of packages, so that neither imports them:
 // node --conditions=svc-source scripts/command-manifests.ts plugins/teams cli (bundle.ts does it)
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describeCommands } from '../cli/src/command-manifest.ts'
 
+interface Package {
+  readonly name: string
+  readonly version: string
+  readonly exports?: Readonly<Record<string, unknown>>
+}
+
+const OWN = new URL('../cli/src/commands.ts', import.meta.url).href
+
 for (const folder of process.argv.slice(2)) {
-  const target = resolve(folder, 'src/commands.ts')
-  if (!existsSync(target)) continue
-  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name: string; version: string }
+  const { name, version, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Package
+  const has = name === '@svc/cli' || Object.hasOwn(exports, './commands')
+  if (!has) continue
+  // the sources of this repository, wherever a copy is bundled
+  const target = fileURLToPath(name === '@svc/cli' ? OWN : import.meta.resolve(`${name}/commands`))
   const facts = await describeCommands({ plugin: name, version, target })
   mkdirSync(join(folder, 'dist'), { recursive: true })
   writeFileSync(join(folder, 'dist/commands.json'), `${JSON.stringify(facts, null, 2)}\n`)

@@ -95,8 +95,31 @@ describe('the packed packages', function () {
     const [command, args] = svc(['chat', 'Hello again'])
     const { stdout } = await run(command, args, { cwd: folder, env: environment(join(folder, 'other')) })
     expect(stdout).to.contain('Hello again')
-    const [, help] = svc(['--help'])
-    expect((await run(command, help, { cwd: folder, env: environment(join(folder, 'other')) })).stdout).to.contain('serve')
+  })
+
+  it('show their help from manifests: neither a command, nor a plugin, nor the kernel is imported', async () => {
+    const loaded = join(folder, 'loaded.txt')
+    const watch = `import { appendFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+registerHooks({ load: (url, context, next) => (appendFileSync(${JSON.stringify(loaded)}, url + '\\n'), next(url, context)) })
+`
+    await writeFile(join(folder, 'watch.mjs'), watch)
+    for (const words of [['--help'], ['workflows', 'run', '--help'], ['tokens', 'creat']]) {
+      await writeFile(loaded, '')
+      const [command, args] = svc(words)
+      const watched = ['--import', join(folder, 'watch.mjs'), ...args]
+      const said = await run(command, watched, { cwd: folder, env: environment(join(folder, 'other')) }).catch(
+        (error: unknown) => error
+      )
+      expect(Object(said))
+        .to.have.property(words.includes('--help') ? 'stdout' : 'stderr')
+        .that.matches(/svc (\[COMMAND\]|workflows run|tokens create)/)
+      const files = (await readFile(loaded, 'utf8')).split('\n').map(url => url.replace(/^.*\/node_modules\//, ''))
+      expect(files.filter(file => /^@svc\/(plugin-|cli\/dist\/commands\.js)/.test(file))).to.deep.equal([])
+      expect(files.length).to.be.above(50)
+      if (words.includes('--help'))
+        expect(files.filter(file => /^(@svc\/core\/dist\/src\/index|tapable|pino)/.test(file))).to.deep.equal([])
+    }
   })
 
   it('write a build of themselves that needs nothing of where they were installed', async () => {

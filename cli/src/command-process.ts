@@ -39,7 +39,7 @@ export interface IsolatedRun {
   readonly id: string
   readonly argv: readonly string[]
   readonly context: Pick<CommandContext, 'home' | 'signal' | 'setting'>
-  /** The section that the plugin owns, as its module declares it: nothing else of the configuration is told. */
+  /** The section that the plugin owns, as its module declares it: nothing else of the configuration is answered. */
   readonly section: string | undefined
 }
 

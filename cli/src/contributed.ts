@@ -24,8 +24,8 @@ export interface CommandSource {
   readonly entry: PluginEntry
   /** What its process may have; absent where it runs in the process of svc. */
   readonly permissions?: NonNullable<Manifest['permissions']>
-  /** What was learnt of the classes when the plugin was built or installed. */
-  readonly facts?: CommandFacts
+  /** What was learnt of the classes when the plugin was built or installed, where it was. */
+  readonly facts: () => CommandFacts | undefined
 }
 
 /**
@@ -84,7 +84,6 @@ export function sourceIn(folder: string, entry: PluginEntry): CommandSource | un
   if (target === undefined) return undefined
   const { name = '', version = '0.0.0', description = '', svc = {} } = pkg!
   const topics = new Set(ids.flatMap(id => (id.includes(':') ? [id.slice(0, id.indexOf(':'))] : [])))
-  const facts = (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target)
   return {
     plugin: name,
     version,
@@ -94,7 +93,7 @@ export function sourceIn(folder: string, entry: PluginEntry): CommandSource | un
     target,
     entry,
     ...(entry.isolation === 'process' ? { permissions: entry.permissions ?? svc.permissions ?? {} } : {}),
-    ...(facts ? { facts } : {}),
+    facts: () => (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target),
   }
 }
 

@@ -84,7 +84,8 @@ export async function contributedPlugin(
   load: LoadCommand
 ): Promise<Interfaces.Plugin> {
   const { plugin: name, version, folder: root, topics, ids } = source
-  const facts = source.facts ?? (isMeant(source, argv) ? await describe(source).catch(() => ({})) : {})
+  // help shows no others, and completion is meant for all
+  const facts = isMeant(source, argv) ? (source.facts() ?? (await describe(source).catch(() => ({})))) : {}
   const commands = ids.map(id => loadable(id, name, safeFacts(facts, id), () => load(source, id)))
   return pluginOf({ name, version, root, topics, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
 }

@@ -134,16 +134,11 @@ describe('svc mcp serve', () => {
     expect(out)
       .to.match(/^ *mcp serve /m)
       .and.match(/^ *mcp list /m)
-    const commands = {
-      'mcp serve': { summary: 'Mine', module: './mine.ts' },
-      'mcp mine': { summary: 'Mine', module: './mine.ts' },
-    }
-    await place.write(
-      'mine/package.json',
-      JSON.stringify({ name: 'mine', version: '1.0.0', type: 'module', svc: { api: 1, kind: 'tool', contributes: { commands } } })
-    )
+    const svc = { api: 1, kind: 'tool', contributes: { commands: ['mcp serve', 'mcp mine'] } }
+    const exports = { '.': './index.js', './commands': './mine.ts' }
+    await place.write('mine/package.json', JSON.stringify({ name: 'mine', version: '1.0.0', type: 'module', exports, svc }))
     await place.write('mine/index.js', 'export default { requires: {}, optional: {}, setup() {} }')
-    await place.write('mine/mine.ts', 'export default async () => {}')
+    await place.write('mine/mine.ts', 'export const COMMANDS = {}')
     await place.write('svc.config.yaml', 'plugins: [./mine]\n')
     const { code, err } = await place.svc(['config', 'check'])
     expect(code).to.equal(1)
