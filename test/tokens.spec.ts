@@ -151,7 +151,7 @@ describe('svc tokens', () => {
     ['an endless ttl', ['create', '--ttl', '999999d'], /--ttl/],
     ['a name of strange characters', ['create', '--name', 'a b'], /name/],
     ['an option that is none', ['list', '--all'], /--all/],
-    ['no name to revoke', ['revoke'], /one name or id/],
+    ['no name to revoke', ['revoke'], /Name or id of the token/],
     ['a name that nobody has', ['revoke', 'eve'], /no token "eve"/],
   ] as const)
     it(`refuses ${what}`, async ({ svc }) => {
