@@ -86,13 +86,37 @@ export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
   }
-  return factsOf(safe(facts[id]) as Command.Cached)
+  const found = safe(facts[id]) as Command.Cached
+  return factsOf({ ...found, flags: Object.fromEntries(Object.entries(found.flags).map(namedFlag)) })
 }
+
+/** A flag is known by one name, which `NAME` allows. */
+const namedFlag = ([name, { char, ...flag }]: [string, Command.Cached['flags'][string]]) =>
+  [name, { ...flag, name, ...(/^[A-Za-z]$/.test(String(char)) ? { char } : {}) }] as [string, Command.Cached['flags'][string]]
+
+/**
+ * Safe facts, as the scripts of completion may have them: oclif writes texts between double quotes and choices into code of zsh and PowerShell, with few
+ * marks escaped. So a text keeps letters, digits and the marks that no shell obeys there, and a choice with others is not offered.
+ */
+export function completableFacts(facts: Facts): Facts {
+  const quiet = (value: unknown): unknown => {
+    if (typeof value === 'string') return completableText(value)
+    if (Array.isArray(value)) return value.map(quiet)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, key === 'options' ? choices(one) : quiet(one)]))
+  }
+  return quiet(facts) as Facts
+}
+
+export const completableText = (text: string): string => text.replaceAll(/[^\p{L}\p{N} .,:;/_=+@%'()-]+/gu, ' ')
+
+const choices = (options: unknown) => (Array.isArray(options) ? options.filter(one => /^[\w.@/+=-]+$/.test(String(one))) : undefined)
 
 /** Of a flag, an argument, or a fact of one. */
 const NAME = /^[\w.-]+$/
 
-const safeText = (text: string, words: string) =>
+/** A text of a plugin, shown by help of the command or topic with these words. */
+export const safeText = (text: string, words: string) =>
   visibleLines(text)
     .replaceAll(/<%[-=]\s*config\.bin\s*%>/g, 'svc')
     .replaceAll(/<%[-=]\s*command\.id\s*%>/g, words)

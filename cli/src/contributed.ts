@@ -75,11 +75,16 @@ function sourceOf(entry: PluginEntry): CommandSource | undefined {
   return file === undefined ? undefined : sourceIn(dirname(file), entry)
 }
 
+/** What else a manifest declares is refused where the plugin is loaded or installed. */
+const ID = /^[A-Za-z0-9][\w-]*(:[A-Za-z0-9][\w-]*)*$/
+
 /** The commands of the plugin in a folder; none where it declares none, or their module is not there. */
 export function sourceIn(folder: string, entry: PluginEntry): CommandSource | undefined {
   const file = join(folder, 'package.json')
   const pkg = readJson<PackageJson>(file)
-  const ids = commandsOf(pkg?.svc ?? {}).map(words => words.replaceAll(' ', ':'))
+  const ids = commandsOf(pkg?.svc ?? {})
+    .map(words => words.replaceAll(' ', ':'))
+    .filter(id => ID.test(id))
   const target = ids.length > 0 ? targetOf(file, pkg!) : undefined
   if (target === undefined) return undefined
   const { name = '', version = '0.0.0', description = '', svc = {} } = pkg!

@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Command, type Interfaces, Plugin } from '@oclif/core'
-import { type CommandFacts, describeCommands, importCommands, safeFacts } from './command-manifest.ts'
+import {
+  type CommandFacts,
+  completableFacts,
+  completableText,
+  describeCommands,
+  importCommands,
+  safeFacts,
+  safeText,
+} from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
 import { COMPLETION, DESCRIPTION, SUMMARIES, TOPICS } from './summaries.ts'
 
@@ -86,8 +94,14 @@ export async function contributedPlugin(
   const { plugin: name, version, folder: root, topics, ids } = source
   // help shows no others, and completion is meant for all
   const facts = isMeant(source, argv) ? (source.facts() ?? (await describe(source).catch(() => ({})))) : {}
-  const commands = ids.map(id => loadable(id, name, safeFacts(facts, id), () => load(source, id)))
-  return pluginOf({ name, version, root, topics, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
+  const isCompleted = argv[0] === COMPLETION
+  const safe = (text: string, words: string) => (isCompleted ? completableText(text) : safeText(text, words))
+  const commands = ids.map(id => {
+    const found = safeFacts(facts, id) ?? { ...NOTHING, summary: safe(`Comes with ${name}`, id) }
+    return loadable(id, name, isCompleted ? completableFacts(found) : found, () => load(source, id))
+  })
+  const shown = Object.fromEntries(Object.entries(topics).map(([topic, text]) => [topic, safe(String(text), topic)]))
+  return pluginOf({ name, version, root, topics: shown, pjson: { name, version, oclif: {} } as unknown as Pjson, commands })
 }
 
 const NOTHING = { args: {}, flags: {}, hidden: false }
@@ -95,11 +109,11 @@ const NOTHING = { args: {}, flags: {}, hidden: false }
 function loadable(
   id: string,
   plugin: string,
-  facts: CommandFacts[string] | undefined,
+  facts: CommandFacts[string],
   load: () => Promise<Command.Class>
 ): Loadable {
   const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
-  return { ...(facts ?? { ...NOTHING, summary: `Comes with ${plugin}` }), ...own }
+  return { ...facts, ...own }
 }
 
 /** Behind its wall where it has one: what is installed was described then, and is not described again. */

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
-import { safeFacts } from '../src/command-manifest.ts'
+import { completableFacts, safeFacts } from '../src/command-manifest.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
@@ -188,6 +188,37 @@ describe('what help shows of a plugin', () => {
     expect(JSON.stringify(found)).to.not.match(/<%|%>|"%|%"/)
     expect(found?.description).to.contain('\\u{1b}[31m')
     expect(Object.keys(found?.flags ?? {})).to.deep.equal(['out'])
+  })
+
+  it('reaches the scripts of completion without what a shell obeys', () => {
+    const text = 'a $(touch x) `touch x` "; touch x \\ “touch x” [b]{c}'
+    const flags = {
+      size: { type: 'option', name: 'size"; touch x', char: '$(touch x)', summary: text, options: ['big', 'a) :b:{touch x}', '$(x)'] },
+    }
+    const found = safeFacts({ a: { ...command, summary: text, flags } as never }, 'a')!
+    const { summary, flags: made } = completableFacts(found)
+    expect(summary).to.equal('a  (touch x)  touch x   ; touch x    touch x   b c ')
+    expect(made).to.deep.equal({ size: { type: 'option', name: 'size', summary, options: ['big'] } })
+  })
+
+  it('is text, too, where it is the name or the description of a plugin by path', async () => {
+    await using place = await makePlace()
+    const folder = join(place.folder, 'topic')
+    await mkdir(folder)
+    const attack = (name: string) => `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
+    const manifest = {
+      name: attack('by-name'),
+      description: `${attack('by-description')} $(touch ${join(folder, 'by-shell')})`,
+      exports: { '.': './index.js', './commands': './commands.js' },
+      svc: { api: 1, kind: 'command', contributes: { commands: ['topic show', 'a$(touch x) b'] } },
+    }
+    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+    await writeFile(join(folder, 'commands.js'), 'export const COMMANDS = {}')
+    await writeFile(join(place.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
+    for (const line of [['--help'], ['topic', '--help'], ['topic', 'show', '--help']])
+      await place.svc([...line, '--config', join(place.folder, 'named.yaml')])
+    await place.svc(['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')], { env: cacheOf(place) })
+    expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])
   })
 
   it('is left out where it has not the form of oclif', () => {

@@ -80,6 +80,12 @@ const route = closed(
   },
   ['method', 'path']
 )
+/** The names of commands come into help and into scripts of completion. */
+const command = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9][\\w-]*([ :][A-Za-z0-9][\\w-]*)*$',
+  patternHint: 'must be words of letters, digits, "-" and "_" with a blank or ":" between them',
+}
 const manifestSchema = schema<Manifest>({
   // whose code is imported says these there
   dependencies: { section: ['runtime'], config: ['section'] },
@@ -90,6 +96,7 @@ const manifestSchema = schema<Manifest>({
       contributes: {
         type: 'object',
         properties: {
+          commands: { type: 'array', items: command },
           routes: { type: 'object', additionalProperties: route },
         },
         additionalProperties: texts,

@@ -26,6 +26,14 @@ interface Taken {
   readonly taken: number
 }
 
+/** Asks a worker for a connection that it has not taken, and its answer, which comes after `taken` if ever that comes. */
+interface Asked {
+  readonly asked: number
+}
+interface Missed {
+  readonly missed: number
+}
+
 /** Waiting connections of one port; each holds a descriptor of the supervisor. */
 const MAX_WAITING = 4_096
 const WAIT_MS = 30_000
@@ -33,6 +41,8 @@ const WAIT_MS = 30_000
 const REPORT_MS = 1_000
 /** Until a worker that could not be sent a connection is tried again. */
 const RETRY_MS = 100
+/** Until a worker that has not taken what it was sent is asked whether it reached it. */
+const ASK_MS = 1_000
 
 /** Limits for connections that no worker can take at the moment. */
 export interface WaitLimits {
@@ -157,7 +167,7 @@ class Port {
   readonly #serving = new Set<ChildProcess>()
   /** In the order in which they get the next connections. */
   readonly #free = new Set<ChildProcess>()
-  readonly #sent = new Map<number, { readonly worker: ChildProcess; readonly waiting: Waiting }>()
+  readonly #sent = new Map<number, { readonly worker: ChildProcess; readonly waiting: Waiting; readonly late: NodeJS.Timeout }>()
   #waiting: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
   #bound: number | undefined
@@ -184,6 +194,7 @@ class Port {
     this.#free.add(worker)
     worker.on('message', (message: unknown) => {
       if (isTaken(message)) this.#taken(message.taken, worker)
+      else if (isMissed(message)) this.#missed(message.missed, worker)
     })
     this.#dispatch()
   }
@@ -198,7 +209,7 @@ class Port {
     this.users.delete(worker)
     for (const [id, sent] of this.#sent) {
       if (sent.worker !== worker) continue
-      this.#sent.delete(id)
+      this.#unsent(id)
       sent.waiting.socket.destroy()
     }
   }
@@ -231,11 +242,12 @@ class Port {
 
   #send(worker: ChildProcess, waiting: Waiting) {
     const id = ++connections
-    this.#sent.set(id, { worker, waiting })
+    const late = setTimeout(() => this.#ask(id, worker), ASK_MS)
+    this.#sent.set(id, { worker, waiting, late })
     const message: Handover = { connection: id, port: this.id }
     // kept open here, so that a connection that could not be sent goes to another worker
     worker.send(message, waiting.socket, { keepOpen: true }, error => {
-      if (!error || !this.#sent.delete(id)) return
+      if (!error || !this.#unsent(id)) return
       if (this.isClosed) return void waiting.socket.destroy()
       this.#waiting.unshift(waiting)
       this.#dispatch()
@@ -245,11 +257,34 @@ class Port {
   }
 
   #taken(id: number, worker: ChildProcess) {
-    if (!this.#sent.has(id)) return
+    const waiting = this.#unsent(id)
+    if (!waiting) return
     // closes the supervisor's copy only
-    this.#sent.get(id)!.waiting.socket.destroy()
-    this.#sent.delete(id)
+    waiting.socket.destroy()
     this.#release(worker)
+  }
+
+  /** A process without a free descriptor gets a message and no socket: Node drops both there and tells nobody. */
+  #ask(id: number, worker: ChildProcess) {
+    const asked: Asked = { asked: id }
+    if (worker.connected) worker.send(asked, undefined, undefined, () => {})
+  }
+
+  #missed(id: number, worker: ChildProcess) {
+    const waiting = this.#unsent(id)
+    if (!waiting) return
+    if (this.isClosed) waiting.socket.destroy()
+    else if (waiting.until <= performance.now()) this.#refuse([waiting.socket])
+    else this.#waiting.unshift(waiting)
+    this.#dispatch()
+    setTimeout(() => this.#release(worker), RETRY_MS)
+  }
+
+  #unsent(id: number): Waiting | undefined {
+    const sent = this.#sent.get(id)
+    clearTimeout(sent?.late)
+    this.#sent.delete(id)
+    return sent?.waiting
   }
 
   #release(worker: ChildProcess) {
@@ -280,10 +315,11 @@ export type TakeConnection = (socket: Socket) => void
 /** The worker's side: takes each connection that the supervisor sends and says so. */
 export function receiveConnections(): Map<number, TakeConnection> {
   const takers = new Map<number, TakeConnection>()
+  const tell = (word: Taken | Missed) => void (process.connected && process.send!(word, undefined, undefined, () => {}))
   process.on('message', (message: unknown, socket: Socket | undefined) => {
+    if (isAsked(message)) return tell({ missed: message.asked })
     if (!isHandover(message)) return
-    const taken: Taken = { taken: message.connection }
-    if (process.connected) process.send!(taken, undefined, undefined, () => {})
+    tell({ taken: message.connection })
     const take = takers.get(message.port)
     if (!socket || !take) return void socket?.destroy()
     take(socket)
@@ -293,3 +329,5 @@ export function receiveConnections(): Map<number, TakeConnection> {
 
 const isHandover = (message: unknown): message is Handover => typeof Object(message).connection === 'number'
 const isTaken = (message: unknown): message is Taken => typeof Object(message).taken === 'number'
+const isAsked = (message: unknown): message is Asked => typeof Object(message).asked === 'number'
+const isMissed = (message: unknown): message is Missed => typeof Object(message).missed === 'number'

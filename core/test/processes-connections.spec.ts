@@ -1,7 +1,9 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect } from 'chai'
 import { askOn, askOnce, countSeen, openSilent } from '../../test/support/ask-once.ts'
+import { CONDITIONS } from '../../test/support/entry.ts'
 import { supervise, textOf } from './support/supervised.ts'
 
 const closeOf = (socket: Socket) => new Promise(resolve => socket.resume().once('close', resolve))
@@ -61,6 +63,25 @@ describe('connections of a supervisor', () => {
     expect(new Set(others)).to.deep.equal(new Set([String(free)]))
     process.kill(stopped!, 'SIGCONT')
     expect(await held).to.equal('answered')
+  })
+
+  it('reach a worker again that had no free descriptor for one', async function () {
+    if (process.platform === 'win32') this.skip()
+    const few = ['-c', 'ulimit -n 80 && exec "$@"', 'sh', process.execPath, ...CONDITIONS]
+    const child = spawn('sh', [...few, new URL('./support/supervise.ts', import.meta.url).pathname], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      serialization: 'json',
+    })
+    try {
+      const [{ report }] = (await once(child, 'message')) as [{ report: { port: number } }]
+      const held = await Promise.all(Array.from({ length: 70 }, () => openSilent(report.port)))
+      await new Promise(resolve => setTimeout(resolve, 300))
+      for (const socket of held) socket.destroy()
+      expect(await askOnce(report.port)).to.equal('answered')
+    } finally {
+      child.kill()
+      await once(child, 'exit')
+    }
   })
 
   it('that were kept open are let go without a request lost when the next generation takes over', async () => {

@@ -66,18 +66,17 @@ function createParsers() {
     const known = made.get(key)
     if (known) return known
     const bytes = String(limit)
-    // `mustBe` has looked at the media type, by stricter rules; scalars have an answer of their own. The last two are options of co-body: names of fields are names,
-    // no paths into an object, and `__proto__` is left out.
+    // `mustBe` has looked at the media type, by stricter rules; scalars have an answer of their own. A form is read as text: the parser's own fields are paths into an
+    // object, the 1,001st is dropped, and so is one that is called `constructor`. The last one is an option of co-body.
     const options = {
-      enableTypes: [kind],
+      enableTypes: [kind === 'json' ? 'json' : 'text'],
+      extendTypes: { text: [MEDIA_TYPES.form] },
       detectJSON: () => kind === 'json',
       jsonLimit: bytes,
-      formLimit: bytes,
       textLimit: bytes,
       strict: false,
-      queryString: { allowDots: false, depth: 0 },
       onProtoPoisoning: 'remove',
-    } satisfies bodyParser.Options & { queryString: object; onProtoPoisoning: string }
+    } satisfies bodyParser.Options & { onProtoPoisoning: string }
     const parser = loadParser()(options) as Middleware
     made.set(key, parser)
     return parser
@@ -103,7 +102,19 @@ async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middlewa
   checkBytes(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), kind)
   if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
   if (request.rawBody === undefined) throw wrongType(kind) // it could not read the media type
+  if (kind === 'form') request.body = fieldsOf(request.rawBody)
   if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
+}
+
+/** The fields of a form; one that comes more than once has a list of texts. */
+function fieldsOf(form: string): Record<string, string | string[]> {
+  const fields = new Map<string, string | string[]>()
+  for (const [name, text] of new URLSearchParams(form)) {
+    const found = fields.get(name)
+    if (Array.isArray(found)) found.push(text)
+    else if (name !== '__proto__') fields.set(name, found === undefined ? text : [found, text])
+  }
+  return Object.fromEntries(fields)
 }
 
 async function failureOf(work: () => Promise<unknown>): Promise<Error | undefined> {

@@ -33,11 +33,19 @@ const blob: Route = {
   handle: async ({ body, bytes }) => ({ body: { hex: Buffer.from(bytes!).toString('hex'), parsed: body !== undefined } }),
 }
 
+const count: Route = {
+  ...field,
+  path: '/count',
+  bodyLimit: 10_000,
+  handle: async ({ body }) => ({ body: { fields: Object.keys(body as object).length, names: (body as { name: string[] }).name } }),
+  body: { type: 'object' },
+}
+
 describe('bodies of routes', () => {
   let served: Awaited<ReturnType<typeof serve>>
   let url = ''
   before(async () => {
-    served = await serve({ say, field, line, blob }, { body_limit: 200 })
+    served = await serve({ say, field, line, blob, count }, { body_limit: 200 })
     url = served.url
   })
   after(() => served.host.close())
@@ -46,6 +54,17 @@ describe('bodies of routes', () => {
     const { status, body: record } = await post(`${url}${path}`, body, headers)
     return [status, record.error_code]
   }
+
+  it('lose no field of a form, whatever its name and however many there are', async () => {
+    const names = Array.from({ length: 50 }, (_, at) => String(at))
+    const { body } = await post(`${url}/count`, names.map(one => `name=${one}`).join('&'), FORM)
+    expect(body).to.deep.equal({ fields: 1, names })
+    const fields = (many: number) => Array.from({ length: many }, (_, at) => `f${at}`).join('&')
+    expect((await post(`${url}/count`, fields(1_500), FORM)).body).to.deep.equal({ fields: 1_500 })
+    expect((await post(`${url}/field`, 'name=a&constructor=b&toString=c', FORM)).body).to.deep.equal({
+      body: { name: 'a', constructor: 'b', toString: 'c' },
+    })
+  })
 
   it('are forms where the route accepts a form', async () => {
     expect((await post(`${url}/field`, 'name=J%C3%BCrgen+B&x=1', FORM)).body).to.deep.equal({
