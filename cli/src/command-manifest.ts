@@ -110,7 +110,8 @@ export function completableFacts(facts: Facts): Facts {
 
 export const completableText = (text: string): string => text.replaceAll(/[^\p{L}\p{N} .,:;/_=+@%'()-]+/gu, ' ')
 
-const choices = (options: unknown) => (Array.isArray(options) ? options.filter(one => /^[\w.@/+=-]+$/.test(String(one))) : undefined)
+const choices = (options: unknown) =>
+  Array.isArray(options) ? options.filter(one => /^[\w.@/+=-]+$/.test(String(one))) : undefined
 
 /** Of a flag, an argument, or a fact of one. */
 const NAME = /^[\w.-]+$/

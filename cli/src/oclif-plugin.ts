@@ -106,12 +106,7 @@ export async function contributedPlugin(
 
 const NOTHING = { args: {}, flags: {}, hidden: false }
 
-function loadable(
-  id: string,
-  plugin: string,
-  facts: CommandFacts[string],
-  load: () => Promise<Command.Class>
-): Loadable {
+function loadable(id: string, plugin: string, facts: CommandFacts[string], load: () => Promise<Command.Class>): Loadable {
   const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
   return { ...facts, ...own }
 }

@@ -193,7 +193,13 @@ describe('what help shows of a plugin', () => {
   it('reaches the scripts of completion without what a shell obeys', () => {
     const text = 'a $(touch x) `touch x` "; touch x \\ “touch x” [b]{c}'
     const flags = {
-      size: { type: 'option', name: 'size"; touch x', char: '$(touch x)', summary: text, options: ['big', 'a) :b:{touch x}', '$(x)'] },
+      size: {
+        type: 'option',
+        name: 'size"; touch x',
+        char: '$(touch x)',
+        summary: text,
+        options: ['big', 'a) :b:{touch x}', '$(x)'],
+      },
     }
     const found = safeFacts({ a: { ...command, summary: text, flags } as never }, 'a')!
     const { summary, flags: made } = completableFacts(found)
@@ -205,7 +211,8 @@ describe('what help shows of a plugin', () => {
     await using place = await makePlace()
     const folder = join(place.folder, 'topic')
     await mkdir(folder)
-    const attack = (name: string) => `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
+    const attack = (name: string) =>
+      `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
     const manifest = {
       name: attack('by-name'),
       description: `${attack('by-description')} $(touch ${join(folder, 'by-shell')})`,

@@ -37,7 +37,9 @@ const count: Route = {
   ...field,
   path: '/count',
   bodyLimit: 10_000,
-  handle: async ({ body }) => ({ body: { fields: Object.keys(body as object).length, names: (body as { name: string[] }).name } }),
+  handle: async ({ body }) => ({
+    body: { fields: Object.keys(body as object).length, names: (body as { name: string[] }).name },
+  }),
   body: { type: 'object' },
 }
 
