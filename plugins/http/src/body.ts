@@ -102,7 +102,7 @@ async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middlewa
   checkBytes(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), kind)
   if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
   if (request.rawBody === undefined) throw wrongType(kind) // it could not read the media type
-  if (kind === 'form') request.body = fieldsOf(request.rawBody)
+  if (kind === 'form') request.body = fieldsOf(String(request.rawBody))
   if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
 }
 
