@@ -84,10 +84,11 @@ describe('a service that cannot work now', () => {
     ]
     for (const answer of await Promise.all(asks)) expectUnavailable(answer, /store/)
     const health = await client.get('/health')
-    expect([health.status, (health.body as { checks: object }).checks]).to.deep.equal([
-      503,
-      { database: 'unhealthy', providers: 'healthy', cache: 'healthy', models: 'healthy', workflows: 'healthy' },
-    ])
+    const { workflows, ...others } = (health.body as { checks: Record<string, string> }).checks
+    expect(health.status).to.equal(503)
+    expect(others).to.deep.equal({ database: 'unhealthy', providers: 'healthy', cache: 'healthy', models: 'healthy' })
+    // whether its queue has looked at the store since is a matter of time
+    expect(workflows).to.be.oneOf(['healthy', 'degraded'])
     await rename(`${file}.away`, file)
     const after = await client.post('/api/v1/chat', { message: 'after', conversation_id })
     expect(after.body).to.include({ response: 'You said: after (turn 2)' })

@@ -83,7 +83,7 @@ const route = closed(
 /** The names of commands come into help and into scripts of completion. */
 const command = {
   type: 'string',
-  pattern: '^[A-Za-z0-9][\\w-]*([ :][A-Za-z0-9][\\w-]*)*$',
+  pattern: '^\\s*[A-Za-z0-9][\\w-]*([\\s:]+[A-Za-z0-9][\\w-]*)*\\s*$',
   patternHint: 'must be words of letters, digits, "-" and "_" with a blank or ":" between them',
 }
 const manifestSchema = schema<Manifest>({
