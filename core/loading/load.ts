@@ -164,7 +164,8 @@ function entryOfPackage(name: string, place: string): string | undefined {
     const file = findPackageJSON(name, place)
     const { exports, main } = JSON.parse(readFileSync(file ?? '', 'utf8')) as PackageEntry
     if (/"(import|require|module-sync)":/.test(JSON.stringify(exports ?? main ?? ''))) return undefined
-    return pathToFileURL(createRequire(place).resolve(name)).href
+    // from within the package `require` finds it without a walk through the folders above `place`
+    return pathToFileURL(createRequire(exports === undefined ? place : file!).resolve(name)).href
   } catch {
     return undefined
   }

@@ -1,4 +1,5 @@
-import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
+import { createRequire } from 'node:module'
+import type * as Tapable from 'tapable'
 import { tapFailed, tapTimeout } from './errors.ts'
 import type { Log } from './log.ts'
 import type { HookKind, Use } from './token.ts'
@@ -33,10 +34,13 @@ interface Ours {
 type Arguments = [value: unknown, use: Use]
 
 const KINDS = {
-  series: () => new AsyncSeriesHook<Arguments, Ours>(['value', 'use']),
-  bail: () => new AsyncSeriesBailHook<Arguments, unknown, Ours>(['value', 'use']),
-  waterfall: () => new AsyncSeriesWaterfallHook<Arguments, unknown, Ours>(['value', 'use']),
+  series: () => new (tapable().AsyncSeriesHook)<Arguments, Ours>(['value', 'use']),
+  bail: () => new (tapable().AsyncSeriesBailHook)<Arguments, unknown, Ours>(['value', 'use']),
+  waterfall: () => new (tapable().AsyncSeriesWaterfallHook)<Arguments, unknown, Ours>(['value', 'use']),
 } as const
+
+/** Loaded with the first hook: most processes and threads that import this package make none. */
+const tapable = () => createRequire(import.meta.url)('tapable') as typeof Tapable
 
 /** A hook of tapable's own kind with these taps, each of them limited and counted by a wrapper round it. */
 export function compileHook(kind: HookKind, taps: readonly Tap[], ways: Ways): Call {

@@ -1,4 +1,5 @@
-import { type DestinationStream, type Logger, type LoggerOptions, pino, stdSerializers } from 'pino'
+import { createRequire } from 'node:module'
+import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
 import { isSecret } from '../config/secrets.ts'
 import { timestamp } from './timestamp.ts'
 
@@ -56,8 +57,12 @@ function messageWithCauses({ message, cause }: Error, depth = DEEPEST): string {
   return message.includes(inner) ? message : `${message}: ${inner}`
 }
 
+/** Loaded with the first log: most processes and threads that import this package write none. */
+const loadPino = () => createRequire(import.meta.url)('pino') as typeof pino
+
 /** Makes the host's log. Each plugin gets a child that carries its name. */
 export function createLog(options: LogOptions): Logger {
+  const pino = loadPino()
   const level = options.destination ? (options.level ?? 'info') : 'silent'
   const settings: LoggerOptions = {
     level,
@@ -65,7 +70,7 @@ export function createLog(options: LogOptions): Logger {
     formatters: { log: facts => withoutSecrets(facts) },
     serializers: {
       err: (error: unknown) =>
-        error instanceof Error ? withoutSecrets({ ...stdSerializers.err(error), message: messageWithCauses(error) }) : error,
+        error instanceof Error ? withoutSecrets({ ...pino.stdSerializers.err(error), message: messageWithCauses(error) }) : error,
       msg: (text: unknown) => (typeof text === 'string' ? withoutPassword(text) : text),
     },
     timestamp: () => `,"time":"${timestamp()}"`,

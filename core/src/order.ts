@@ -74,6 +74,7 @@ export function differenceOf(
   theirs: Pick<AnyService, 'api' | 'methods'>
 ): string | undefined {
   if (mine.api !== theirs.api) return `api ${mine.api} against ${theirs.api}`
+  if (mine.methods === theirs.methods) return undefined
   const words = (table: AnyService['methods']) =>
     Object.entries(table)
       .map(([name, kind]) => `${name}: ${kind}`)

@@ -22,6 +22,8 @@ import {
 export interface Link {
   /** Hands a job over; what is handed over in one turn of the loop, or follows at once from the same answers, travels together. */
   send(job: Job, signal?: AbortSignal): Promise<Answer>
+  /** Whether its thread has been started: a little after the server, or with the first write. */
+  isRunning(): boolean
   /** Has the log of a file of counts brought into it, on the writer's thread: that waits for the disk. */
   settle(file: string): void
   /** Has the writer, and every later one, know this space. */
@@ -91,6 +93,7 @@ export function createLink(options: LinkOptions): Link {
   }
   return {
     send,
+    isRunning: () => worker !== undefined,
     settle(file) {
       if (!closing) running().postMessage({ settle: file } satisfies ToWriter)
       rest()

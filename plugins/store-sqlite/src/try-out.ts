@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { moveCounts } from './counts-file.ts'
+import { moveCounts, PROBE } from './counts-file.ts'
 import { readError } from './errors.ts'
 import { openForWriting } from './file.ts'
 import { isBusy } from './trouble.ts'
@@ -8,12 +8,20 @@ const RETRY_MS = 5
 /** Well within the time that a setup has. */
 const LONGEST_MS = 5000
 
+/** Writes a probe and says what it wrote, and SQLite's `synchronous`. For the short while before there is a writer's thread. Throws what SQLite says. */
+export function writeProbe(path: string): readonly [written: number, synced: number] {
+  using db = openForWriting(path, { mayMake: false })
+  const [written] = Object.values(db.prepare(`${PROBE} RETURNING value`).get()!)
+  const [synced] = Object.values(db.prepare('PRAGMA synchronous').get()!)
+  return [Number(written), Number(synced)]
+}
+
 /** Opens the file, writes into it and closes it again, on the calling thread: at the start that is sooner done than the writer's thread is there. Throws STORE_UNAVAILABLE, STORE_NEWER. */
 export async function tryOut(path: string, busyMs: number, signal: AbortSignal): Promise<void> {
   for (const until = Date.now() + Math.min(busyMs, LONGEST_MS); ; ) {
     try {
       using db = openForWriting(path, { mayMake: true })
-      db.exec("BEGIN IMMEDIATE; UPDATE counters SET value = value + 1 WHERE name = 'probe'; COMMIT")
+      db.exec(`BEGIN IMMEDIATE; ${PROBE}; COMMIT`)
       moveCounts(db, path)
       return
     } catch (error) {
