@@ -119,6 +119,11 @@ export class Connections {
     for (const port of this.#ports) if (!port.users.has(worker)) port.close()
   }
 
+  /** Closes what waits: it may hold the descriptors without which no worker can be forked. */
+  shed(): void {
+    for (const port of this.#ports) port.shed()
+  }
+
   /** Closes all ports and what waits at them; connections are refused until a worker listens again. */
   close(): void {
     for (const port of this.#ports) port.close()
@@ -220,6 +225,11 @@ class Port {
     this.#server.close()
     clearTimeout(this.#timer)
     for (const { socket } of this.#waiting) socket.destroy()
+    this.#waiting = []
+  }
+
+  shed(): void {
+    if (this.#waiting.length > 0) this.#refuse(this.#waiting.map(({ socket }) => socket))
     this.#waiting = []
   }
 

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { fromWire } from '../processes/errors.ts'
 import { ipcTransport } from '../processes/wire.ts'
-import type { SvcError } from '../src/errors.ts'
+import { codeOf, messageOf, type SvcError } from '../src/errors.ts'
 import { systemUse } from '../src/token.ts'
 import type { Blame } from './blame.ts'
 import type { Connections } from './connections.ts'
@@ -119,12 +119,19 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
     () => member.control.beat(systemUse(member.channel.signal)),
     () => cannot(workerBlocked(blockedLimitMs))
   )
-  member.process.once('exit', (code, signal) => {
+  const end = (how: string) => {
     endBeats()
     leave()
     connections.forget(member.process)
-    place.onExit(member, signal ?? `code ${code}`)
-  })
+    place.onExit(member, how)
+  }
+  member.process.once('exit', (code, signal) => end(signal ?? `code ${code}`))
+  // what could not be forked (no descriptor or no process left) has an error and no exit
+  if (member.process.pid === undefined)
+    member.process.once('error', error => {
+      connections.shed()
+      end(`not forked: ${codeOf(error) ?? messageOf(error)}`)
+    })
   return member
 }
 

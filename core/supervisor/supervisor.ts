@@ -299,7 +299,8 @@ class Crew<R> implements Supervisor<R> {
     member.up.reject(new StartFailed(problems))
     member.gone.resolve()
     if (this.#state.state === 'starting') this.#fail(problems)
-    else if (this.#state.state === 'running' && isMissed(member, this.#generation)) this.#replace(member, how, !!culprit)
+    else if (this.#state.state === 'running' && isMissed(member, this.#generation))
+      this.#replace(member, how, !!culprit || member.process.pid === undefined) // what was not forked did not crash
     else if (this.#state.state === 'stopping' && this.#members.size === 0) this.#finish()
   }
 

@@ -84,6 +84,31 @@ describe('connections of a supervisor', () => {
     }
   })
 
+  it('that wait with all descriptors of the supervisor make room for the successor of a worker that died', async function () {
+    if (process.platform === 'win32') this.skip()
+    const few = ['-c', 'ulimit -n 80 && exec "$@"', 'sh', process.execPath, ...CONDITIONS]
+    const child = spawn('sh', [...few, new URL('./support/supervise.ts', import.meta.url).pathname], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      serialization: 'json',
+    })
+    try {
+      const ready = once(child, 'message') as Promise<[{ report: { port: number }; worker: { pid: number } }]>
+      const [{ report, worker }] = await ready
+      process.kill(worker.pid, 'SIGSTOP')
+      const held = await Promise.all(Array.from({ length: 90 }, () => openSilent(report.port)))
+      await new Promise(resolve => setTimeout(resolve, 300))
+      const events: { event: string }[] = []
+      child.on('message', event => events.push(event as { event: string }))
+      process.kill(worker.pid, 'SIGKILL')
+      while (!events.some(({ event }) => event === 'ready')) await once(child, 'message')
+      expect(await askOnce(report.port)).to.equal('answered')
+      for (const socket of held) socket.destroy()
+    } finally {
+      child.kill()
+      await once(child, 'exit')
+    }
+  })
+
   it('that were kept open are let go without a request lost when the next generation takes over', async () => {
     const { supervisor, seen } = supervise()
     await using _ = supervisor

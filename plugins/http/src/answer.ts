@@ -9,7 +9,7 @@ import { type StreamLimits, sendStream } from './stream.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
-/** A larger text does not fit into a socket's buffer: its reader may be one that takes nothing. */
+/** A larger text does not fit into a socket's buffer, and neither do many answers in a row: their reader may be one that takes nothing. */
 const LARGE = 65_536
 
 interface AnswerParts {
@@ -83,7 +83,9 @@ function sendReply(
   ctx.status = status ?? 200
   if (!headers || !ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
   ctx.body = content
-  if (content.length > LARGE) ctx.res.setTimeout(stallMs, () => ctx.res.destroy())
+  const isQueued = ctx.res.socket === null // behind other answers on this connection
+  if (content.length > LARGE || isQueued) ctx.req.socket.setTimeout(stallMs)
+  if (isQueued) ctx.res.setTimeout(stallMs) // from its turn on, where an answer before it took the limit off
 }
 
 /** A route's own header replaces the common one (a page has a policy of its own), but `Vary` adds up. Throws what Node says of a header that it cannot send. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { networkOf } from '@svc/address'
 import type { HookCallers, Log, Use } from '@svc/core'
 import type { Figures, HttpFigures, HttpHooks, Peers } from '@svc/core/contracts'
@@ -76,11 +77,27 @@ function whenClosed(ctx: Context, close: (ctx: Context) => void) {
   const once = () => {
     if (!open) return
     open = false
+    forget?.()
     close(ctx)
   }
   res.on('close', once)
   res.on('error', broke) // Node would end the process for a write that comes after the end of its connection
-  if (res.socket === null) req.socket.once('close', once)
+  const forget = res.socket === null ? whenCut(req.socket, once) : undefined
+}
+
+/** Requests whose answers wait behind others, by connection. One listener does for all of them: it lasts as long as the connection, and they come without end. */
+const behind = new WeakMap<Socket, Set<() => void>>()
+
+/** Calls `work` when the connection ends; returns what forgets it. */
+function whenCut(socket: Socket, work: () => void): () => void {
+  let works = behind.get(socket)
+  if (!works) {
+    const all = (works = new Set())
+    behind.set(socket, all)
+    socket.once('close', () => all.forEach(one => one()))
+  }
+  works.add(work)
+  return () => void works.delete(work)
 }
 
 interface Answered {

@@ -88,7 +88,7 @@ export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Re
   return (answer: Answer, socket: Socket): void => {
     const { status, record } = answer
     const requestId = crypto.randomUUID()
-    journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isUnderWay(socket) })
+    journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })
     const body = JSON.stringify(record)
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
@@ -103,12 +103,18 @@ export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Re
 }
 
 const responseOn = (socket: Socket) => (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
-const isUnderWay = (socket: Socket) => responseOn(socket)?.writableFinished === false
+/** Whether a request on this connection has no whole answer yet. */
+export const isAnswering = (socket: Socket) => responseOn(socket)?.writableFinished === false
 
-/** A whole request that came before on the same connection and still waits for its answer: that one goes out first, and nothing after it. */
+/** Answers after which their connections close. */
+const last = new WeakSet<ServerResponse>()
+
+/** A whole request that came before on the same connection and still waits for its answer: that one goes out first, and nothing after it, however often it is asked. */
 export function answersFirst(socket: Socket): boolean {
   const response = responseOn(socket)
   if (!response?.req.complete || response.writableFinished) return false
+  if (last.has(response)) return true
+  last.add(response)
   response.shouldKeepAlive = false
   response.once('close', () => socket.destroySoon())
   return true

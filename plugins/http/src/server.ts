@@ -28,7 +28,7 @@ import { createGuesses, type Guesses } from './guesses.ts'
 import { createHostGuard } from './host-guard.ts'
 import { createJournal, createServerFigures, type Journal, type ServerFigures } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
-import { answersFirst, createMalformed, createRefusal, type Refusal } from './refusal.ts'
+import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
 import { address, begin, leaving, requestId, trace } from './request.ts'
 import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -187,5 +187,10 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
     if (!socket.writable || !OF_HTTP.test(error.code ?? '')) socket.destroy()
     else if (!answersFirst(socket as Socket)) malformed(explainMalformed(error.code), socket as Socket)
   })
+  // one that has taken all it got waits for an answer in the making
+  server.on(
+    'timeout',
+    (socket: Socket) => void (socket.writableLength === 0 && isAnswering(socket) ? undefined : socket.destroy())
+  )
   server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }

@@ -66,6 +66,9 @@ describe('bodies of routes', () => {
     expect((await post(`${url}/field`, 'name=a&constructor=b&toString=c', FORM)).body).to.deep.equal({
       body: { name: 'a', constructor: 'b', toString: 'c' },
     })
+    expect((await post(`${url}/field`, '?name=a&name=b&?=c&&=d', FORM)).body).to.deep.equal({
+      body: { '?name': 'a', name: 'b', '?': 'c', '': 'd' },
+    })
   })
 
   it('are forms where the route accepts a form', async () => {

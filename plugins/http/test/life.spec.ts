@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { definePlugin, Host } from '@svc/core'
@@ -210,6 +212,46 @@ describe('the life of the server', () => {
     expect(text.match(/<\d>/g)).to.deep.equal(['<1>', '<2>', '<3>'])
   })
 
+  it('keeps nothing of pipelined requests that were answered', async () => {
+    const quick: Route = { method: 'GET', path: '/quick', summary: 'Quick', handle: async () => ({ text: '<answered>' }) }
+    await using served = await serve({ quick })
+    let taken: Socket | undefined
+    const requests = subscribed(message => (taken = message.socket))
+    try {
+      const socket = await open(served.url)
+      socket.write('GET /quick HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(30))
+      let text = ''
+      for await (const chunk of socket.setEncoding('utf8')) if ((text += chunk).split('<answered>').length > 30) break
+      // Node's own and one of ours, however many came
+      expect(taken!.listenerCount('close')).to.be.below(8)
+    } finally {
+      requests()
+    }
+  })
+
+  it('notes once that a connection ends with an answer, however much comes behind it that is no HTTP', async () => {
+    const { begun, release, slow } = heldRoute('<answered>')
+    await using served = await serve({ slow })
+    let response: ServerResponse | undefined
+    const requests = subscribed(message => (response = message.response))
+    try {
+      const socket = await open(served.url)
+      socket.setNoDelay(true).write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      await begun.promise
+      const before = response!.listenerCount('close')
+      for (let sent = 0; sent < 30; sent++) {
+        socket.write('\0')
+        await breath(1)
+      }
+      expect(response!.listenerCount('close')).to.equal(before + 1)
+      release.resolve()
+      await heard(socket, /<answered>/)
+      await once(socket, 'close')
+    } finally {
+      requests()
+    }
+  })
+
   it('answers a request that does not come to its end with 400, in time', async () => {
     await using served = await serve({}, { headers_timeout_ms: 100, request_timeout_ms: 200 })
     const socket = await open(served.url)
@@ -222,6 +264,13 @@ describe('the life of the server', () => {
       .and.include('"INVALID_VALUE"')
   })
 })
+
+/** Sees each request that a server of this process begins; returns what ends it. */
+function subscribed(see: (message: { socket: Socket; response: ServerResponse }) => void): () => void {
+  const listen = (message: unknown) => see(message as { socket: Socket; response: ServerResponse })
+  subscribe('http.server.request.start', listen)
+  return () => void unsubscribe('http.server.request.start', listen)
+}
 
 /** Reads until what came fits. */
 async function heard(socket: Socket, pattern: RegExp): Promise<void> {

@@ -95,6 +95,37 @@ describe('a client that reads nothing', () => {
     })
 })
 
+describe('a client that asks much at once', () => {
+  const small: Route = { method: 'GET', path: '/small', summary: 'Small', handle: async () => ({ text: 's'.repeat(60_000) }) }
+  const slow: Route = {
+    method: 'GET',
+    path: '/slow',
+    summary: 'Slow',
+    async handle() {
+      await breath(600)
+      return { text: 'slow' }
+    },
+  }
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+
+  it('and reads none of many small answers is cut off, others served on', async () => {
+    await using one = await serve({ free, small }, { stall_timeout_ms: 200 })
+    const socket = await open(one.url)
+    socket.pause().write(get('/small').repeat(500))
+    await until(async () => (await one.host.service(Http).figures(use)).requestsActive > 100)
+    expect((await call(`${one.url}/free`)).status).to.equal(200)
+    await until(async () => (await one.host.service(Http).figures(use)).requestsActive === 0)
+    socket.destroy()
+  })
+
+  it('and reads all is answered, however long one of them takes', async () => {
+    await using one = await serve({ small, slow }, { stall_timeout_ms: 200, keep_alive_ms: 200 })
+    const socket = await open(one.url)
+    socket.write(get('/small').repeat(100) + get('/slow'))
+    expect(await heard(socket)).to.match(/slow$/)
+  })
+})
+
 describe('headers', () => {
   it('larger than server.header_limit are refused', async () => {
     await using one = await serve({ free }, { header_limit: 2048 })
