@@ -3,6 +3,7 @@
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
 //   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
+//   npm run test:security            runs a part that has a script of its own: a folder of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
 //   npm test -- core/test/a.spec.ts  passes everything else to one serial mocha
 import { spawn, spawnSync } from 'node:child_process'
@@ -39,6 +40,12 @@ const OUTSIDE =
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
+/** Folders of test/ whose files have a script of their own: `npm test` leaves them out, `.ci/run` runs them all. */
+const PARTS = ['conformance', 'plugins', 'security']
+
+/** Hundreds of processes read the same sources: what one has compiled the next need not. In this folder no other user can put code in advance. */
+process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/svc-test')
+
 const say = text => process.stderr.write(`svc: ${text}\n`)
 
 const OPTIONS = {
@@ -46,12 +53,13 @@ const OPTIONS = {
   shuffle: { type: 'string' },
   hide: { type: 'string' },
   unit: { type: 'boolean' },
+  part: { type: 'string' },
 }
 const args = process.argv.slice(2).map(word => (word === '--shuffle' ? `--shuffle=${Date.now() % 1_000_000}` : word))
 const isOurs = word => Object.keys(OPTIONS).some(name => word === `--${name}` || word.startsWith(`--${name}=`))
-const isHide = (word, i) => isOurs(word) || args[i - 1] === '--hide'
-const { values } = parseArgs({ args: args.filter(isHide), options: OPTIONS })
-const forMocha = args.filter((word, i) => !isHide(word, i))
+const isOurValue = (word, i) => isOurs(word) || ['--hide', '--part'].includes(args[i - 1])
+const { values } = parseArgs({ args: args.filter(isOurValue), options: OPTIONS })
+const forMocha = args.filter((word, i) => !isOurValue(word, i))
 
 process.exitCode = await main()
 
@@ -62,8 +70,13 @@ async function main() {
   await build()
   if (values.hide !== undefined)
     return withoutProgram(values.hide, env => mocha([...PARALLEL, ...oneByOne(filesThatNeed(values.hide))], { env }))
-  if (values.shuffle !== undefined) return mocha([...PARALLEL, ...oneByOne(shuffled(allFiles(), Number(values.shuffle)))])
-  return mocha(PARALLEL)
+  const files = values.part === undefined ? filesOfNoPart() : filesOf(values.part)
+  const code = await mocha([
+    ...PARALLEL,
+    ...oneByOne(values.shuffle === undefined ? files : shuffled(files, Number(values.shuffle))),
+  ])
+  if (values.part === undefined) say(`not run here: ${PARTS.map(part => `npm run test:${part}`).join(', ')}`)
+  return code
 }
 
 function mocha(words, options) {
@@ -132,8 +145,6 @@ async function build() {
   const failed = codes.find(code => code !== 0)
   if (failed !== undefined) process.exit(failed)
   process.env.SVC_TEST_ENTRY = resolve('cli/dist/main.js')
-  // hundreds of processes read the same sources: what one has compiled the next need not
-  process.env.NODE_COMPILE_CACHE = resolve('node_modules/.cache/svc-test')
 }
 
 /** All test files, in the order of .mocharc.yaml. */
@@ -141,6 +152,14 @@ function allFiles() {
   const config = readFileSync('.mocharc.yaml', 'utf8')
   const patterns = [...config.matchAll(/^ {2}- "(.+)"$/gm)].map(([, pattern]) => pattern)
   return patterns.flatMap(pattern => globSync(pattern, { exclude: ['**/node_modules/**', '**/dist/**'] }).sort())
+}
+
+function filesOf(part) {
+  return allFiles().filter(file => file.startsWith(`test/${part}/`))
+}
+
+function filesOfNoPart() {
+  return allFiles().filter(file => !PARTS.some(part => file.startsWith(`test/${part}/`)))
 }
 
 /** mocha's arguments for these files and no others: files on the command line come on top of those of the configuration. */
@@ -170,7 +189,7 @@ function filesThatNeed(program) {
 
 function unitFiles() {
   const outside = new Set(filesWith(OUTSIDE))
-  return allFiles().filter(file => !outside.has(file))
+  return filesOfNoPart().filter(file => !outside.has(file))
 }
 
 /** The test files in which these words stand, or in what they import from folders of tests. */

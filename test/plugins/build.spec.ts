@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { DEFAULTS } from '../cli/src/curated.ts'
-import { runSvc } from './support/command.ts'
-import { startService } from './support/service.ts'
-import { tidesFolder } from './support/tides.ts'
-import { describeWith } from './support/needs.ts'
+import { DEFAULTS } from '../../cli/src/curated.ts'
+import { runSvc } from '../support/command.ts'
+import { startService } from '../support/service.ts'
+import { tidesFolder } from '../support/tides.ts'
+import { describeWith } from '../support/needs.ts'
 
 /** What the README of the example says, in its order: install, build, start. */
-const EXAMPLES = fileURLToPath(new URL('../examples/plugins/', import.meta.url))
+const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
 const CURATED = join(EXAMPLES, 'curated-build')
 const CONFIG = readFileSync(join(CURATED, 'svc.config.yaml'), 'utf8')
 const NOTICE = 'svc-plugin-example-notice'

@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from '@svc/core/contracts'
 import { storeKit } from '@svc/core/testing'
 import { expect } from 'chai'
-import { until } from './support/breath.ts'
-import { type Client, createClient } from './support/client.ts'
-import { runSvc } from './support/command.ts'
-import { type Service, startService } from './support/service.ts'
-import { describeWith } from './support/needs.ts'
+import { until } from '../support/breath.ts'
+import { type Client, createClient } from '../support/client.ts'
+import { runSvc } from '../support/command.ts'
+import { type Service, startService } from '../support/service.ts'
+import { describeWith } from '../support/needs.ts'
 
-const EXAMPLES = fileURLToPath(new URL('../examples/plugins/', import.meta.url))
+const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
 const SECRET = 'a secret that only this test knows'
 const KEY = 'the-key-of-this-test-and-no-other'
 const WORKFLOW = `name: names

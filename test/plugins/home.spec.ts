@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { runSvc } from './support/command.ts'
-import { inPlace, type Place, setOf } from './support/plugin-place.ts'
-import { sideBySideIn } from './support/side-by-side.ts'
-import { COMMAND, TIDES, tidesFile, tidesFolder } from './support/tides.ts'
-import { itWith } from './support/needs.ts'
+import { runSvc } from '../support/command.ts'
+import { inPlace, type Place, setOf } from '../support/plugin-place.ts'
+import { sideBySideIn } from '../support/side-by-side.ts'
+import { COMMAND, TIDES, tidesFile, tidesFolder } from '../support/tides.ts'
+import { itWith } from '../support/needs.ts'
 
 const MOON = { kind: 'service', contributes: {}, permissions: { services: ['moon'] } }
 const MOON_TOKEN = "defineService('moon', { api: 1, methods: { phase: 'call' } })"

@@ -1,11 +1,11 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { runSvc } from './support/command.ts'
-import { inPlace, setOf } from './support/plugin-place.ts'
-import { sideBySideIn } from './support/side-by-side.ts'
-import { configureFew, TIDES, tidesFile } from './support/tides.ts'
-import { itWith } from './support/needs.ts'
+import { runSvc } from '../support/command.ts'
+import { inPlace, setOf } from '../support/plugin-place.ts'
+import { sideBySideIn } from '../support/side-by-side.ts'
+import { configureFew, TIDES, tidesFile } from '../support/tides.ts'
+import { itWith } from '../support/needs.ts'
 
 describe('installed plugins', function () {
   this.timeout(120_000)

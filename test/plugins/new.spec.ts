@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { KINDS, newPlugin } from '../cli/src/writing/new-plugin.ts'
-import { CONDITIONS, FRUGAL, SOURCE_TYPES } from './support/entry.ts'
+import { KINDS, newPlugin } from '../../cli/src/writing/new-plugin.ts'
+import { CONDITIONS, FRUGAL, SOURCE_TYPES } from '../support/entry.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 
 /** What the made packages are checked with: the tsconfig that each of them has, for all of them at once. */

@@ -8,12 +8,12 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { layOut } from './support/lay-out.ts'
-import { post } from './support/service.ts'
-import { configureFew } from './support/tides.ts'
+import { layOut } from '../support/lay-out.ts'
+import { post } from '../support/service.ts'
+import { configureFew } from '../support/tides.ts'
 
 const run = promisify(execFile)
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const environment = (home: string) => ({ PATH: process.env.PATH, HOME: process.env.HOME, SVC_HOME: home })
 
 /** Packs every package that is published; returns the tarballs. */

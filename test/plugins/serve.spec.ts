@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readLock } from '@svc/plugin-set'
 import { expect } from 'chai'
-import { createClient } from './support/client.ts'
-import { runSvc } from './support/command.ts'
-import { CONDITIONS, SVC } from './support/entry.ts'
-import { type Registry, startRegistry } from './support/registry.ts'
-import { type Service, startService } from './support/service.ts'
-import { disposable, startLoad } from './support/steady-load.ts'
-import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from './support/tides.ts'
-import { describeWith } from './support/needs.ts'
+import { createClient } from '../support/client.ts'
+import { runSvc } from '../support/command.ts'
+import { CONDITIONS, SVC } from '../support/entry.ts'
+import { type Registry, startRegistry } from '../support/registry.ts'
+import { type Service, startService } from '../support/service.ts'
+import { disposable, startLoad } from '../support/steady-load.ts'
+import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from '../support/tides.ts'
+import { describeWith } from '../support/needs.ts'
 
 /** The life of one plugin in one server: each test goes on where the last one has ended. */
 describeWith('bubblewrap', 'a plugin that is installed while svc serves', function () {
@@ -26,7 +26,7 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-tides-'))
     home = join(folder, 'home')
-    await configureFew(folder, { plugins: [fileURLToPath(new URL('support/stuck.ts', import.meta.url))] })
+    await configureFew(folder, { plugins: [fileURLToPath(new URL('../support/stuck.ts', import.meta.url))] })
     registry = await startRegistry()
     service = await startService({ home, cwd: folder, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
@@ -219,4 +219,4 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
 /** Fails when whoever installs it is gone for long. */
 const LATE = "return new Promise((_, fail) => setTimeout(() => fail(new Error('no moon tonight')), 2_000))"
 
-const INSTALLING = fileURLToPath(new URL('../libs/plugin-set/test/support/installing.ts', import.meta.url))
+const INSTALLING = fileURLToPath(new URL('../../libs/plugin-set/test/support/installing.ts', import.meta.url))

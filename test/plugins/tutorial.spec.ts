@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { CONDITIONS, FRUGAL, SVC } from './support/entry.ts'
+import { CONDITIONS, FRUGAL, SVC } from '../support/entry.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PLUGIN = 'svc-plugin-greet'
 
 /** What a command of the page is run as here: `svc` from this repository, and npm where it stands for Node or the compiler. */
