@@ -3,7 +3,7 @@
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
 //   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
-//   npm run test:security            runs a part that has a script of its own: a folder of PARTS (--part security)
+//   npm run test:security            runs a part that has a script of its own: one of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
 //   npm test -- core/test/a.spec.ts  passes everything else to one serial mocha
 import { spawn, spawnSync } from 'node:child_process'
@@ -40,8 +40,12 @@ const OUTSIDE =
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
-/** Folders of test/ whose files have a script of their own: `npm test` leaves them out, `.ci/run` runs them all. */
-const PARTS = ['conformance', 'plugins', 'security']
+/** Files that have a script of their own: `npm test` leaves them out, `.ci/run` runs them all. */
+const PARTS = {
+  conformance: /^test\/conformance\//,
+  plugins: /^(test\/plugins|libs\/plugin-set\/test)\//,
+  security: /^test\/security\//,
+}
 
 /** Hundreds of processes read the same sources: what one has compiled the next need not. In this folder no other user can put code in advance. */
 process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/svc-test')
@@ -75,7 +79,7 @@ async function main() {
     ...PARALLEL,
     ...oneByOne(values.shuffle === undefined ? files : shuffled(files, Number(values.shuffle))),
   ])
-  if (values.part === undefined) say(`not run here: ${PARTS.map(part => `npm run test:${part}`).join(', ')}`)
+  if (values.part === undefined) say(`not run here: ${Object.keys(PARTS).map(part => `npm run test:${part}`).join(', ')}`)
   return code
 }
 
@@ -155,11 +159,11 @@ function allFiles() {
 }
 
 function filesOf(part) {
-  return allFiles().filter(file => file.startsWith(`test/${part}/`))
+  return allFiles().filter(file => PARTS[part].test(file))
 }
 
 function filesOfNoPart() {
-  return allFiles().filter(file => !PARTS.some(part => file.startsWith(`test/${part}/`)))
+  return allFiles().filter(file => !Object.values(PARTS).some(part => part.test(file)))
 }
 
 /** mocha's arguments for these files and no others: files on the command line come on top of those of the configuration. */
