@@ -1,24 +1,25 @@
-import type { Effective } from '@svc/core/contracts'
+import type { Effective, ServerClient } from '@svc/core/contracts'
 import type { ToolRecord } from '@svc/wire'
 import type { Catalog, Health, ProviderRecord } from './catalog.ts'
 import { helloThrough } from './hello.ts'
-import type { ServerApi } from './server-api.ts'
 
 /** What a server has, as it tells over its HTTP API. */
-export function remoteCatalog(api: ServerApi): Catalog {
+export function remoteCatalog(server: ServerClient): Catalog {
   return {
-    of: `the server at ${api.url}`,
+    of: `the server at ${server.url}`,
     shared: true,
-    tools: async signal => (await api.ask<{ tools: ToolRecord[] }>('GET', '/api/v1/tools', signal)).tools,
-    providers: async signal => (await api.ask<{ providers: ProviderRecord[] }>('GET', '/api/v1/providers', signal)).providers,
+    tools: async signal => (await server.request<{ tools: ToolRecord[] }>('GET', '/api/v1/tools', { signal })).tools,
+    providers: async signal =>
+      (await server.request<{ providers: ProviderRecord[] }>('GET', '/api/v1/providers', { signal })).providers,
     health: async signal => {
-      const { providers } = await api.ask<{ providers: Record<string, Health> }>('GET', '/api/v1/status', signal)
+      const { providers } = await server.request<{ providers: Record<string, Health> }>('GET', '/api/v1/status', { signal })
       const told = ({ healthy, error }: Health) => ({ healthy, ...(error === undefined ? {} : { error }) })
       return Object.fromEntries(Object.entries(providers).map(([name, one]) => [name, told(one)]))
     },
-    hello: (provider, model, signal) => helloThrough(api, provider, model, signal),
-    effective: signal => api.ask<Effective>('GET', '/api/v1/config/effective', signal),
+    hello: (provider, model, signal) => helloThrough(server, provider, model, signal),
+    effective: signal => server.request<Effective>('GET', '/api/v1/config/effective', { signal }),
     switch: async (what, name, signal) =>
-      (await api.ask<{ effective: Effective }>('POST', `/api/v1/${what}/switch`, signal, { [what]: name })).effective,
+      (await server.request<{ effective: Effective }>('POST', `/api/v1/${what}/switch`, { signal, body: { [what]: name } }))
+        .effective,
   }
 }

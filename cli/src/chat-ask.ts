@@ -3,7 +3,7 @@ import type { ChatEvent } from '@svc/wire'
 import type { Person } from './chat-lines.ts'
 import type { Partner } from './chat-partner.ts'
 import { askText, type Screen } from './chat-screen.ts'
-import { oneLine, visible } from './text.ts'
+import { oneLine, visible } from './command/text.ts'
 
 type AskEvent = Extract<ChatEvent, { type: 'ask' }>
 interface Decision {

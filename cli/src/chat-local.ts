@@ -4,7 +4,7 @@ import { Chat } from '@svc/core/contracts'
 import { answerOf, type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/wire'
 import { localCatalog, startOwnHost } from './catalog-local.ts'
 import type { Partner } from './chat-partner.ts'
-import { refused } from './errors.ts'
+import { errorFromRecord } from './command/error-record.ts'
 import type { ServeOptions } from './serve-flags.ts'
 
 /** Chats with a host of this process, which listens nowhere. Throws START_FAILED. */
@@ -31,5 +31,5 @@ export async function localPartner(options: ServeOptions): Promise<Partner> {
 function refusal(error: unknown, requestId: string): SvcError {
   const { record, internal } = explain(toldOf(error), requestId)
   const { mend } = Object(error) as Partial<SvcError>
-  return refused(internal ? { ...record, error: messageOf(error) } : record, { mend, cause: error })
+  return errorFromRecord(internal ? { ...record, error: messageOf(error) } : record, { mend, cause: error })
 }

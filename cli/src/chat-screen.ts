@@ -1,8 +1,8 @@
 import { styleText } from 'node:util'
 import type { ChatEvent } from '@svc/wire'
-import { refused } from './errors.ts'
-import { printError } from './report-error.ts'
-import { clipped, milliseconds, visible } from './text.ts'
+import { errorFromRecord } from './command/error-record.ts'
+import { printError } from './command/report-error.ts'
+import { clipped, milliseconds, visible } from './command/text.ts'
 
 /** Shows a turn: the reply on the standard output, everything about it on the standard error stream. */
 export interface Screen {
@@ -55,7 +55,7 @@ export function textScreen(beside: Beside = write => write()): Screen {
           return note(resultText(event), event.success ? 'green' : 'red')
         case 'error':
           end()
-          return printError(refused(event))
+          return printError(errorFromRecord(event))
         case 'end':
           end()
           if (aside.isTTY)

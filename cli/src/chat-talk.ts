@@ -6,7 +6,7 @@ import { jsonScreen, textScreen } from './chat-screen.ts'
 import { type Room, turn } from './chat-turn.ts'
 import { openHistory } from './history.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
-import { printError } from './report-error.ts'
+import { printError } from './command/report-error.ts'
 import { completions, readLine, runSlash, type Talk } from './slash-commands.ts'
 
 type About = Omit<ChatBody, 'message'>

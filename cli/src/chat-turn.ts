@@ -3,7 +3,7 @@ import { type Asker, openQuestions } from './chat-ask.ts'
 import type { Partner } from './chat-partner.ts'
 import type { Screen } from './chat-screen.ts'
 import { INTERRUPTED } from './interrupt.ts'
-import { printError, problemsOf } from './report-error.ts'
+import { printError, problemsOf } from './command/report-error.ts'
 
 /** Where turns happen. */
 export interface Room {

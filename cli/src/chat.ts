@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { codeOf } from '@svc/core'
+import type { ServerChoice } from '@svc/core/contracts'
 import { svcHome } from '@svc/core/config'
 import type { ChatBody } from '@svc/wire'
 import { localPartner } from './chat-local.ts'
@@ -10,10 +11,11 @@ import { jsonScreen } from './chat-screen.ts'
 import { converse, oneShot } from './chat-talk.ts'
 import { failureEvent } from './chat-turn.ts'
 import { isUsage, nothingToSay } from './errors.ts'
-import { serverUrl, type Wanted } from './which-server.ts'
+import { createServerClient } from './server-client.ts'
+import { serverUrl } from './which-server.ts'
 
 /** What `svc chat` was asked. */
-export interface ChatOptions extends Wanted {
+export interface ChatOptions extends ServerChoice {
   readonly message?: string | undefined
   readonly profile?: string | undefined
   readonly mode?: string | undefined
@@ -63,7 +65,7 @@ async function partnerOf(options: ChatOptions): Promise<Partner> {
   const url = await serverUrl({ ...options, local: own })
   return url === undefined
     ? localPartner(definedOf({ config: options.config, profile: options.profile, mode: options.mode, debug: options.debug }))
-    : remotePartner(url)
+    : remotePartner(createServerClient(url, new AbortController().signal))
 }
 
 const askOf = ({ conversation, provider, model, temperature, maxTokens, tools }: ChatOptions): Omit<ChatBody, 'message'> =>

@@ -1,5 +1,4 @@
-import { codeOf, type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
-import type { ErrorRecord } from '@svc/core/contracts'
+import { codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
 /** No answer came; where the certificate of what listens there is at fault, that is said. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
@@ -37,24 +36,6 @@ function tlsMend(code: string): string {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'take an address that the certificate names'
   if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the server'
   return 'where you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or that of its issuer'
-}
-
-/** An error in the terms of the API, as whoever sits before the terminal is told it. */
-export function refused(
-  { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
-  { mend = mendOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'mend' | 'cause'> = {}
-): SvcError {
-  return svcError(code, error, { ...parts, details: { ...details }, ...(mend === undefined ? {} : { mend }) })
-}
-
-const MOST_NAMES = 20
-
-function mendOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
-  const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
-  if (names && names.length > 0) return `one of: ${names.join(', ')}`
-  if (code === 'AUTHENTICATION_FAILED') return 'put an API key or a token into SVC_API_KEY'
-  if (code === 'FORBIDDEN' && typeof scope === 'string') return `put a credential with the scope "${scope}" into SVC_API_KEY`
-  return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
 }
 
 export const streamBroken = (url: string): SvcError =>

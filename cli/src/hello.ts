@@ -1,10 +1,9 @@
 import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
-import type { Provider, Usage } from '@svc/core/contracts'
-import { readEvents } from '@svc/sse'
+import type { Provider, ServerClient, Usage } from '@svc/core/contracts'
 import type { ChatEvent } from '@svc/wire'
 import type { Hello } from './catalog.ts'
-import { answeredByAnother, refused, streamBroken } from './errors.ts'
-import type { ServerApi } from './server-api.ts'
+import { errorFromRecord } from './command/error-record.ts'
+import { answeredByAnother, streamBroken } from './errors.ts'
 
 const MESSAGE = 'Say OK.'
 const MOST_TOKENS = 16
@@ -34,7 +33,7 @@ const helloOf = (model: string, began: number, firstMs: number | undefined, outp
 
 /** Asks through a server; the conversation that this makes there is deleted again. */
 export async function helloThrough(
-  api: ServerApi,
+  server: ServerClient,
   provider: string,
   model: string | undefined,
   signal: AbortSignal
@@ -44,23 +43,25 @@ export async function helloThrough(
   let firstMs: number | undefined
   let conversation: string | undefined
   try {
-    for await (const { data } of readEvents(await api.stream('/api/v1/chat/stream', signal, body))) {
+    for await (const { data } of server.stream('POST', '/api/v1/chat/stream', { signal, body })) {
       const event = JSON.parse(data) as ChatEvent
       if (event.type === 'start') conversation = event.conversation_id
       if (event.type === 'token' && event.content !== '') firstMs ??= performance.now() - began
-      if (event.type === 'error') throw refused(event)
+      if (event.type === 'error') throw errorFromRecord(event)
       if (event.type === 'end' && event.provider !== provider) throw answeredByAnother(event.provider, event.model)
       if (event.type === 'end') return helloOf(event.model, began, firstMs, event.tokens_used.output)
     }
-    throw streamBroken(api.url)
+    throw streamBroken(server.url)
   } finally {
-    if (conversation !== undefined) await forget(api, conversation)
+    if (conversation !== undefined) await forget(server, conversation)
   }
 }
 
 /** What is left behind is a conversation of two lines: no reason to call the provider bad. */
-const forget = (api: ServerApi, conversation: string) =>
-  api.ask('DELETE', `/api/v1/conversations/${encodeURIComponent(conversation)}`, new AbortController().signal).catch(() => {})
+const forget = (server: ServerClient, conversation: string) =>
+  server
+    .request('DELETE', `/api/v1/conversations/${encodeURIComponent(conversation)}`, { signal: new AbortController().signal })
+    .catch(() => {})
 
 /** A failure in the words of whoever failed. */
 export const failureText = (error: unknown): string => {

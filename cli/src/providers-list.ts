@@ -1,12 +1,12 @@
 import { styleText } from 'node:util'
+import type { ServerChoice } from '@svc/core/contracts'
 import type { Health, ProviderRecord } from './catalog.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
 import { type IdleProvider, idleProviders } from './providers-idle.ts'
-import { clipped, named, oneLine, table, visible } from './text.ts'
-import type { Wanted } from './which-server.ts'
+import { clipped, named, oneLine, table, visible } from './command/text.ts'
 
-interface Asked extends Wanted {
+interface Asked extends ServerChoice {
   readonly json: boolean
 }
 

@@ -1,14 +1,14 @@
 import { styleText } from 'node:util'
 import { within } from '@svc/core'
+import type { ServerChoice } from '@svc/core/contracts'
 import type { Catalog, Health, Hello } from './catalog.ts'
 import { providerUnknown } from './errors.ts'
 import { failureText } from './hello.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
-import { clipped, milliseconds, named, oneLine, table } from './text.ts'
-import type { Wanted } from './which-server.ts'
+import { clipped, milliseconds, named, oneLine, table } from './command/text.ts'
 
-export interface TestAsked extends Wanted {
+export interface TestAsked extends ServerChoice {
   readonly name?: string | undefined
   /** Says a few words too. */
   readonly chat: boolean

@@ -2,8 +2,9 @@ import { codeOf, nearest } from '@svc/core'
 import type { Effective } from '@svc/core/contracts'
 import type { ChatBody } from '@svc/wire'
 import type { Catalog, ProviderRecord, Switched } from './catalog.ts'
-import { refused, slashUnknown } from './errors.ts'
-import { oneLine, table } from './text.ts'
+import { errorFromRecord } from './command/error-record.ts'
+import { slashUnknown } from './errors.ts'
+import { oneLine, table } from './command/text.ts'
 
 /** What a command of the chat may look at and change. */
 export interface Talk {
@@ -128,7 +129,7 @@ async function switchOrShow(talk: Talk, what: Switched, name: string, signal: Ab
     return say(`the ${what} stays`)
   const now = await catalog.switch(what, name, signal).catch((error: unknown) => {
     // a host of this process tells the names as a server does
-    throw codeOf(error) === 'INVALID_VALUE' ? refused(recordOf(error)) : error
+    throw codeOf(error) === 'INVALID_VALUE' ? errorFromRecord(recordOf(error)) : error
   })
   say(stateText(what, now))
   if (what === 'profile' && (talk.about.model ?? talk.about.provider) !== undefined)

@@ -3,8 +3,8 @@ import { type ContentPart, type Json, type Tool, type ToolResult, Tools } from '
 import { startOwnHost } from './catalog-local.ts'
 import { toolUnknownHere } from './errors.ts'
 import { abortOnInterrupt, INTERRUPTED } from './interrupt.ts'
-import { printError } from './report-error.ts'
-import { oneLine, visible } from './text.ts'
+import { printError } from './command/report-error.ts'
+import { oneLine, visible } from './command/text.ts'
 import { checkArguments, Pairs, readArguments, type ToolArguments } from './tool-arguments.ts'
 
 export interface CallAsked {

@@ -1,12 +1,12 @@
 import { styleText } from 'node:util'
+import type { ServerChoice } from '@svc/core/contracts'
 import type { Catalog, ListedTool } from './catalog.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from './errors.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { openCatalog } from './open-catalog.ts'
-import { clipped, counted, milliseconds, oneLine, table, wrapped } from './text.ts'
-import type { Wanted } from './which-server.ts'
+import { clipped, counted, milliseconds, oneLine, table, wrapped } from './command/text.ts'
 
-interface Asked extends Wanted {
+interface Asked extends ServerChoice {
   readonly json: boolean
 }
 
@@ -15,7 +15,7 @@ const bold = (text: string) => styleText('bold', text, { stream: process.stdout 
 const print = (text: string) => void process.stdout.write(`${text}\n`)
 
 /** Reads the tools of whoever is asked, and what is shown of them. */
-async function withTools(asked: Wanted, show: (tools: readonly ListedTool[], of: Catalog) => string): Promise<number> {
+async function withTools(asked: ServerChoice, show: (tools: readonly ListedTool[], of: Catalog) => string): Promise<number> {
   using interrupt = abortOnInterrupt()
   await using catalog = await openCatalog(asked)
   print(show(await catalog.tools(interrupt.signal), catalog))

@@ -1,4 +1,12 @@
 // What the commands of a plugin are made with
 export { Args, Flags } from '@oclif/core'
+export { JSON_FLAG, SERVER_FLAGS, secondsOf } from './flags.ts'
+export { type RunnableCommand, SvcCommand } from './svc-command.ts'
+// Errors, as svc reports them
+export { errorFromRecord } from './error-record.ts'
+export { errorPage, problemsOf } from './report-error.ts'
+export { usageError } from './usage-error.ts'
+// Text for a terminal
+export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
+// Tests
 export { type CommandRun, runCommand } from './run-command.ts'
-export { JSON_FLAG, type RunnableCommand, SvcCommand } from './svc-command.ts'

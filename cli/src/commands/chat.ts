@@ -1,6 +1,6 @@
 import { Args, Command, Errors, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { OWN_HOST, whomFlags } from './shared-flags.ts'
+import { SERVER_FLAGS, OF_SERVER } from '../command/flags.ts'
 
 export class Chat extends Command {
   static override summary = SUMMARIES.chat
@@ -28,9 +28,9 @@ export class Chat extends Command {
       helpValue: '<a,b>',
       parse: async word => namesOf(word),
     })(),
-    ...whomFlags,
-    profile: Flags.string({ summary: 'Profile, with a host of its own', helpValue: '<name>', exclusive: OWN_HOST }),
-    mode: Flags.string({ summary: 'Mode of working, with a host of its own', helpValue: '<mode>', exclusive: OWN_HOST }),
+    ...SERVER_FLAGS,
+    profile: Flags.string({ summary: 'Profile, with a host of its own', helpValue: '<name>', exclusive: OF_SERVER }),
+    mode: Flags.string({ summary: 'Mode of working, with a host of its own', helpValue: '<mode>', exclusive: OF_SERVER }),
     debug: Flags.boolean({ summary: 'Log of the own host on the standard error stream' }),
   }
 

@@ -1,6 +1,6 @@
 import { Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { whomFlags } from './shared-flags.ts'
+import { SERVER_FLAGS } from '../command/flags.ts'
 
 export class ProvidersList extends Command {
   static override summary = SUMMARIES['providers:list']
@@ -10,7 +10,7 @@ export class ProvidersList extends Command {
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --url https://svc.example.com --json',
   ]
-  static override flags = { ...whomFlags, json: Flags.boolean({ summary: 'One JSON object, with all models' }) }
+  static override flags = { ...SERVER_FLAGS, json: Flags.boolean({ summary: 'One JSON object, with all models' }) }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ProvidersList)

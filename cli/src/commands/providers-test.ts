@@ -1,6 +1,6 @@
 import { Args, Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { secondsOf, whomFlags } from './shared-flags.ts'
+import { secondsOf, SERVER_FLAGS } from '../command/flags.ts'
 
 export class ProvidersTest extends Command {
   static override summary = SUMMARIES['providers:test']
@@ -20,7 +20,7 @@ export class ProvidersTest extends Command {
       helpValue: '<seconds>',
       parse: async word => secondsOf(word),
     })(),
-    ...whomFlags,
+    ...SERVER_FLAGS,
     json: Flags.boolean({ summary: 'One JSON object' }),
   }
 

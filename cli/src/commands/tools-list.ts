@@ -1,6 +1,6 @@
 import { Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { whomFlags } from './shared-flags.ts'
+import { SERVER_FLAGS } from '../command/flags.ts'
 
 export class ToolsList extends Command {
   static override summary = SUMMARIES['tools:list']
@@ -13,7 +13,7 @@ export class ToolsList extends Command {
   ]
   static override flags = {
     category: Flags.string({ summary: 'Only the tools of this category', helpValue: '<name>' }),
-    ...whomFlags,
+    ...SERVER_FLAGS,
     json: Flags.boolean({ summary: 'One JSON object' }),
   }
 

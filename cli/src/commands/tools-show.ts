@@ -1,6 +1,6 @@
 import { Args, Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { whomFlags } from './shared-flags.ts'
+import { SERVER_FLAGS } from '../command/flags.ts'
 
 export class ToolsShow extends Command {
   static override summary = SUMMARIES['tools:show']
@@ -11,7 +11,7 @@ export class ToolsShow extends Command {
     '<%= config.bin %> <%= command.id %> read_file --local --json',
   ]
   static override args = { name: Args.string({ description: 'Name of the tool', required: true, ignoreStdin: true }) }
-  static override flags = { ...whomFlags, json: Flags.boolean({ summary: 'One JSON object' }) }
+  static override flags = { ...SERVER_FLAGS, json: Flags.boolean({ summary: 'One JSON object' }) }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(ToolsShow)

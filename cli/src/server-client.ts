@@ -1,46 +1,45 @@
-import type { ErrorRecord } from '@svc/core/contracts'
+import type { ErrorRecord, RequestMethod, RequestOptions, ServerClient } from '@svc/core/contracts'
+import { readEvents } from '@svc/sse'
+import { errorFromRecord } from './command/error-record.ts'
 import { credentialHeaders } from './credential.ts'
-import { answerTooLarge, refused, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
-
-/** The HTTP API of a server. Each method throws its error record as an error, and SERVER_UNREACHABLE. */
-export interface ServerApi {
-  readonly url: string
-  /** The record that is answered. */
-  ask<T>(method: 'GET' | 'POST' | 'DELETE', path: string, signal: AbortSignal, body?: object): Promise<T>
-  /** The bytes of an event stream, for as long as it goes on. */
-  stream(path: string, signal: AbortSignal, body: object): Promise<AsyncIterable<Uint8Array>>
-}
+import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
 
 /** A list of models takes a server five seconds at most, a probe two. */
 const ANSWER_MS = 15_000
 const LARGEST = 16 * 1024 * 1024
 
-/** `SVC_API_KEY` (an API key or a token) goes along where it is set. Throws URL_INVALID. */
-export function createServerApi(url: string, key: string | undefined = process.env.SVC_API_KEY): ServerApi {
+/**
+ * A client of the server at `url`. `SVC_API_KEY` (an API key or a token) goes along where it is set; `ended` ends requests that have no signal of their own. Throws
+ * URL_INVALID.
+ */
+export function createServerClient(url: string, ended: AbortSignal): ServerClient {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
-  const common = credentialHeaders(key)
+  const common = credentialHeaders(process.env.SVC_API_KEY)
   const send = async (path: string, init: RequestInit) => {
     const response = await reach(new URL(path, url).href, init, url)
     if (!response.ok || response.body === null) throw await refusal(response, url)
     return response.body
   }
   const sent = (body: object | undefined) =>
-    body === undefined ? {} : { headers: { ...common, 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    body === undefined
+      ? { headers: common }
+      : { headers: { ...common, 'content-type': 'application/json' }, body: JSON.stringify(body) }
   return {
     url,
-    async ask<T>(method: string, path: string, signal: AbortSignal, body?: object) {
+    async request<T>(method: RequestMethod, path: string, { body, signal = ended }: RequestOptions = {}) {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
       try {
-        const answer = await send(path, { method, headers: common, signal: limited, ...sent(body) })
+        const answer = await send(path, { method, signal: limited, ...sent(body) })
         // what the server of this very project answers
         return JSON.parse(await textOf(answer, url)) as T
       } catch (error) {
         throw limited.aborted && !signal.aborted ? serverUnreachable(url, error) : error
       }
     },
-    stream: (path, signal, body) => {
-      const { headers, ...rest } = { headers: common, ...sent(body) }
-      return send(path, { method: 'POST', signal, ...rest, headers: { ...headers, accept: 'text/event-stream' } })
+    async *stream(method, path, { body, signal = ended } = {}) {
+      const { headers, ...rest } = sent(body)
+      const events = await send(path, { method, signal, ...rest, headers: { ...headers, accept: 'text/event-stream' } })
+      for await (const { event, data } of readEvents(events)) yield { event, data }
     },
   }
 }
@@ -86,7 +85,7 @@ async function refusal(response: Response, url: string) {
     error_code: error_code ?? `HTTP_${response.status}`,
     details: details ?? {},
   }
-  return refused(record, { where: url })
+  return errorFromRecord(record, { where: url })
 }
 
 function recordOf(text: string): Partial<ErrorRecord> {
