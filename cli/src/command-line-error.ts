@@ -1,6 +1,7 @@
 import { codeOf, type SvcError } from '@svc/core'
+import { notFound } from './command-not-found.ts'
 import type { CommandSource } from './contributed.ts'
-import { commandLineInvalid, commandUnknown, isUsage } from './errors.ts'
+import { commandLineInvalid, isUsage } from './errors.ts'
 import { printError } from './command/report-error.ts'
 import { exitOf, isParseError, parseMessage, USAGE } from './command/usage-error.ts'
 import { SUMMARIES } from './summaries.ts'
@@ -21,5 +22,5 @@ const isBare = (error: unknown) =>
 /** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
 function lineError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const [, id] = /^Command (\S+) not found\.$/.exec(message) ?? []
-  return id === undefined ? commandLineInvalid(message, argv, known) : commandUnknown(id.split(':'), argv, known)
+  return id === undefined ? commandLineInvalid(message, argv, known) : notFound(id, argv, known)
 }

@@ -33,6 +33,7 @@ export const run: TaskRun = async (module, input, channel) => {
     setting: (...keys) => desk.setting(keys, use),
     host: () => Promise.reject(notHere(command.id, 'the host')),
     server: () => Promise.reject(notHere(command.id, 'a server')),
+    unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
   const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)

@@ -71,6 +71,7 @@ export class CommandRunner implements AsyncDisposable {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
         return url === undefined ? undefined : createServerClient(url, signal)
       },
+      unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
     }
   }
 

@@ -84,10 +84,12 @@ class Wait extends SvcCommand {
 class Ask extends SvcCommand {
   static summary = 'Ask a server, or a host of its own'
   static examples = ['<%= config.bin %> <%= command.id %>']
-  static flags = { ...SERVER_FLAGS, debug: Flags.boolean({ summary: 'Show the log of the host' }) }
+  static flags = { ...SERVER_FLAGS, debug: Flags.boolean({ summary: 'Show the log of the host' }), only: Flags.string({ summary: 'What to ask for' }) }
 
   async run() {
     const { flags } = await this.parse(Ask)
+    if (flags.only === 'host') return this.print(String(await this.host()))
+    if (flags.only === 'unconfigured') return this.print(JSON.stringify(await this.unconfigured('providers')))
     const server = await this.server(flags)
     if (server === undefined) {
       const host = await this.host({ settings: { selection: { mode: 'plan' } }, debug: flags.debug })
@@ -215,7 +217,6 @@ for (const { where, args, skip } of WAYS)
 
 describe('a command of a plugin that works with a server and without', function () {
   this.timeout(120_000)
-  const mayNot = 'the command "report ask" asks for a server, which is not there in a process of its own'
   const placeWith = async (args: readonly string[]) => {
     const place = await makePlace()
     await mkdir(notesFolderOf(place))
@@ -230,6 +231,7 @@ describe('a command of a plugin that works with a server and without', function 
     expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
     const shown = await place.svc(['report', 'ask', '--debug'])
     expect(shown.out).to.equal('own host: plan\n')
+    expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
     expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
     await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
     const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
@@ -251,15 +253,22 @@ describe('a command of a plugin that works with a server and without', function 
     await server.end()
   })
 
-  it('is refused a server, and so the credential, where its plugin runs in a process of its own', async function () {
+  it('is refused a server, and so the credential, a host and the list of plugins where its plugin runs in a process of its own', async function () {
     if (WAYS[0].skip) return this.skip()
     await using place = await placeWith(WAYS[0].args)
-    const { code, out, err } = await place.svc(['report', 'ask'])
-    expect([code, out]).to.deep.equal([1, ''])
-    expect(err)
-      .to.match(/^COMMAND_ISOLATED/)
-      .and.contain(mayNot)
-      .and.contain('--isolation in-process --trust')
+    for (const [what, ...way] of [
+      ['a server'],
+      ['a server', '--url', 'http://127.0.0.1:1'],
+      ['the host', '--only', 'host'],
+      ['the installed plugins', '--only', 'unconfigured'],
+    ] as const) {
+      const { code, out, err } = await place.svc(['report', 'ask', ...way])
+      expect([code, out]).to.deep.equal([1, ''])
+      expect(err)
+        .to.match(/^COMMAND_ISOLATED/)
+        .and.contain(`"report ask" asks for ${what}, which is not there in a process of its own`)
+        .and.contain('--isolation in-process --trust')
+    }
   })
 })
 

@@ -19,6 +19,17 @@ export interface CommandContext {
    * run, and URL_INVALID.
    */
   readonly server: (choice?: ServerChoice) => Promise<ServerClient | undefined>
+  /** Installed plugins that make instances of a section of the configuration, `providers`, and have no entry there. */
+  readonly unconfigured: (section: string) => Promise<readonly UnconfiguredPlugin[]>
+}
+
+/** An installed plugin that waits for an entry of the configuration. */
+export interface UnconfiguredPlugin {
+  readonly plugin: string
+  /** The type that an entry names. */
+  readonly type: string
+  /** What to write. */
+  readonly mend: string
 }
 
 /** How the host of a command is started. */

@@ -5,7 +5,7 @@ import { USAGE } from './usage-error.ts'
 export const JSON_FLAG = { json: Flags.boolean({ summary: 'One JSON object', default: false }) }
 
 /** What a host of its own cannot be combined with. */
-export const OF_SERVER = ['url', 'port']
+const OF_SERVER = ['url', 'port']
 
 /** Which server a command asks that works with a server and without: `await this.server(flags) ?? await this.host()`. */
 export const SERVER_FLAGS = {

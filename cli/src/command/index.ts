@@ -5,8 +5,9 @@ export { type RunnableCommand, SvcCommand } from './svc-command.ts'
 // Errors, as svc reports them
 export { errorFromRecord } from './error-record.ts'
 export { errorPage, problemsOf } from './report-error.ts'
-export { usageError } from './usage-error.ts'
-// Text for a terminal
+export { INTERRUPTED, usageError } from './usage-error.ts'
+// A terminal: questions and text
+export { passingPerson, type Person, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
 // Tests
 export { type CommandRun, runCommand } from './run-command.ts'

@@ -31,6 +31,7 @@ export async function runCommand(
     setting: async () => undefined,
     host: () => Promise.reject(new Error('this test gives no host')),
     server: async () => undefined,
+    unconfigured: async () => [],
     ...given,
   }
   const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined

@@ -35,6 +35,8 @@ export abstract class SvcCommand extends Command implements CommandContext {
 
   readonly server: CommandContext['server'] = choice => this.#context.server(choice)
 
+  readonly unconfigured: CommandContext['unconfigured'] = section => this.#context.unconfigured(section)
+
   get #context(): CommandContext {
     const { given } = this.ctor as typeof SvcCommand
     if (!given)

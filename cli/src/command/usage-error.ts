@@ -3,6 +3,9 @@ import { codeOf, type ErrorParts, messageOf, type SvcError, svcError } from '@sv
 /** The exit code of a command line that is wrong. */
 export const USAGE = 2
 
+/** The exit code of a command that Ctrl-C ended. */
+export const INTERRUPTED = 130
+
 /**
  * An error of the command line itself: nothing was done, because what was asked for is wrong. Ends the command with 2, under a code of the command's own, as oclif's
  * `this.error(error, { exit: 2 })` does.
