@@ -213,64 +213,52 @@ for (const { where, args, skip } of WAYS)
       const [code] = (await once(child, 'close')) as [number | null]
       expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
     })
-  })
 
-describe('a command of a plugin that works with a server and without', function () {
-  this.timeout(120_000)
-  const placeWith = async (args: readonly string[]) => {
-    const place = await makePlace()
-    await mkdir(notesFolderOf(place))
-    const { code, err } = await place.svc(['plugins', 'install', await reportOf(place), '--yes', ...args])
-    expect(code, err).to.equal(0)
-    return place
-  }
-
-  it('asks the one that runs or that is named, with the credential of svc; else its own host, whose log it may show', async () => {
-    await using place = await placeWith(WAYS[1].args)
-    const alone = await place.svc(['report', 'ask'])
-    expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
-    const shown = await place.svc(['report', 'ask', '--debug'])
-    expect(shown.out).to.equal('own host: plan\n')
-    expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
-    expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
-    await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
-    const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
-    const server = await place.serve([], { env })
-    for (const way of [[], ['--url', server.url], ['--port', new URL(server.url).port]]) {
-      const { code, out, err } = await place.svc(['report', 'ask', ...way], { env })
-      expect({ code, err }).to.deep.equal({ code: 0, err: '' })
-      expect(out.split('\n').slice(0, 3)).to.deep.equal([`server     ${server.url}`, 'providers  local', 'start'])
-      expect(out).to.match(/\nend\n$/)
-    }
-    const stranger = await place.svc(['report', 'ask'])
-    expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
-    expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}put an API key or a token into SVC_API_KEY\n/)
-    for (const way of [['--local'], ['--config', await place.write('named.json', '{}')]])
-      expect((await place.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
-    const both = await place.svc(['report', 'ask', '--url', server.url, '-c', await place.write('named.json', '{}')])
-    expect(both.code).to.equal(2)
-    expect(both.err).to.match(/^COMMAND_LINE_INVALID\n[^]*--(url|config)=\S+ cannot also be provided when using --(url|config)/)
-    await server.end()
+    if (args.length === 0)
+      it('are refused a server, and so the credential, a host and the list of plugins', async () => {
+        for (const [what, ...way] of [
+          ['a server'],
+          ['the host', '--only', 'host'],
+          ['the installed plugins', '--only', 'unconfigured'],
+        ] as const) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way])
+          expect([code, out]).to.deep.equal([1, ''])
+          expect(err)
+            .to.match(/^COMMAND_ISOLATED/)
+            .and.contain(`"report ask" asks for ${what}, which is not there in a process of its own`)
+            .and.contain('--isolation in-process --trust')
+        }
+      })
+    else
+      it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {
+        const alone = await place.svc(['report', 'ask'])
+        expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
+        const shown = await place.svc(['report', 'ask', '--debug'])
+        expect(shown.out).to.equal('own host: plan\n')
+        expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
+        expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
+        await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
+        const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
+        const server = await place.serve([], { env })
+        for (const way of [[], ['--url', server.url], ['--port', new URL(server.url).port]]) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way], { env })
+          expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+          expect(out.split('\n').slice(0, 3)).to.deep.equal([`server     ${server.url}`, 'providers  local', 'start'])
+          expect(out).to.match(/\nend\n$/)
+        }
+        const stranger = await place.svc(['report', 'ask'])
+        expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
+        expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}put an API key or a token into SVC_API_KEY\n/)
+        for (const way of [['--local'], ['--config', await place.write('named.json', '{}')]])
+          expect((await place.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
+        const both = await place.svc(['report', 'ask', '--url', server.url, '-c', await place.write('named.json', '{}')])
+        expect(both.code).to.equal(2)
+        expect(both.err).to.match(
+          /^COMMAND_LINE_INVALID\n[^]*--(url|config)=\S+ cannot also be provided when using --(url|config)/
+        )
+        await server.end()
+      })
   })
-
-  it('is refused a server, and so the credential, a host and the list of plugins where its plugin runs in a process of its own', async function () {
-    if (WAYS[0].skip) return this.skip()
-    await using place = await placeWith(WAYS[0].args)
-    for (const [what, ...way] of [
-      ['a server'],
-      ['a server', '--url', 'http://127.0.0.1:1'],
-      ['the host', '--only', 'host'],
-      ['the installed plugins', '--only', 'unconfigured'],
-    ] as const) {
-      const { code, out, err } = await place.svc(['report', 'ask', ...way])
-      expect([code, out]).to.deep.equal([1, ''])
-      expect(err)
-        .to.match(/^COMMAND_ISOLATED/)
-        .and.contain(`"report ask" asks for ${what}, which is not there in a process of its own`)
-        .and.contain('--isolation in-process --trust')
-    }
-  })
-})
 
 describe('what help shows of a plugin', () => {
   const command = { args: {}, flags: {}, hidden: false }
