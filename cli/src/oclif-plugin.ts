@@ -93,11 +93,12 @@ export async function contributedPlugin(
 ): Promise<Interfaces.Plugin> {
   const { plugin: name, version, folder: root, topics, ids } = source
   // help shows no others, and completion is meant for all
-  const facts = isMeant(source, argv) ? (source.facts() ?? (await describe(source).catch(() => ({})))) : {}
+  const isMeant = meantBy(argv)
+  const facts = ids.some(isMeant) ? (source.facts() ?? (await describe(source).catch(() => ({})))) : {}
   const isCompleted = argv[0] === COMPLETION
   const safe = (text: string, words: string) => (isCompleted ? completableText(text) : safeText(text, words))
   const commands = ids.map(id => {
-    const found = safeFacts(facts, id) ?? { ...NOTHING, summary: safe(`Comes with ${name}`, id) }
+    const found = (isMeant(id) ? safeFacts(facts, id) : undefined) ?? { ...NOTHING, summary: safe(`Comes with ${name}`, id) }
     return loadable(id, name, isCompleted ? completableFacts(found) : found, () => load(source, id))
   })
   const shown = Object.fromEntries(Object.entries(topics).map(([topic, text]) => [topic, safe(String(text), topic)]))
@@ -118,11 +119,11 @@ async function describe(source: CommandSource): Promise<CommandFacts> {
   return describeInProcess(source, {})
 }
 
-/** Root help shows what commands of one word do, of topics only their own line. */
-function isMeant({ ids }: CommandSource, argv: readonly string[]): boolean {
+/** The commands that help may show: root help has those of one word, and of topics only their own line. */
+function meantBy(argv: readonly string[]): (id: string) => boolean {
   const [first] = argv.filter(word => !word.startsWith('-'))
-  if (first === COMPLETION) return true
-  return ids.some(id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first))
+  if (first === COMPLETION) return () => true
+  return id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first)
 }
 
 /** oclif's own plugin for completion. */

@@ -1,16 +1,20 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from '@oclif/core'
-import { type Config, get, type RunningHost, StartFailed } from '@svc/core'
-import type { CommandContext } from '@svc/core/contracts'
+import { type Config, type ConfigTree, get, type LogOptions, type RunningHost, StartFailed } from '@svc/core'
+import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
 import { importCommands } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
 import { commandBroken } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
+import { readable } from './log-output.ts'
+import { OURS } from './plugin-places.ts'
 import { REFUSALS } from './refusal-lines.ts'
-import { findSettings, setHome } from './settings.ts'
+import { createServerClient } from './server-client.ts'
+import { findSettings, here, setHome } from './settings.ts'
+import { serverUrl } from './which-server.ts'
 
 /** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
 export class CommandRunner implements AsyncDisposable {
@@ -23,12 +27,12 @@ export class CommandRunner implements AsyncDisposable {
   }
 
   async load(source: CommandSource, id: string): Promise<Command.Class> {
-    await this.#refuseChanged(source.plugin)
+    await this.#refuseChanged(source)
     const { permissions } = source
     if (permissions !== undefined) return this.#isolated(source, id)
     const found = await classOf(source, id)
     // its module was read after the files were verified
-    await this.#refuseChanged(source.plugin)
+    await this.#refuseChanged(source)
     return Object.assign(found, { given: this.#context() })
   }
 
@@ -47,26 +51,34 @@ export class CommandRunner implements AsyncDisposable {
     }
   }
 
-  #settings = () => findSettings(this.#file === undefined ? {} : { config: this.#file })
+  #settings = (debug = false, settings: ConfigTree = {}) =>
+    findSettings({ debug, ...(this.#file === undefined ? {} : { config: this.#file }) }, here(), settings)
 
   #context(): CommandContext {
     const home = ensureHome()
+    const file = this.#file
     const { signal } = this.#stack.use(abortOnInterrupt())
     let started: Promise<RunningHost> | undefined
-    const start = async () => this.#stack.use(await startInnerHost(await this.#settings(), home, REFUSALS)).host
+    const start = async ({ debug, settings }: CommandHostOptions) =>
+      this.#stack.use(await startInnerHost(await this.#settings(debug, settings), home, debug ? WHOLE_LOG : REFUSALS)).host
     return {
       signal,
       home,
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
       setting: async (...keys) => get((await this.#settings()).value, keys),
-      host: () => (started ??= start()),
+      host: (options = {}) => (started ??= start(options)),
+      async server(choice = {}) {
+        const url = await serverUrl({ ...choice, config: choice.config ?? file })
+        return url === undefined ? undefined : createServerClient(url, signal)
+      },
+      unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
     }
   }
 
-  /** Code that was changed since it was installed must not run, and a command's is about to. */
-  async #refuseChanged(plugin: string): Promise<void> {
-    if (!existsSync(join(setHome(), 'svc-plugins.lock'))) return
+  /** Code that was changed since it was installed must not run, and a command's is about to. What came with svc is not in the lock, and works with one that is broken. */
+  async #refuseChanged({ plugin, entry }: CommandSource): Promise<void> {
+    if (entry.from === OURS || !existsSync(join(setHome(), 'svc-plugins.lock'))) return
     const changed = (await this.#settings()).problems.filter(
       (problem: Config['problems'][number]) => CHANGED.has(problem.code) && (problem.plugin ?? plugin) === plugin
     )
@@ -77,6 +89,8 @@ export class CommandRunner implements AsyncDisposable {
     return this.#stack.disposeAsync()
   }
 }
+
+const WHOLE_LOG: LogOptions = { destination: { write: line => void process.stderr.write(readable(line, process.stderr)) } }
 
 const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
 

@@ -23,7 +23,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
       svc: {
         api: 1,
         kind: 'command',
-        contributes: { commands: ['report show', 'report copy', 'report wait'] },
+        contributes: { commands: ['report show', 'report copy', 'report wait', 'report ask', 'report refuse'] },
         topics: { report: 'Write reports' },
         permissions: { write: [notesFolderOf(place)] },
       },
@@ -32,7 +32,9 @@ const reportOf = (place: Place, version = '1.0.0') =>
       'index.js': "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n",
       'commands.js': `import { appendFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { Args, Flags, SvcCommand } from '@svc/cli/command'
+import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/cli/command'
+import { systemUse } from '@svc/core'
+import { Selection } from '@svc/core/contracts'
 
 appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
 
@@ -79,7 +81,39 @@ class Wait extends SvcCommand {
   }
 }
 
-export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait }
+class Ask extends SvcCommand {
+  static summary = 'Ask a server, or a host of its own'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+  static flags = { ...SERVER_FLAGS, debug: Flags.boolean({ summary: 'Show the log of the host' }), only: Flags.string({ summary: 'What to ask for' }) }
+
+  async run() {
+    const { flags } = await this.parse(Ask)
+    if (flags.only === 'host') return this.print(String(await this.host()))
+    if (flags.only === 'unconfigured') return this.print(JSON.stringify(await this.unconfigured('providers')))
+    const server = await this.server(flags)
+    if (server === undefined) {
+      const host = await this.host({ settings: { selection: { mode: 'plan' } }, debug: flags.debug })
+      return this.print('own host: ' + (await host.service(Selection).effective(systemUse(this.signal))).mode)
+    }
+    const { providers } = await server.request('GET', '/api/v1/providers')
+    this.print(table([['server', server.url], ['providers', providers.map(one => one.name).join(' ')]]))
+    const body = { message: 'hello' }
+    for await (const { data } of server.stream('POST', '/api/v1/chat/stream', { body })) this.print(JSON.parse(data).type)
+  }
+}
+
+class Refuse extends SvcCommand {
+  static summary = 'Refuse what is asked'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+  static flags = { size: Flags.string({ char: 'c', summary: 'How large' }) }
+
+  async run() {
+    const { flags } = await this.parse(Refuse)
+    throw usageError('REPORT_UNKNOWN', 'there is no report in ' + flags.config, { mend: 'name another' })
+  }
+}
+
+export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:ask': Ask, 'report:refuse': Refuse }
 `,
     }
   )
@@ -163,6 +197,13 @@ for (const { where, args, skip } of WAYS)
       expect(await place.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
     })
 
+    it('end with 2 under a code of their own, and know the configuration file that was named', async () => {
+      const file = await place.write('named.json', '{}')
+      const { code, out, err } = await place.svc(['report', 'refuse', '-c', file])
+      expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
+      expect(err).to.equal(`REPORT_UNKNOWN\n  there is no report in ${file}\n  name another\n`)
+    })
+
     it('hear of Ctrl-C', async () => {
       const child = place.start(['report', 'wait'])
       let out = ''
@@ -172,6 +213,51 @@ for (const { where, args, skip } of WAYS)
       const [code] = (await once(child, 'close')) as [number | null]
       expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
     })
+
+    if (args.length === 0)
+      it('are refused a server, and so the credential, a host and the list of plugins', async () => {
+        for (const [what, ...way] of [
+          ['a server'],
+          ['the host', '--only', 'host'],
+          ['the installed plugins', '--only', 'unconfigured'],
+        ] as const) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way])
+          expect([code, out]).to.deep.equal([1, ''])
+          expect(err)
+            .to.match(/^COMMAND_ISOLATED/)
+            .and.contain(`"report ask" asks for ${what}, which is not there in a process of its own`)
+            .and.contain('--isolation in-process --trust')
+        }
+      })
+    else
+      it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {
+        const alone = await place.svc(['report', 'ask'])
+        expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
+        const shown = await place.svc(['report', 'ask', '--debug'])
+        expect(shown.out).to.equal('own host: plan\n')
+        expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
+        expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
+        await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
+        const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
+        const server = await place.serve([], { env })
+        for (const way of [[], ['--url', server.url], ['--port', new URL(server.url).port]]) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way], { env })
+          expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+          expect(out.split('\n').slice(0, 3)).to.deep.equal([`server     ${server.url}`, 'providers  local', 'start'])
+          expect(out).to.match(/\nend\n$/)
+        }
+        const stranger = await place.svc(['report', 'ask'])
+        expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
+        expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}put an API key or a token into SVC_API_KEY\n/)
+        for (const way of [['--local'], ['--config', await place.write('named.json', '{}')]])
+          expect((await place.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
+        const both = await place.svc(['report', 'ask', '--url', server.url, '-c', await place.write('named.json', '{}')])
+        expect(both.code).to.equal(2)
+        expect(both.err).to.match(
+          /^COMMAND_LINE_INVALID\n[^]*--(url|config)=\S+ cannot also be provided when using --(url|config)/
+        )
+        await server.end()
+      })
   })
 
 describe('what help shows of a plugin', () => {
