@@ -79,7 +79,12 @@ async function main() {
     ...PARALLEL,
     ...oneByOne(values.shuffle === undefined ? files : shuffled(files, Number(values.shuffle))),
   ])
-  if (values.part === undefined) say(`not run here: ${Object.keys(PARTS).map(part => `npm run test:${part}`).join(', ')}`)
+  if (values.part === undefined)
+    say(
+      `not run here: ${Object.keys(PARTS)
+        .map(part => `npm run test:${part}`)
+        .join(', ')}`
+    )
   return code
 }
 
