@@ -1,4 +1,5 @@
-import { codeOf, messageOf, type SvcError } from '@svc/core'
+import { codeOf, type SvcError } from '@svc/core'
+import { usageWords } from './command/usage-words.ts'
 import type { CommandSource } from './contributed.ts'
 import { commandLineInvalid, commandUnknown, isUsage } from './errors.ts'
 import { printError } from './report-error.ts'
@@ -11,7 +12,7 @@ export function endOf(error: unknown, argv: readonly string[], sources: readonly
   const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
   if (codeOf(error) === 'EEXIT') return exit ?? 0
   const known = [...Object.keys(SUMMARIES), ...sources.flatMap(one => one.ids)]
-  printError(exit === USAGE || isBare(error) ? usageError(messageOf(error), argv, known) : error)
+  printError(exit === USAGE || isBare(error) ? usageError(usageWords(error), argv, known) : error)
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }
 
@@ -22,7 +23,5 @@ const isBare = (error: unknown) =>
 /** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
 function usageError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const [, id] = /^Command (\S+) not found\.$/.exec(message) ?? []
-  return id === undefined
-    ? commandLineInvalid(message.replace(/\nSee more help with --help$/, ''), argv, known)
-    : commandUnknown(id.split(':'), argv, known)
+  return id === undefined ? commandLineInvalid(message, argv, known) : commandUnknown(id.split(':'), argv, known)
 }

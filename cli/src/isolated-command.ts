@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
 import type { TaskRun } from '@svc/core/isolation'
 import type { CommandContext } from '@svc/core/contracts'
-import { CommandDesk, type CommandInput } from './command-desk.ts'
+import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
 import { describeCommands, importCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/oclif-config.ts'
 import type { RunnableCommand } from './command/index.ts'
@@ -26,15 +26,25 @@ export const run: TaskRun = async (module, input, channel) => {
   const given: CommandContext = {
     signal: interrupted.signal,
     home: command.home,
+    cwd: command.cwd,
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
     setting: (...keys) => desk.setting(keys, use),
     host: () => Promise.reject(noHost(command.id)),
   }
   Object.assign(found, { id: command.id, given })
-  const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
-  return typeof code === 'number' ? code : Number(process.exitCode ?? 0)
+  try {
+    const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
+    return typeof code === 'object' || typeof code === 'number' ? code : Number(process.exitCode ?? 0)
+  } finally {
+    // the host ends this process then, whatever its pipes have not taken yet
+    await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+  }
 }
+
+/** Resolves once all that was written before has left the process, or cannot any more. */
+const flushed = (stream: NodeJS.WriteStream) =>
+  new Promise<void>(resolve => (stream.destroyed ? resolve() : stream.write('', () => resolve())))
 
 const noHost = (id: string) =>
   svcError(
@@ -45,10 +55,11 @@ const noHost = (id: string) =>
     }
   )
 
-/** Only a code and words cross: those that oclif ends a command with become a code here. */
-function asPlain(error: unknown): unknown {
+/** What oclif ends a command with: its exit code, or the error that the command line ends with. */
+function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
   const { oclif } = Object(error) as { oclif?: { exit?: number } }
   if (codeOf(error) === 'EEXIT') return oclif?.exit ?? 0
-  if (oclif?.exit !== 2) throw error
-  throw svcError('COMMAND_LINE_INVALID', messageOf(error).replace(/\nSee more help with --help$/, ''))
+  if (typeof oclif?.exit !== 'number') throw error
+  const code = codeOf(error)
+  return { failed: { ...(code === undefined ? {} : { code }), message: messageOf(error), exit: oclif.exit } }
 }

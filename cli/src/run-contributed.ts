@@ -57,6 +57,7 @@ export class CommandRunner implements AsyncDisposable {
     return {
       signal,
       home,
+      cwd: process.cwd(),
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
       setting: async (...keys) => get((await this.#settings()).value, keys),

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
 import { completableFacts, safeFacts } from '../src/command-manifest.ts'
+import { Args, runCommand, SvcCommand } from '../src/command/index.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
@@ -23,7 +24,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
       svc: {
         api: 1,
         kind: 'command',
-        contributes: { commands: ['report show', 'report copy', 'report wait'] },
+        contributes: { commands: ['report show', 'report copy', 'report wait', 'report end'] },
         topics: { report: 'Write reports' },
         permissions: { write: [notesFolderOf(place)] },
       },
@@ -79,7 +80,29 @@ class Wait extends SvcCommand {
   }
 }
 
-export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait }
+class End extends SvcCommand {
+  static summary = 'End in one of several ways'
+  static examples = ['<%= config.bin %> <%= command.id %> long']
+  static args = {
+    way: Args.string({ description: 'Which way', required: true, ignoreStdin: true }),
+    count: Args.integer({ description: 'A number', ignoreStdin: true }),
+  }
+  static flags = {
+    most: Flags.integer({ summary: 'A number' }),
+    even: Flags.string({ summary: 'An even number', parse: async text => { if (text % 2) throw new TypeError(text + ' is odd'); return text } }),
+  }
+
+  async run() {
+    const { args } = await this.parse(End)
+    if (args.way === 'error') this.error('it went wrong', { exit: 5 })
+    if (args.way === 'exit') process.exit(9)
+    if (args.way === 'where') return this.print(this.cwd)
+    if (args.way === 'thrown') throw new Error('a mistake')
+    for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
+  }
+}
+
+export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:end': End }
 `,
     }
   )
@@ -149,18 +172,50 @@ for (const { where, args, skip } of WAYS)
         ['Missing 1 required arg', 'show'],
         ['Expected --style=wide to be one of: short, long', 'show', 'sales', '--style', 'wide'],
         ['Nonexistent flag: --colour', 'show', 'sales', '--colour'],
+        ['Expected an integer but received: few', 'end', 'long', 'few'],
+        ['--most: Expected an integer but received: few', 'end', 'long', '--most', 'few'],
+        ['--even: 3 is odd', 'end', 'long', '--even', '3'],
       ] as const) {
         const { code, out, err } = await place.svc(['report', ...words])
         expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
         expect(err)
           .to.match(/^COMMAND_LINE_INVALID/)
           .and.contain(said)
-          .and.contain('svc report show --help')
+          .and.contain(`svc report ${words[0]} --help`)
+          .and.not.contain('See more help')
       }
+    })
+
+    it('know the folder in which svc was started', async () => {
+      expect((await place.svc(['report', 'end', 'where'])).out).to.equal(`${place.folder}\n`)
     })
 
     it('read the standard input', async () => {
       expect(await place.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
+    })
+
+    it('print all of their output, however long it is, into a pipe and a file', async () => {
+      const LAST = `${'19999'.padEnd(200, '.')}\n`
+      const { code, out, err } = await place.svc(['report', 'end', 'long'])
+      expect({ code, length: out.length, last: out.slice(-201) }, err).to.deep.equal({
+        code: 0,
+        length: 20_000 * 201,
+        last: LAST,
+      })
+      const file = join(place.folder, 'long.txt')
+      await using handle = await open(file, 'w')
+      const child = place.start(['report', 'end', 'long'], { stdout: handle.fd })
+      expect((await once(child, 'exit'))[0]).to.equal(0)
+      expect(await readFile(file, 'utf8')).to.equal(out)
+    })
+
+    it('end with the code of an error, and of process.exit', async () => {
+      const failed = await place.svc(['report', 'end', 'error'])
+      expect(failed).to.include({ code: 5, out: '', err: 'it went wrong\n' })
+      expect(await place.svc(['report', 'end', 'exit'])).to.include({ code: 9, out: '', err: '' })
+      const thrown = await place.svc(['report', 'end', 'thrown'])
+      expect(thrown).to.include({ code: 1, out: '' })
+      expect(thrown.err).to.contain('a mistake')
     })
 
     it('hear of Ctrl-C', async () => {
@@ -173,6 +228,31 @@ for (const { where, args, skip } of WAYS)
       expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
     })
   })
+
+describe('runCommand', () => {
+  class Count extends SvcCommand {
+    static override args = { count: Args.integer({ required: true, ignoreStdin: true }) }
+
+    async run() {
+      const { args } = await this.parse(Count)
+      this.print(`${args.count}, ${this.cwd}`)
+      return args.count
+    }
+  }
+
+  it('leaves the exit code of the test run as it was', async () => {
+    const before = process.exitCode
+    for (const [line, words] of [
+      [[], /Missing 1 required arg/],
+      [['few'], /^Expected an integer but received: few$/],
+    ] as const) {
+      const error: unknown = await runCommand(Count, line).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'COMMAND_LINE_INVALID' }).and.have.property('message').that.matches(words)
+    }
+    expect(process.exitCode).to.equal(before)
+    expect(await runCommand(Count, ['3'], { cwd: '/here' })).to.deep.equal({ code: 3, out: ['3, /here'], err: [] })
+  })
+})
 
 describe('what help shows of a plugin', () => {
   const command = { args: {}, flags: {}, hidden: false }

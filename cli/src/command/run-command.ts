@@ -1,7 +1,8 @@
-import { messageOf, svcError } from '@svc/core'
+import { svcError } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
 import { oclifConfig } from './oclif-config.ts'
 import type { RunnableCommand } from './svc-command.ts'
+import { usageWords } from './usage-words.ts'
 
 /** What a command did in a test. */
 export interface CommandRun {
@@ -25,19 +26,26 @@ export async function runCommand(
   command.given = {
     signal: new AbortController().signal,
     home: '',
+    cwd: process.cwd(),
     print: line => void out.push(line),
     note: line => void err.push(line),
     setting: async () => undefined,
     host: () => Promise.reject(new Error('this test gives no host')),
     ...given,
   }
-  const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
-  return { code: code ?? 0, out, err }
+  const before = process.exitCode
+  try {
+    const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
+    return { code: code ?? 0, out, err }
+  } finally {
+    // oclif sets it to that of what the command throws: the test would end with it
+    process.exitCode = before
+  }
 }
 
 /** What oclif finds wrong with a command line, as svc reports it. */
 function asUsageError(error: unknown): never {
   const { oclif } = Object(error) as { oclif?: { exit?: number } }
   if (oclif?.exit !== 2) throw error
-  throw svcError('COMMAND_LINE_INVALID', messageOf(error).replace(/\nSee more help with --help$/, ''), { cause: error })
+  throw svcError('COMMAND_LINE_INVALID', usageWords(error), { cause: error })
 }
