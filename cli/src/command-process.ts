@@ -3,11 +3,12 @@ import { Transform } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Config, type Manifest, startHost, svcError, systemUse, type Use } from '@svc/core'
+import { type Config, type Manifest, startHost, svcError, systemUse, type Use, within } from '@svc/core'
 import { type CommandContext, Isolation } from '@svc/core/contracts'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/core/isolation'
 import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
 import type { CommandFacts } from './command-manifest.ts'
+import { importTimeout } from './errors.ts'
 import { POLICY } from './isolate-with.ts'
 import { interruption } from './interrupt.ts'
 import { OURS } from './plugin-places.ts'
@@ -27,11 +28,20 @@ const PROGRAM = new URL(`./isolated-command${extname(import.meta.url)}`, import.
 const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url))
 const DESCRIBE_MS = 60_000
 
-/** Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws. */
-export async function describeInProcess(commands: CommandProcess, config: Config['value']): Promise<CommandFacts> {
+/**
+ * Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws, and TIMEOUT where
+ * it takes longer than `limitMs`.
+ */
+export function describeInProcess(
+  commands: CommandProcess,
+  config: Config['value'],
+  limitMs: number = DESCRIBE_MS
+): Promise<CommandFacts> {
   const { plugin, version } = commands
-  const use = systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe')
-  return (await inProcess(commands, config, { input: { plugin, version } satisfies CommandInput }, use)) as CommandFacts
+  const task = { input: { plugin, version } satisfies CommandInput }
+  return within(limitMs, signal => inProcess(commands, config, task, systemUse(signal, 'describe')) as Promise<CommandFacts>, {
+    late: () => importTimeout(plugin, limitMs),
+  })
 }
 
 /** What an isolated command runs with. */
@@ -40,7 +50,7 @@ export interface IsolatedRun {
   readonly argv: readonly string[]
   readonly context: Pick<CommandContext, 'home' | 'cwd' | 'signal' | 'setting'>
   /** The section that the plugin owns, as its module declares it: nothing else of the configuration is answered. */
-  readonly section: string | undefined
+  readonly section: () => Promise<string | undefined>
 }
 
 /** Runs a command in a process of its own, with the standard streams of this one; resolves with its exit code. */
@@ -54,8 +64,10 @@ export async function runInProcess(
   const printed: Promise<void>[] = []
   let hasBegun = false
   const desk: CommandDesk = {
-    setting: async keys =>
-      section !== undefined && isWithin(keys, section.split('.')) ? setting(...keys.map(String)) : undefined,
+    async setting(keys) {
+      const own = await section()
+      return own !== undefined && isWithin(keys, own.split('.')) ? setting(...keys.map(String)) : undefined
+    },
     interrupted: () => {
       hasBegun = true
       return interruption(signal)

@@ -1,4 +1,4 @@
-import { codeOf, type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import { codeOf, COMMANDS_MODULE, type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 import type { ErrorRecord } from '@svc/core/contracts'
 
 /** No answer came; where the certificate of what listens there is at fault, that is said. */
@@ -89,7 +89,15 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: 'its module must export default async function ({ args, … }) { … }',
+    mend: `The module "${COMMANDS_MODULE}" must export COMMANDS: the oclif classes by their names, with ":" between the words`,
+  })
+
+/** The import of a module of a plugin does not end. */
+export const importTimeout = (plugin: string, limitMs: number): SvcError =>
+  svcError('TIMEOUT', `its import did not end within ${limitMs / 1000} s`, {
+    plugin,
+    details: { limit_ms: limitMs },
+    mend: 'Let the module only define things: what waits or connects belongs into setup() or run()',
   })
 
 /** What stands on the command line is wrong; `known` are the ids of commands. */

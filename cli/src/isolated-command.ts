@@ -3,7 +3,8 @@ import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
 import type { TaskRun } from '@svc/core/isolation'
 import type { CommandContext } from '@svc/core/contracts'
 import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
-import { describeCommands, importCommands } from './command-manifest.ts'
+import { commandClass } from './command-class.ts'
+import { describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/oclif-config.ts'
 import type { RunnableCommand } from './command/index.ts'
 
@@ -14,8 +15,7 @@ export const run: TaskRun = async (module, input, channel) => {
   const { plugin, version, command } = input as CommandInput
   const target = fileURLToPath(module)
   if (command === undefined) return describeCommands({ plugin, version, target })
-  const found = (await importCommands({ target }))[command.id] as RunnableCommand | undefined
-  if (typeof found?.run !== 'function') throw new TypeError(`COMMANDS has no class "${command.id}"`)
+  const found = (await commandClass({ plugin, target }, command.id)) as unknown as RunnableCommand
   const desk = channel.reach('desk', CommandDesk)
   const use = systemUse(channel.signal)
   const interrupted = new AbortController()

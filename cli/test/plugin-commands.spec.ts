@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
-import { completableFacts, safeFacts } from '../src/command-manifest.ts'
+import { completableFacts, safeFacts, wrongFact } from '../src/command-manifest.ts'
 import { Args, runCommand, SvcCommand } from '../src/command/index.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
@@ -308,7 +308,27 @@ describe('what help shows of a plugin', () => {
     expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])
   })
 
+  it('is cut where it is longer than 4,000 characters', () => {
+    const found = safeFacts({ a: { ...command, summary: 'x'.repeat(5000), description: 'y'.repeat(4000) } }, 'a')
+    expect(found?.summary).to.equal(`${'x'.repeat(3999)}…`)
+    expect(found?.description).to.equal('y'.repeat(4000))
+  })
+
   it('is left out where it has not the form of oclif', () => {
+    const flag = { type: 'boolean', name: 'a' }
+    for (const [facts, wrong] of [
+      [{ ...command, flags: { a: { ...flag, summary: 5 } } }, 'flags.a.summary'],
+      [{ ...command, flags: { a: { ...flag, description: ['x'] } } }, 'flags.a.description'],
+      [{ ...command, flags: { a: { ...flag, type: 'option', options: 'abc' } } }, 'flags.a.options'],
+      [{ ...command, flags: { a: { ...flag, type: 'option', default: { toString: 1 } } } }, 'flags.a.default'],
+      [{ ...command, flags: { a: { name: 'a' } } }, 'flags.a.type'],
+      [{ ...command, args: { a: { name: 'a', description: 5 } } }, 'args.a.description'],
+      [{ ...command, description: ['x'] }, 'description'],
+    ] as const) {
+      expect(wrongFact(facts)).to.equal(wrong)
+      expect(safeFacts({ a: facts as never }, 'a')).to.equal(undefined)
+    }
+    expect(wrongFact({ ...command, flags: { a: flag } })).to.equal(undefined)
     for (const facts of [null, 7, {}, { ...command, flags: null }, { ...command, args: { a: 1 } }, { ...command, summary: {} }])
       expect(safeFacts({ a: facts as never }, 'a'), JSON.stringify(facts)).to.equal(undefined)
     expect(safeFacts({}, 'toString')).to.equal(undefined)
