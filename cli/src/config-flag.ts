@@ -1,4 +1,4 @@
-import { isOwn } from './summaries.ts'
+import { COMPLETION, isOwn } from './summaries.ts'
 
 /** A command line without the configuration file that it names. */
 interface Split {
@@ -23,13 +23,13 @@ function split(argv: readonly string[]): Split {
 }
 
 /**
- * The command line as the rest of svc takes it. A command of svc itself has the option; a plugin's does not, and is found through that very file: so it is
+ * The command line as the rest of svc takes it. A command of svc itself has the option; a plugin's and oclif's completion do not, and the first is found through that very file: so it is
  * taken off, and `file` tells it.
  */
 export function readConfigFlag(argv: readonly string[]): { readonly file?: string; readonly argv: string[] } {
   const { file, rest } = split(argv)
   const [command = ''] = rest
-  if (file !== undefined && !isOwn(rest)) return { file, argv: rest }
+  if (file !== undefined && (command === COMPLETION || !isOwn(rest))) return { file, argv: rest }
   return { argv: file === undefined || argv[0] === command ? [...argv] : behindCommand(rest, file) }
 }
 

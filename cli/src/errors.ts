@@ -118,7 +118,7 @@ export function commandUnknown(said: readonly string[], argv: readonly string[],
   })
 }
 
-/** Below a topic that is there by the second word alone; else by two words, then by the first. */
+/** Below a topic that is there by the second word alone; else by two words, then by the first as a command and as a topic. */
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(
     0,
@@ -128,7 +128,8 @@ function nearCommand(argv: readonly string[], words: readonly string[]): string 
   const below = ofLength(2).flatMap(one => (one.startsWith(`${first} `) ? one.slice(first.length + 1) : []))
   const near = below.length > 0 ? nearest(second, below) : undefined
   if (below.length > 0) return near && `${first} ${near}`
-  return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1))
+  const topics = new Set(words.map(one => one.split(' ')[0]!))
+  return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1)) ?? nearest(first, [...topics])
 }
 
 /** Help of the longest name that the command line begins with, else of svc. */

@@ -53,9 +53,11 @@ export const TOPICS: Readonly<Record<string, string>> = {
 const SHARED = ['mcp']
 const wordsOf = (id: string) => id.split(':')
 
-/** What no plugin's command may begin with: first words of svc's own commands, or two of a topic that is shared. */
+/** What no plugin's command may begin with: first words of svc's own commands, or two of a topic that is shared; and what oclif's programs have. */
 export const OWN_WORDS: readonly string[] = [
   ...new Set(Object.keys(SUMMARIES).map(id => (SHARED.includes(wordsOf(id)[0]!) ? wordsOf(id).join(' ') : wordsOf(id)[0]!))),
+  'help',
+  'version',
 ]
 
 /** Whether a command of these words belongs to svc itself, so that no plugin can take it. */

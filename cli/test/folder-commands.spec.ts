@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
+import { pathToFileURL } from 'node:url'
+import { noBubblewrap, pluginKit } from '@svc/core/testing'
 import { expect } from 'chai'
 import { describeInProcess } from '../src/command-process.ts'
 import { makePlace, type Place } from './support/svc.ts'
@@ -94,6 +95,27 @@ export const COMMANDS = { 'typed:show': Show }
     const { code, err } = await place.svc(['plugins', 'install', './typed', '--yes', '--isolation', 'in-process', '--trust'])
     expect(code).to.equal(1)
     expect(err).to.match(/COMMAND_BROKEN {2}typed\n.*its "flags.json.summary" has not the form/)
+  })
+
+  it('with a flag that svc takes off a command line fail the kit', async () => {
+    for (const [name, flag, said] of [
+      ['flagged', "{ config: { type: 'boolean', summary: 'x' } }", 'a flag "config" with a name of svc: --config, -c'],
+      ['short', "{ count: { type: 'boolean', char: 'c' } }", 'a flag "count" with a name of svc: --config, -c'],
+      ['texts', '{ count: { summary: 5 } }', 'a flag "count" whose summary or description is not text'],
+    ] as const) {
+      await writePlugin(
+        name,
+        `class Show { static run() {} static summary = 'x'; static examples = ['x']; static flags = ${flag} }
+export const COMMANDS = { '${name}:show': Show }
+`
+      )
+      const cases = await pluginKit(pathToFileURL(join(place.folder, name, '/')))
+      const error: unknown = await cases
+        .find(one => one.title.startsWith('has a command'))
+        ?.run()
+        .catch((thrown: unknown) => thrown)
+      expect(error).to.have.property('message', `the class "${name}:show" has ${said}`)
+    }
   })
 
   it('whose import does not end are given up, and the error names the plugin and the limit', async () => {

@@ -110,6 +110,7 @@ export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait
 const notesFolderOf = (place: Place) => join(place.folder, 'notes')
 const notesOf = (place: Place) => join(notesFolderOf(place), 'imports.txt')
 const cacheOf = (place: Place) => ({ XDG_CACHE_HOME: join(place.folder, 'cache') })
+const scriptIn = (place: Place) => join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash')
 const importsOf = async (place: Place) =>
   (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
 
@@ -150,13 +151,14 @@ for (const { where, args, skip } of WAYS)
         .and.match(/--style=<option> +\[default: short\] How much of it\n +<options: short\|long>/)
         .and.contain('< %= process.exit(9) % >')
         .and.match(/EXAMPLES\n +\$ svc report show sales --style long/)
-      const script = await readFile(join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')
+      const script = await readFile(scriptIn(place), 'utf8')
       expect(script)
         .to.match(/^report:show .*--style --json/m)
         .and.match(/^tokens:create .*--ttl/m)
       const typo = await place.svc(['report', 'shwo', 'sales'])
       expect(typo).to.include({ code: 2, out: '' })
       expect(typo.err).to.contain('there is no command "report shwo').and.contain('did you mean "svc report show"?')
+      expect((await place.svc(['reprot'])).err).to.contain('did you mean "svc report"?')
       expect(await importsOf(place)).to.equal(imports)
     })
 
@@ -304,7 +306,10 @@ describe('what help shows of a plugin', () => {
     await writeFile(join(place.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
     for (const line of [['--help'], ['topic', '--help'], ['topic', 'show', '--help']])
       await place.svc([...line, '--config', join(place.folder, 'named.yaml')])
-    await place.svc(['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')], { env: cacheOf(place) })
+    const refresh = ['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')]
+    const { code, err } = await place.svc(refresh, { env: cacheOf(place) })
+    expect(code, err).to.equal(0)
+    expect(await readFile(scriptIn(place), 'utf8')).to.match(/^topic:show/m)
     expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])
   })
 
