@@ -89,7 +89,9 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: `The module "${COMMANDS_MODULE}" must export COMMANDS: the oclif classes by their names, with ":" between the words`,
+    mend:
+      (Object(cause) as { mend?: string }).mend ??
+      `The module "${COMMANDS_MODULE}" must export COMMANDS: the oclif classes by their names, with ":" between the words`,
   })
 
 /** The import of a module of a plugin does not end. */
