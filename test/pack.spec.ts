@@ -104,7 +104,7 @@ import { registerHooks } from 'node:module'
 registerHooks({ load: (url, context, next) => (appendFileSync(${JSON.stringify(loaded)}, url + '\\n'), next(url, context)) })
 `
     await writeFile(join(folder, 'watch.mjs'), watch)
-    for (const words of [['--help'], ['workflows', 'run', '--help'], ['tokens', 'creat']]) {
+    for (const words of [['--help'], ['chat', '--help'], ['workflows', 'run', '--help'], ['tokens', 'creat']]) {
       await writeFile(loaded, '')
       const [command, args] = svc(words)
       const watched = ['--import', join(folder, 'watch.mjs'), ...args]
@@ -113,7 +113,7 @@ registerHooks({ load: (url, context, next) => (appendFileSync(${JSON.stringify(l
       )
       expect(Object(said))
         .to.have.property(words.includes('--help') ? 'stdout' : 'stderr')
-        .that.matches(/svc (\[COMMAND\]|workflows run|tokens create)/)
+        .that.matches(/svc (\[COMMAND\]|chat \[MESSAGE\]|workflows run|tokens create)/)
       const files = (await readFile(loaded, 'utf8')).split('\n').map(url => url.replace(/^.*\/node_modules\//, ''))
       expect(files.filter(file => /^@svc\/(plugin-|cli\/dist\/commands\.js)/.test(file))).to.deep.equal([])
       expect(files.length).to.be.above(50)

@@ -1,6 +1,6 @@
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
-import { milliseconds, table, visible, visibleLines } from './text.ts'
+import { milliseconds, table, visible, visibleLines } from './command/text.ts'
 import type { WorkerReport } from './work.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
@@ -54,7 +54,7 @@ function jsonAnnouncer(): Announcer {
     reloading: why => say('reloading', { why }),
     reloaded: result => say(result.problems.length === 0 ? 'reloaded' : 'reload_failed', reloadedFacts(result)),
     async failed(error) {
-      const { factsOf } = await import('./report-error.ts')
+      const { factsOf } = await import('./command/report-error.ts')
       say('failed', { problems: factsOf(error) })
     },
   }
@@ -65,7 +65,7 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
     case 'ready':
       return { pid: event.worker.pid }
     case 'failed': {
-      const { factsOf } = await import('./report-error.ts')
+      const { factsOf } = await import('./command/report-error.ts')
       return { pid: event.worker.pid, problems: event.problems.flatMap(factsOf) }
     }
     case 'exited':
@@ -85,7 +85,7 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
 
 /** The kernel is loaded only for its words: a start that succeeds does without. */
 async function errorText(error: unknown): Promise<string> {
-  const { errorPage } = await import('./report-error.ts')
+  const { errorPage } = await import('./command/report-error.ts')
   return errorPage(error)
 }
 
@@ -161,7 +161,7 @@ const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
 /** What came of a reload, as a person reads it. */
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
-    const { errorPage } = await import('./report-error.ts')
+    const { errorPage } = await import('./command/report-error.ts')
     const { fromWire } = await import('@svc/core/processes')
     return `not reloaded, the old workers serve on:\n\n${problems.map(one => errorPage(fromWire(one))).join('\n\n')}`
   }

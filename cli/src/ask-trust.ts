@@ -34,7 +34,7 @@ export async function askForTrust(): Promise<void> {
 }
 
 async function isAllowed({ file }: ConfigCode, isKnown: boolean): Promise<boolean> {
-  const { passingPerson } = await import('./chat-lines.ts')
+  const { passingPerson } = await import('./command/person.ts')
   const { abortOnInterrupt } = await import('./interrupt.ts')
   using interrupt = abortOnInterrupt()
   // quoted: a folder's name may hold what moves the cursor

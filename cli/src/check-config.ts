@@ -1,6 +1,6 @@
 import { planHost, StartFailed, type SvcError } from '@svc/core'
 import { hostOptions } from './host-options.ts'
-import { factsOf, printError } from './report-error.ts'
+import { factsOf, printError } from './command/report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings, here, sourceNames, sourcesOf } from './settings.ts'
 

@@ -1,18 +1,17 @@
 import { codeOf, type SvcError } from '@svc/core'
-import { usageWords } from './command/usage-words.ts'
+import { notFound } from './command-not-found.ts'
 import type { CommandSource } from './contributed.ts'
-import { commandLineInvalid, commandUnknown, isUsage } from './errors.ts'
-import { printError } from './report-error.ts'
+import { commandLineInvalid, isUsage } from './errors.ts'
+import { printError } from './command/report-error.ts'
+import { exitOf, isParseError, parseMessage, USAGE } from './command/usage-error.ts'
 import { SUMMARIES } from './summaries.ts'
-
-const USAGE = 2
 
 /** Prints why a command line ended. Exit code 2 is for the command line itself; what oclif throws carries its code, an ordinary failure does not. */
 export function endOf(error: unknown, argv: readonly string[], sources: readonly CommandSource[]): number {
-  const exit = (error as { oclif?: { exit?: number } }).oclif?.exit
+  const exit = exitOf(error)
   if (codeOf(error) === 'EEXIT') return exit ?? 0
   const known = [...Object.keys(SUMMARIES), ...sources.flatMap(one => one.ids)]
-  printError(exit === USAGE || isBare(error) ? usageError(usageWords(error), argv, known) : error)
+  printError(isParseError(error) || isBare(error) ? lineError(parseMessage(error), argv, known) : error)
   return exit ?? (isUsage(codeOf(error)) ? USAGE : 1)
 }
 
@@ -21,7 +20,7 @@ const isBare = (error: unknown) =>
   codeOf(error) === 'COMMAND_LINE_INVALID' && (Object(error) as { mend?: string }).mend === undefined
 
 /** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
-function usageError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
+function lineError(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const [, id] = /^Command (\S+) not found\.$/.exec(message) ?? []
-  return id === undefined ? commandLineInvalid(message, argv, known) : commandUnknown(id.split(':'), argv, known)
+  return id === undefined ? commandLineInvalid(message, argv, known) : notFound(id, argv, known)
 }

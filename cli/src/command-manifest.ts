@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Command, Plugin } from '@oclif/core'
 import { withHostPackages } from '@svc/core/config'
-import { clipped, visibleLines } from './text.ts'
+import { clipped, visibleLines } from './command/text.ts'
 
 /** What help and completion show of a command, as oclif keeps it in a manifest. */
 type Facts = Pick<

@@ -1,6 +1,5 @@
 import type { Command } from '@oclif/core'
 import { Build } from './commands/build.ts'
-import { Chat } from './commands/chat.ts'
 import { ConfigCheck } from './commands/config-check.ts'
 import { ConfigSchema } from './commands/config-schema.ts'
 import { ConfigShow } from './commands/config-show.ts'
@@ -24,19 +23,13 @@ import { PluginsSearch } from './commands/plugins-search.ts'
 import { PluginsTop } from './commands/plugins-top.ts'
 import { PluginsUninstall } from './commands/plugins-uninstall.ts'
 import { PluginsUpdate } from './commands/plugins-update.ts'
-import { ProvidersList } from './commands/providers-list.ts'
-import { ProvidersTest } from './commands/providers-test.ts'
 import { Reload } from './commands/reload.ts'
 import { Serve } from './commands/serve.ts'
 import { Status } from './commands/status.ts'
-import { ToolsCall } from './commands/tools-call.ts'
-import { ToolsList } from './commands/tools-list.ts'
-import { ToolsShow } from './commands/tools-show.ts'
 
 /** svc's own commands, as oclif takes them. */
 export const COMMANDS: Readonly<Record<string, Command.Class>> = {
   build: Build,
-  chat: Chat,
   'config:check': ConfigCheck,
   'config:schema': ConfigSchema,
   'config:show': ConfigShow,
@@ -60,12 +53,7 @@ export const COMMANDS: Readonly<Record<string, Command.Class>> = {
   'plugins:top': PluginsTop,
   'plugins:uninstall': PluginsUninstall,
   'plugins:update': PluginsUpdate,
-  'providers:list': ProvidersList,
-  'providers:test': ProvidersTest,
   reload: Reload,
   serve: Serve,
   status: Status,
-  'tools:call': ToolsCall,
-  'tools:list': ToolsList,
-  'tools:show': ToolsShow,
 }

@@ -5,7 +5,7 @@ import { messageOf } from '@svc/core'
 import { type CommandSource, sourcesFor } from './contributed.ts'
 import { pluginsFor } from './oclif.ts'
 import { COMPLETION } from './summaries.ts'
-import { oneLine } from './text.ts'
+import { oneLine } from './command/text.ts'
 
 /** The exit code of a change of the installed plugins. After one that went well the scripts of completion, where there are some, are written anew: they name the commands of plugins. */
 export async function withCompletion(change: Promise<number>): Promise<number> {

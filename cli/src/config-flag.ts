@@ -23,18 +23,22 @@ function split(argv: readonly string[]): Split {
 }
 
 /**
- * The command line as the rest of svc takes it. A command of svc itself has the option; a plugin's and oclif's completion do not, and the first is found through that very file: so it is
- * taken off, and `file` tells it.
+ * The command line as the rest of svc takes it: `-c file` stands behind the command as `--config file`, wherever it was typed. `file` is there where the
+ * command is not one of svc itself: a plugin's is found through that very file.
  */
 export function readConfigFlag(argv: readonly string[]): { readonly file?: string; readonly argv: string[] } {
   const { file, rest } = split(argv)
   const [command = ''] = rest
-  if (file !== undefined && (command === COMPLETION || !isOwn(rest))) return { file, argv: rest }
-  return { argv: file === undefined || argv[0] === command ? [...argv] : behindCommand(rest, file) }
+  if (file === undefined) return { argv: [...argv] }
+  // oclif's own command has no such flag
+  if (command === COMPLETION) return { file, argv: rest }
+  if (isOwn(rest)) return { argv: argv[0] === command ? [...argv] : behindCommand(rest, file) }
+  // help of svc itself, which has no such flag
+  return { file, argv: /^(-|$)/.test(command) ? rest : behindCommand(rest, file) }
 }
 
-/** `svc -c file chat hello` is `svc chat hello -c file`. */
+/** `svc -c file chat hello` is `svc chat hello --config file`. */
 function behindCommand(rest: readonly string[], file: string): string[] {
   const end = rest.includes('--') ? rest.indexOf('--') : rest.length
-  return [...rest.slice(0, end), '-c', file, ...rest.slice(end)]
+  return [...rest.slice(0, end), '--config', file, ...rest.slice(end)]
 }

@@ -8,7 +8,7 @@ import type { CommandFacts } from './command-manifest.ts'
 import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { findSettings, here, type Place } from './settings.ts'
-import { COMPLETION, isOwn } from './summaries.ts'
+import { COMPLETION, isOwn, reservedFor } from './summaries.ts'
 
 /** The commands of one plugin, as its package.json declares them. Nothing of the plugin has run. */
 export interface CommandSource {
@@ -39,13 +39,26 @@ export async function commandSources(config?: string, place: Place = here()): Pr
     .filter(mayHaveCommands)
     .flatMap(entry => {
       const source = sourceOf(entry)
-      const ids = source?.ids.filter(id => !isOwn(id.split(':')) && !taken.has(id)) ?? []
+      const ids = source?.ids.filter(id => mayTake(entry, id) && !taken.has(id)) ?? []
       for (const id of ids) taken.add(id)
       return source && ids.length > 0 ? [{ ...source, ids }] : []
     })
 }
 
 const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])
+
+/** What is reserved for a plugin that came with svc is not for another one of that name. */
+function mayTake({ use, from }: PluginEntry, id: string): boolean {
+  const owner = reservedFor(id.split(':'))
+  return owner === undefined || (from === OURS && use === owner)
+}
+
+/** The plugin that came with svc and has the command of these words, or the topic where no known command has it; loaded or not. */
+export function curatedOwner([first = '', second = '']: readonly string[], known: readonly string[]): string | undefined {
+  const isTopic = !known.some(id => id.startsWith(`${first}:`))
+  const isMeant = (id: string) => id === first || id === `${first}:${second}` || (isTopic && id.startsWith(`${first}:`))
+  return WITH_COMMANDS.find(use => sourceOf({ use, from: OURS })?.ids.some(isMeant))
+}
 
 const mayHaveCommands = ({ use, from }: PluginEntry) =>
   from !== OURS || !CURATED.has(use) || WITH_COMMANDS.includes(use as string)

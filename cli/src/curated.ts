@@ -51,6 +51,7 @@ const CURATED = [
 
 /** Those of them that add commands: help reads the package.json of no other. */
 export const WITH_COMMANDS: readonly string[] = [
+  '@svc/plugin-chat',
   '@svc/plugin-mcp-client',
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',

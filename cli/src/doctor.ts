@@ -12,7 +12,7 @@ import { sandboxFinding } from './doctor/sandbox.ts'
 import { hostOptions } from './host-options.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
-import { problemsOf } from './report-error.ts'
+import { problemsOf } from './command/report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings, here, sourceNames } from './settings.ts'
 

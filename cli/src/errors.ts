@@ -1,5 +1,4 @@
-import { codeOf, COMMANDS_MODULE, type ErrorParts, messageOf, nearest, type SvcError, svcError } from '@svc/core'
-import type { ErrorRecord } from '@svc/core/contracts'
+import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
 /** No answer came; where the certificate of what listens there is at fault, that is said. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
@@ -39,37 +38,8 @@ function tlsMend(code: string): string {
   return 'where you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or that of its issuer'
 }
 
-/** An error in the terms of the API, as whoever sits before the terminal is told it. */
-export function refused(
-  { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
-  { mend = mendOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'mend' | 'cause'> = {}
-): SvcError {
-  return svcError(code, error, { ...parts, details: { ...details }, ...(mend === undefined ? {} : { mend }) })
-}
-
-const MOST_NAMES = 20
-
-function mendOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
-  const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
-  if (names && names.length > 0) return `one of: ${names.join(', ')}`
-  if (code === 'AUTHENTICATION_FAILED') return 'put an API key or a token into SVC_API_KEY'
-  if (code === 'FORBIDDEN' && typeof scope === 'string') return `put a credential with the scope "${scope}" into SVC_API_KEY`
-  return typeof seconds === 'number' ? `try again in ${seconds} s` : undefined
-}
-
-export const streamBroken = (url: string): SvcError =>
-  svcError('STREAM_BROKEN', 'the server closed the stream before the end of the reply', {
-    where: url,
-    mend: 'what arrived is shown; ask again',
-  })
-
 export const urlInvalid = (url: string): SvcError =>
   svcError('URL_INVALID', `"${url}" is no address of a server`, { mend: 'write it like http://127.0.0.1:8080' })
-
-export const nothingToSay = (): SvcError =>
-  svcError('MESSAGE_MISSING', 'there is no message: neither an argument nor anything on the standard input', {
-    mend: 'write `svc chat "your question"`',
-  })
 
 export function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
@@ -120,6 +90,12 @@ export function commandUnknown(said: readonly string[], argv: readonly string[],
   })
 }
 
+/** A command of a plugin that came with svc and that the configuration does not load. */
+export const commandLeftOut = (word: string, plugin: string): SvcError =>
+  svcError('COMMAND_LINE_INVALID', `"${word}" is a command of ${plugin}, and the configuration leaves that plugin out`, {
+    mend: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
+  })
+
 /** Below a topic that is there by the second word alone; else by two words, then by the first as a command and as a topic. */
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(
@@ -141,37 +117,6 @@ function helpFor(argv: readonly string[], names: readonly string[]): string {
   return `svc ${found === undefined ? '' : `${found} `}--help shows what there is`
 }
 
-const nearOf = (name: string, known: readonly string[], rest: string) => {
-  const near = nearest(name, known)
-  return near === undefined ? rest : `did you mean "${near}"? ${rest}`
-}
-
-export const toolUnknown = (name: string, known: readonly string[]): SvcError =>
-  svcError('TOOL_UNKNOWN', `there is no tool "${name}"`, { mend: nearOf(name, known, '`svc tools list` shows what there is') })
-
-/** The same where no server was asked: a host of its own has the tools of its plugins alone. */
-export const toolUnknownHere = (name: string, known: readonly string[]): SvcError =>
-  nearest(name, known) === undefined
-    ? svcError('TOOL_UNKNOWN', `there is no tool "${name}" in a host of its own`, {
-        mend: '`svc tools list` shows what there is; tools of MCP servers are there only in a server that runs (svc serve), not here',
-      })
-    : toolUnknown(name, known)
-
-export const categoryUnknown = (name: string, known: readonly string[]): SvcError =>
-  svcError('CATEGORY_UNKNOWN', `no tool is of the category "${name}"`, {
-    mend: known.length > 0 ? `one of: ${known.join(', ')}` : 'there are no tools at all',
-  })
-
-export const providerUnknown = (name: string, known: readonly string[]): SvcError =>
-  svcError('PROVIDER_UNKNOWN', `there is no provider "${name}"`, {
-    mend: known.length > 0 ? `one of: ${known.join(', ')}` : 'configure one: providers: { local: {} }',
-  })
-
-export const argumentsInvalid = (message: string, mend: string): SvcError => svcError('TOOL_ARGUMENTS_INVALID', message, { mend })
-
-export const answeredByAnother = (provider: string, model: string): SvcError =>
-  svcError('PROVIDER_ERROR', `${provider}/${model} answered in its stead`)
-
 export const answerTooLarge = (url: string, limit: number): SvcError =>
   svcError('ANSWER_TOO_LARGE', `the answer has more than ${limit} characters`, {
     where: url,
@@ -184,23 +129,10 @@ export const pipeMissing = (spoken: string): SvcError =>
   })
 
 /** What only the command line itself can be blamed for. */
-const USAGE = [
-  'CONSENT_MISSING',
-  'COMMAND_LINE_INVALID',
-  'MESSAGE_MISSING',
-  'TOOL_UNKNOWN',
-  'CATEGORY_UNKNOWN',
-  'PROVIDER_UNKNOWN',
-  'TOOL_ARGUMENTS_INVALID',
-]
+const USAGE = ['CONSENT_MISSING', 'COMMAND_LINE_INVALID']
 
 /** Whether nothing was done, because what was asked for is wrong: exit code 2. */
 export const isUsage = (code: string | undefined): boolean => code !== undefined && USAGE.includes(code)
-
-export const slashUnknown = (command: string, near: string | undefined): SvcError =>
-  svcError('COMMAND_UNKNOWN', `there is no /${command.slice(0, 40)}`, {
-    mend: `${near === undefined ? '' : `did you mean "/${near}"? `}/help lists what there is; begin with // to say it to the model`,
-  })
 
 export const onlyInProcess = (plugin: string, why: string): SvcError =>
   svcError('NOT_ISOLABLE', `cannot run in a process of its own: ${why}`, {

@@ -8,7 +8,7 @@ import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { LOCK_LAYER } from './settings.ts'
-import { OWN_WORDS } from './summaries.ts'
+import { RESERVED_WORDS } from './summaries.ts'
 
 // written by the build; a checkout has none
 usePrecompiled(join(import.meta.dirname, 'validators.cjs'))
@@ -30,7 +30,7 @@ export const hostOptions = (
   from: [OURS],
   reserved: RESERVED,
   slots: SLOTS,
-  commands: OWN_WORDS,
+  commands: RESERVED_WORDS,
   version: version(),
   isolate: isolateWith(config, keptOut),
   ...(config.plugins.some(one => one.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { svcError } from '@svc/core'
+import { INTERRUPTED } from './command/usage-error.ts'
 
-export const INTERRUPTED = 130
+export { INTERRUPTED }
 
 /** Resolves once it is aborted: for a race against work that cannot be ended. */
 export const interruption = async (signal: AbortSignal): Promise<undefined> => {

@@ -7,6 +7,7 @@ import { commandClass } from './command-class.ts'
 import { describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/oclif-config.ts'
 import type { RunnableCommand } from './command/index.ts'
+import { exitOf } from './command/usage-error.ts'
 
 // Runs in the process of an isolated plugin: its commands are imported here, and nowhere else.
 
@@ -30,7 +31,9 @@ export const run: TaskRun = async (module, input, channel) => {
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
     setting: (...keys) => desk.setting(keys, use),
-    host: () => Promise.reject(noHost(command.id)),
+    host: () => Promise.reject(notHere(command.id, 'the host')),
+    server: () => Promise.reject(notHere(command.id, 'a server')),
+    unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
   try {
@@ -46,10 +49,10 @@ export const run: TaskRun = async (module, input, channel) => {
 const flushed = (stream: NodeJS.WriteStream) =>
   new Promise<void>(resolve => (stream.destroyed ? resolve() : stream.write('', () => resolve())))
 
-const noHost = (id: string) =>
+const notHere = (id: string, what: string) =>
   svcError(
     'COMMAND_ISOLATED',
-    `the command "${id.replaceAll(':', ' ')}" asks for the host, which is not there in a process of its own`,
+    `the command "${id.replaceAll(':', ' ')}" asks for ${what}, which is not there in a process of its own`,
     {
       mend: 'Install the plugin with --isolation in-process --trust',
     }
@@ -57,9 +60,17 @@ const noHost = (id: string) =>
 
 /** What oclif ends a command with: its exit code, or the error that the command line ends with. */
 function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
-  const { oclif } = Object(error) as { oclif?: { exit?: number } }
-  if (codeOf(error) === 'EEXIT') return oclif?.exit ?? 0
-  if (typeof oclif?.exit !== 'number') throw error
+  const exit = exitOf(error)
+  if (codeOf(error) === 'EEXIT') return exit ?? 0
+  if (exit === undefined) throw error
   const code = codeOf(error)
-  return { failed: { ...(code === undefined ? {} : { code }), message: messageOf(error), exit: oclif.exit } }
+  const { mend } = Object(error) as { mend?: string }
+  return {
+    failed: {
+      ...(code === undefined ? {} : { code }),
+      message: messageOf(error),
+      ...(mend === undefined ? {} : { mend }),
+      exit,
+    },
+  }
 }

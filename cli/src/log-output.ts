@@ -1,6 +1,6 @@
 import { write, writeSync } from 'node:fs'
 import { codeOf } from '@svc/core'
-import { visible, visibleLines } from './text.ts'
+import { visible, visibleLines } from './command/text.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
 const { styleText } = process.getBuiltinModule('node:util')

@@ -93,11 +93,12 @@ export async function contributedPlugin(
 ): Promise<Interfaces.Plugin> {
   const { plugin: name, version, folder: root, topics, ids } = source
   // help shows no others, and completion is meant for all
-  const facts = isMeant(source, argv) ? (source.facts() ?? (await describe(source).catch(() => UNDESCRIBED))) : {}
+  const isMeant = meantBy(argv)
+  const facts = ids.some(isMeant) ? (source.facts() ?? (await describe(source).catch(() => UNDESCRIBED))) : {}
   const isCompleted = argv[0] === COMPLETION
   const safe = (text: string, words: string) => (isCompleted ? completableText(text) : safeText(text, words))
   const commands = ids.map(id => {
-    const found = safeFacts(facts, id) ?? { ...UNKNOWN, summary: safe(`Comes with ${name}`, id) }
+    const found = (isMeant(id) ? safeFacts(facts, id) : undefined) ?? { ...UNKNOWN, summary: safe(`Comes with ${name}`, id) }
     return loadable(id, name, isCompleted ? completableFacts(found) : found, () => load(source, id))
   })
   const shown = Object.fromEntries(Object.entries(topics).map(([topic, text]) => [topic, safe(String(text), topic)]))
@@ -126,11 +127,11 @@ async function describe(source: CommandSource): Promise<CommandFacts> {
 /** A help page waits no longer for a module to be imported. */
 const DESCRIBE_MS = 10_000
 
-/** Root help shows what commands of one word do, of topics only their own line. */
-function isMeant({ ids }: CommandSource, argv: readonly string[]): boolean {
+/** The commands that help may show: root help has those of one word, and of topics only their own line. */
+function meantBy(argv: readonly string[]): (id: string) => boolean {
   const [first] = argv.filter(word => !word.startsWith('-'))
-  if (first === COMPLETION) return true
-  return ids.some(id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first))
+  if (first === COMPLETION) return () => true
+  return id => (first === undefined ? !id.includes(':') : id.split(':')[0] === first)
 }
 
 /** oclif's own plugin for completion. */

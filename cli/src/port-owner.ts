@@ -1,7 +1,7 @@
 import { StartFailed, type SvcError } from '@svc/core'
 import { findServers } from '@svc/core/processes'
 import { portOurs } from './errors.ts'
-import { problemsOf } from './report-error.ts'
+import { problemsOf } from './command/report-error.ts'
 
 /** An error as it is, but for a taken port: who has it may be a server of this very home. */
 export async function withPortOwner(error: unknown, home: string): Promise<unknown> {

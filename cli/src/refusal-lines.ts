@@ -1,5 +1,5 @@
 import type { LogOptions } from '@svc/core'
-import { visible } from './text.ts'
+import { visible } from './command/text.ts'
 
 /** The log of a host inside a command, of which a person is told what isolated plugins were refused: they themselves see a variable that is not set, a host that cannot be reached. */
 export const REFUSALS: LogOptions = { level: 'warn', destination: { write: line => void process.stderr.write(refusalIn(line)) } }

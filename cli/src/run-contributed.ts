@@ -1,15 +1,28 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from '@oclif/core'
-import { type Config, configOf, definePlugin, get, planHost, type RunningHost, StartFailed } from '@svc/core'
-import type { CommandContext } from '@svc/core/contracts'
+import {
+  type Config,
+  configOf,
+  type ConfigTree,
+  definePlugin,
+  get,
+  type LogOptions,
+  planHost,
+  type RunningHost,
+  StartFailed,
+} from '@svc/core'
+import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
 import { commandClass } from './command-class.ts'
 import type { CommandSource } from './contributed.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
+import { readable } from './log-output.ts'
 import { REFUSALS } from './refusal-lines.ts'
-import { findSettings, setHome } from './settings.ts'
+import { createServerClient } from './server-client.ts'
+import { findSettings, here, setHome } from './settings.ts'
+import { serverUrl } from './which-server.ts'
 
 /** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
 export class CommandRunner implements AsyncDisposable {
@@ -47,13 +60,16 @@ export class CommandRunner implements AsyncDisposable {
     }
   }
 
-  #settings = () => findSettings(this.#file === undefined ? {} : { config: this.#file })
+  #settings = (debug = false, settings: ConfigTree = {}) =>
+    findSettings({ debug, ...(this.#file === undefined ? {} : { config: this.#file }) }, here(), settings)
 
   #context(): CommandContext {
     const home = ensureHome()
+    const file = this.#file
     const { signal } = this.#stack.use(abortOnInterrupt())
     let started: Promise<RunningHost> | undefined
-    const start = async () => this.#stack.use(await startInnerHost(await this.#settings(), home, REFUSALS)).host
+    const start = async ({ debug, settings }: CommandHostOptions) =>
+      this.#stack.use(await startInnerHost(await this.#settings(debug, settings), home, debug ? WHOLE_LOG : REFUSALS)).host
     return {
       signal,
       home,
@@ -61,7 +77,12 @@ export class CommandRunner implements AsyncDisposable {
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
       setting: async (...keys) => get((await this.#settings()).value, keys),
-      host: () => (started ??= start()),
+      host: (options = {}) => (started ??= start(options)),
+      async server(choice = {}) {
+        const url = await serverUrl({ ...choice, config: choice.config ?? file })
+        return url === undefined ? undefined : createServerClient(url, signal)
+      },
+      unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
     }
   }
 
@@ -78,6 +99,8 @@ export class CommandRunner implements AsyncDisposable {
     return this.#stack.disposeAsync()
   }
 }
+
+const WHOLE_LOG: LogOptions = { destination: { write: line => void process.stderr.write(readable(line, process.stderr)) } }
 
 const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
 

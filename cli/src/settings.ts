@@ -4,7 +4,7 @@ import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
 import type { Lock } from '@svc/plugin-set'
 import { DEFAULTS } from './curated.ts'
-import { flagsLayer, type ServeOptions } from './serve-flags.ts'
+import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 import { toolServerLayer } from './tool-server-layer.ts'
 
 /** What a command knows before it reads any configuration. */
@@ -21,8 +21,8 @@ export interface Place {
 /** Where this process stands. */
 export const here = (): Place => ({ home: svcHome(), cwd: process.cwd(), env: process.env })
 
-/** Finds the configuration that `svc serve` with these options runs with. Throws CONFIG_UNREADABLE. */
-export async function findSettings(options: ServeOptions = {}, place: Place = here()): Promise<Config> {
+/** Finds the configuration that `svc serve` with these options runs with; `more` is laid over it. Throws CONFIG_UNREADABLE. */
+export async function findSettings(options: ServeOptions = {}, place: Place = here(), more: ConfigTree = {}): Promise<Config> {
   const { home, cwd, env, onlyNamed } = place
   const rest = {
     ...(onlyNamed ? { onlyNamed } : {}),
@@ -30,7 +30,7 @@ export async function findSettings(options: ServeOptions = {}, place: Place = he
     ...(await installedIn(place, options)),
   }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
-  const own = await find(flagsLayer(options))
+  const own = await find(merged(flagsLayer(options), more))
   const config = options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own
   // what the user names is taken as it is
   if (typeof options.config === 'string' || !config.plugins.some(one => isLocal(one))) return config

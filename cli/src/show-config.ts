@@ -3,11 +3,11 @@ import { type Plan, planHost, StartFailed } from '@svc/core'
 import { type ConfigRow, configRows, pluginRows } from './config-report.ts'
 import { type Documented, documentedKeys } from './documented.ts'
 import { keyUnknown } from './errors.ts'
-import { factsOf, printError } from './report-error.ts'
+import { factsOf, printError } from './command/report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import { findSettings, here } from './settings.ts'
-import { table } from './text.ts'
+import { table } from './command/text.ts'
 
 const REFUSED = /^CONFIG_(NOT_TRUSTED|FOREIGN|AMBIGUOUS)$/
 

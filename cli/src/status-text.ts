@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { Answered, ProviderWorked, Summary, Worked } from './metrics-summary.ts'
 import { type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
 import { type Recent, secondsSince, storeOf } from './status-facts.ts'
-import { clipped, counted, duration, milliseconds, oneLine, shortCount, shortName, table } from './text.ts'
+import { clipped, counted, duration, milliseconds, oneLine, shortCount, shortName, table } from './command/text.ts'
 
 /** Widths of names that leave room for large figures in 80 columns. */
 const ROUTE = 30

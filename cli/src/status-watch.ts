@@ -5,8 +5,8 @@ import { grownSince } from './metrics-text.ts'
 import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts } from './status-facts.ts'
 import { statusText } from './status-text.ts'
-import { errorPage, factsOf } from './report-error.ts'
-import { counted, milliseconds } from './text.ts'
+import { errorPage, factsOf } from './command/report-error.ts'
+import { counted, milliseconds } from './command/text.ts'
 
 export interface WatchOptions extends Asked {
   /** Seconds between two looks. */

@@ -2,7 +2,6 @@
 export const SUMMARIES = {
   autocomplete: 'Set up completion in your shell',
   build: 'Write a folder that holds svc with exactly these plugins',
-  chat: 'Chat with the service: one message, a pipe, or a conversation',
   'config:check': 'Check the configuration and report everything that is wrong',
   'config:schema': 'Write a JSON Schema of the configuration, for editors',
   'config:show': 'Show each value of the configuration and where it comes from',
@@ -26,14 +25,9 @@ export const SUMMARIES = {
   'plugins:uninstall': 'Take installed plugins out',
   'plugins:update': 'Update installed plugins',
   'mcp:serve': 'Run the tool server (MCP) alone, on a port or over standard input and output',
-  'providers:list': 'List the providers: their models, what they can do, how they are',
-  'providers:test': 'Try each provider, or one',
   reload: 'Reload the server: code, plugins, configuration, without a gap',
   serve: 'Run the server',
   status: 'Show how the server is: requests, times, providers, plugins',
-  'tools:call': 'Run a tool',
-  'tools:list': 'List the tools',
-  'tools:show': 'Show what a tool does and takes',
 } as const
 
 /** The command of `@oclif/plugin-autocomplete`. */
@@ -45,21 +39,30 @@ export const TOPICS: Readonly<Record<string, string>> = {
   config: 'Look at the configuration',
   mcp: 'Serve tools, and use those of other servers (MCP)',
   plugins: 'Install, look after and write plugins',
-  providers: 'List and try the providers of models',
-  tools: 'List, show and run tools',
 }
 
 /** Topics that have commands of svc and of plugins. */
 const SHARED = ['mcp']
 const wordsOf = (id: string) => id.split(':')
 
-/** What no plugin's command may begin with: first words of svc's own commands, or two of a topic that is shared; and what oclif's programs have. */
-export const OWN_WORDS: readonly string[] = [
+/** What svc's own commands begin with: a first word, or two of a topic that is shared; and what oclif's programs have. */
+const OWN_WORDS: readonly string[] = [
   ...new Set(Object.keys(SUMMARIES).map(id => (SHARED.includes(wordsOf(id)[0]!) ? wordsOf(id).join(' ') : wordsOf(id)[0]!))),
   'help',
   'version',
 ]
 
+/** What commands of other plugins must not begin with, and the plugin that may. */
+export const RESERVED_WORDS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(OWN_WORDS.map(words => [words, 'svc'])),
+  chat: '@svc/plugin-chat',
+  providers: '@svc/plugin-chat',
+  tools: '@svc/plugin-chat',
+}
+
 /** Whether a command of these words belongs to svc itself, so that no plugin can take it. */
-export const isOwn = ([first = '', second = '']: readonly string[]): boolean =>
-  OWN_WORDS.includes(first) || OWN_WORDS.includes(`${first} ${second}`)
+export const isOwn = (words: readonly string[]): boolean => reservedFor(words) === 'svc'
+
+/** For which plugin a command of these words is reserved, or for svc itself. */
+export const reservedFor = ([first = '', second = '']: readonly string[]): string | undefined =>
+  [first, `${first} ${second}`].flatMap(words => (Object.hasOwn(RESERVED_WORDS, words) ? [RESERVED_WORDS[words]] : []))[0]

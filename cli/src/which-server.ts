@@ -1,19 +1,10 @@
 import { codeOf } from '@svc/core'
+import type { ServerChoice } from '@svc/core/contracts'
 import { svcHome } from '@svc/core/config'
 import { reachServer, type ServerInfo } from '@svc/core/processes'
 
-/** Which server a command was told to ask, if any. */
-export interface Wanted {
-  readonly url?: string | undefined
-  readonly port?: number | undefined
-  /** A host of its own, whatever runs. */
-  readonly local?: boolean | undefined
-  /** A file of configuration always takes a host of its own. */
-  readonly config?: string | undefined
-}
-
 /** The address of the server that was named, else of the one that runs from this home; none where a host of its own is to do it. Throws SERVER_AMBIGUOUS. */
-export async function serverUrl({ url, port, local, config }: Wanted): Promise<string | undefined> {
+export async function serverUrl({ url, port, local, config }: ServerChoice): Promise<string | undefined> {
   if (url !== undefined) return url
   return local || config !== undefined ? undefined : await runningUrl(port)
 }

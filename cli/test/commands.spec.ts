@@ -142,6 +142,40 @@ describe('a command of a plugin', () => {
       .and.not.contain('it ran')
   })
 
+  it('cannot take a word that a plugin of svc has, unless it is that plugin', async () => {
+    await using place = await makePlace()
+    const pkg = { name: 'svc-plugin-thief', exports: { '.': './index.js', './commands': './commands.js' } }
+    const commands = ['chat', 'tools list', 'providers gone']
+    const svc = { api: 1, kind: 'command', contributes: { commands } }
+    await place.write('thief/package.json', JSON.stringify({ ...pkg, type: 'module', svc }))
+    await place.write('thief/index.js', 'export default { setup() {} }')
+    await place.write('thief/commands.js', "throw new Error('it was imported')")
+    // also in the place of the plugin that has them
+    for (const plugins of [['./thief'], ['./thief', { use: '@svc/plugin-chat', enabled: false }]]) {
+      await place.write('svc.config.json', JSON.stringify({ plugins }))
+      const { code, err } = await place.svc(['config', 'check'])
+      expect(code).to.equal(1)
+      for (const words of commands)
+        expect(err).to.match(new RegExp(`COMMAND_TAKEN {2}svc-plugin-thief\\n.*"${words}".*@svc/plugin-chat`))
+    }
+    expect((await place.svc(['providers', 'gone'])).err).to.not.contain('it was imported')
+  })
+
+  it('goes with its plugin where the configuration leaves that out: svc chat says so, and ends with 2', async () => {
+    await using place = await makePlace()
+    const file = await place.write('svc.config.json', JSON.stringify({ plugins: [{ use: '@svc/plugin-chat', enabled: false }] }))
+    for (const words of [['chat', 'hello'], ['tools', 'list'], ['providers'], ['tools', '--help', '-c', file]])
+      expect(await place.svc(words), words.join(' ')).to.deep.include({
+        code: 2,
+        out: '',
+        err: `COMMAND_LINE_INVALID\n  "${words[0]}" is a command of @svc/plugin-chat, and the configuration leaves that plugin out\n  Remove { use: "@svc/plugin-chat", enabled: false } from "plugins". \`svc config show\` names the file\n`,
+      })
+    expect((await place.svc(['workflows', 'list'])).code).to.not.equal(2)
+    await place.write('svc.config.json', '{}')
+    expect((await place.svc(['chat', 'hello'])).out).to.equal('You said: hello\n')
+    expect((await place.svc(['tools', 'lst'])).err).to.contain('did you mean "svc tools list"?')
+  })
+
   it('is found through the file that --config names, before and behind it, in help too', async () => {
     await using place = await makePlace()
     await place.write('else/where.json', JSON.stringify({ plugins: [WEATHER], selection: { mode: 'review' } }))

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
-import { completableFacts, safeFacts, wrongFact } from '../src/command-manifest.ts'
-import { Args, runCommand, SvcCommand } from '../src/command/index.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
@@ -24,7 +22,9 @@ const reportOf = (place: Place, version = '1.0.0') =>
       svc: {
         api: 1,
         kind: 'command',
-        contributes: { commands: ['report show', 'report copy', 'report wait', 'report end'] },
+        contributes: {
+          commands: ['report show', 'report copy', 'report wait', 'report ask', 'report refuse', 'report end'],
+        },
         topics: { report: 'Write reports' },
         permissions: { write: [notesFolderOf(place)] },
       },
@@ -33,7 +33,9 @@ const reportOf = (place: Place, version = '1.0.0') =>
       'index.js': "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n",
       'commands.js': `import { appendFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { Args, Flags, SvcCommand } from '@svc/cli/command'
+import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/cli/command'
+import { systemUse } from '@svc/core'
+import { Selection } from '@svc/core/contracts'
 
 appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
 
@@ -102,7 +104,39 @@ class End extends SvcCommand {
   }
 }
 
-export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:end': End }
+class Ask extends SvcCommand {
+  static summary = 'Ask a server, or a host of its own'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+  static flags = { ...SERVER_FLAGS, debug: Flags.boolean({ summary: 'Show the log of the host' }), only: Flags.string({ summary: 'What to ask for' }) }
+
+  async run() {
+    const { flags } = await this.parse(Ask)
+    if (flags.only === 'host') return this.print(String(await this.host()))
+    if (flags.only === 'unconfigured') return this.print(JSON.stringify(await this.unconfigured('providers')))
+    const server = await this.server(flags)
+    if (server === undefined) {
+      const host = await this.host({ settings: { selection: { mode: 'plan' } }, debug: flags.debug })
+      return this.print('own host: ' + (await host.service(Selection).effective(systemUse(this.signal))).mode)
+    }
+    const { providers } = await server.request('GET', '/api/v1/providers')
+    this.print(table([['server', server.url], ['providers', providers.map(one => one.name).join(' ')]]))
+    const body = { message: 'hello' }
+    for await (const { data } of server.stream('POST', '/api/v1/chat/stream', { body })) this.print(JSON.parse(data).type)
+  }
+}
+
+class Refuse extends SvcCommand {
+  static summary = 'Refuse what is asked'
+  static examples = ['<%= config.bin %> <%= command.id %>']
+  static flags = { size: Flags.string({ char: 'c', summary: 'How large' }) }
+
+  async run() {
+    const { flags } = await this.parse(Refuse)
+    throw usageError('REPORT_UNKNOWN', 'there is no report in ' + flags.config, { mend: 'name another' })
+  }
+}
+
+export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:ask': Ask, 'report:refuse': Refuse, 'report:end': End }
 `,
     }
   )
@@ -220,6 +254,13 @@ for (const { where, args, skip } of WAYS)
       expect(thrown.err).to.contain('a mistake')
     })
 
+    it('end with 2 under a code of their own, and know the configuration file that was named', async () => {
+      const file = await place.write('named.json', '{}')
+      const { code, out, err } = await place.svc(['report', 'refuse', '-c', file])
+      expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
+      expect(err).to.equal(`REPORT_UNKNOWN\n  there is no report in ${file}\n  name another\n`)
+    })
+
     it('hear of Ctrl-C', async () => {
       const child = place.start(['report', 'wait'])
       let out = ''
@@ -229,113 +270,49 @@ for (const { where, args, skip } of WAYS)
       const [code] = (await once(child, 'close')) as [number | null]
       expect({ code, out }).to.deep.equal({ code: 130, out: 'waiting\nstopped\n' })
     })
+
+    if (args.length === 0)
+      it('are refused a server, and so the credential, a host and the list of plugins', async () => {
+        for (const [what, ...way] of [
+          ['a server'],
+          ['the host', '--only', 'host'],
+          ['the installed plugins', '--only', 'unconfigured'],
+        ] as const) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way])
+          expect([code, out]).to.deep.equal([1, ''])
+          expect(err)
+            .to.match(/^COMMAND_ISOLATED/)
+            .and.contain(`"report ask" asks for ${what}, which is not there in a process of its own`)
+            .and.contain('--isolation in-process --trust')
+        }
+      })
+    else
+      it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {
+        const alone = await place.svc(['report', 'ask'])
+        expect(alone).to.include({ code: 0, out: 'own host: plan\n', err: '' })
+        const shown = await place.svc(['report', 'ask', '--debug'])
+        expect(shown.out).to.equal('own host: plan\n')
+        expect((await place.svc(['report', 'ask', '--only', 'unconfigured'])).out).to.equal('[]\n')
+        expect(shown.err).to.match(/^[\d:.]+ \w+ /m)
+        await place.write('svc.config.yaml', 'server: { auth: { enabled: true } }')
+        const env = { SVC_API_KEY: 'an-api-key-of-a-test-of-32-chars' }
+        const server = await place.serve([], { env })
+        for (const way of [[], ['--url', server.url], ['--port', new URL(server.url).port]]) {
+          const { code, out, err } = await place.svc(['report', 'ask', ...way], { env })
+          expect({ code, err }).to.deep.equal({ code: 0, err: '' })
+          expect(out.split('\n').slice(0, 3)).to.deep.equal([`server     ${server.url}`, 'providers  local', 'start'])
+          expect(out).to.match(/\nend\n$/)
+        }
+        const stranger = await place.svc(['report', 'ask'])
+        expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
+        expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}put an API key or a token into SVC_API_KEY\n/)
+        for (const way of [['--local'], ['--config', await place.write('named.json', '{}')]])
+          expect((await place.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
+        const both = await place.svc(['report', 'ask', '--url', server.url, '-c', await place.write('named.json', '{}')])
+        expect(both.code).to.equal(2)
+        expect(both.err).to.match(
+          /^COMMAND_LINE_INVALID\n[^]*--(url|config)=\S+ cannot also be provided when using --(url|config)/
+        )
+        await server.end()
+      })
   })
-
-describe('runCommand', () => {
-  class Count extends SvcCommand {
-    static override args = { count: Args.integer({ required: true, ignoreStdin: true }) }
-
-    async run() {
-      const { args } = await this.parse(Count)
-      this.print(`${args.count}, ${this.cwd}`)
-      return args.count
-    }
-  }
-
-  it('leaves the exit code of the test run as it was', async () => {
-    const before = process.exitCode
-    for (const [line, words] of [
-      [[], /Missing 1 required arg/],
-      [['few'], /^Expected an integer but received: few$/],
-    ] as const) {
-      const error: unknown = await runCommand(Count, line).catch((thrown: unknown) => thrown)
-      expect(error).to.include({ code: 'COMMAND_LINE_INVALID' }).and.have.property('message').that.matches(words)
-    }
-    expect(process.exitCode).to.equal(before)
-    expect(await runCommand(Count, ['3'], { cwd: '/here' })).to.deep.equal({ code: 3, out: ['3, /here'], err: [] })
-  })
-})
-
-describe('what help shows of a plugin', () => {
-  const command = { args: {}, flags: {}, hidden: false }
-
-  it('is text and no template, whatever the plugin wrote', () => {
-    const flags = { out: { type: 'option', name: 'out', helpValue: '%= process.exit(9) %' }, '<%= 1 %>': {} }
-    const description = '<%= 1 %> \u001b[31m <%% 2 %%> <<%- 3 %>'
-    const found = safeFacts(
-      { 'a:b': { ...command, summary: '<%= config.bin %> <%= command.id %>', description, flags } as never },
-      'a:b'
-    )
-    expect(found?.summary).to.equal('svc a b')
-    expect(JSON.stringify(found)).to.not.match(/<%|%>|"%|%"/)
-    expect(found?.description).to.contain('\\u{1b}[31m')
-    expect(Object.keys(found?.flags ?? {})).to.deep.equal(['out'])
-  })
-
-  it('reaches the scripts of completion without what a shell obeys', () => {
-    const text = 'a $(touch x) `touch x` "; touch x \\ “touch x” [b]{c}'
-    const flags = {
-      size: {
-        type: 'option',
-        name: 'size"; touch x',
-        char: '$(touch x)',
-        summary: text,
-        options: ['big', 'a) :b:{touch x}', '$(x)'],
-      },
-    }
-    const found = safeFacts({ a: { ...command, summary: text, flags } as never }, 'a')!
-    const { summary, flags: made } = completableFacts(found)
-    expect(summary).to.equal('a  (touch x)  touch x   ; touch x    touch x   b c ')
-    expect(made).to.deep.equal({ size: { type: 'option', name: 'size', summary, options: ['big'] } })
-  })
-
-  it('is text, too, where it is the name or the description of a plugin by path', async () => {
-    await using place = await makePlace()
-    const folder = join(place.folder, 'topic')
-    await mkdir(folder)
-    const attack = (name: string) =>
-      `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
-    const manifest = {
-      name: attack('by-name'),
-      description: `${attack('by-description')} $(touch ${join(folder, 'by-shell')})`,
-      exports: { '.': './index.js', './commands': './commands.js' },
-      svc: { api: 1, kind: 'command', contributes: { commands: ['topic show', 'a$(touch x) b'] } },
-    }
-    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
-    await writeFile(join(folder, 'commands.js'), 'export const COMMANDS = {}')
-    await writeFile(join(place.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
-    for (const line of [['--help'], ['topic', '--help'], ['topic', 'show', '--help']])
-      await place.svc([...line, '--config', join(place.folder, 'named.yaml')])
-    const refresh = ['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')]
-    const { code, err } = await place.svc(refresh, { env: cacheOf(place) })
-    expect(code, err).to.equal(0)
-    expect(await readFile(scriptIn(place), 'utf8')).to.match(/^topic:show/m)
-    expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])
-  })
-
-  it('is cut where it is longer than 4,000 characters', () => {
-    const found = safeFacts({ a: { ...command, summary: 'x'.repeat(5000), description: 'y'.repeat(4000) } }, 'a')
-    expect(found?.summary).to.equal(`${'x'.repeat(3999)}…`)
-    expect(found?.description).to.equal('y'.repeat(4000))
-  })
-
-  it('is left out where it has not the form of oclif', () => {
-    const flag = { type: 'boolean', name: 'a' }
-    for (const [facts, wrong] of [
-      [{ ...command, flags: { a: { ...flag, summary: 5 } } }, 'flags.a.summary'],
-      [{ ...command, flags: { a: { ...flag, description: ['x'] } } }, 'flags.a.description'],
-      [{ ...command, flags: { a: { ...flag, type: 'option', options: 'abc' } } }, 'flags.a.options'],
-      [{ ...command, flags: { a: { ...flag, type: 'option', default: { toString: 1 } } } }, 'flags.a.default'],
-      [{ ...command, flags: { a: { name: 'a' } } }, 'flags.a.type'],
-      [{ ...command, args: { a: { name: 'a', description: 5 } } }, 'args.a.description'],
-      [{ ...command, description: ['x'] }, 'description'],
-    ] as const) {
-      expect(wrongFact(facts)).to.equal(wrong)
-      expect(safeFacts({ a: facts as never }, 'a')).to.equal(undefined)
-    }
-    expect(wrongFact({ ...command, flags: { a: flag } })).to.equal(undefined)
-    for (const facts of [null, 7, {}, { ...command, flags: null }, { ...command, args: { a: 1 } }, { ...command, summary: {} }])
-      expect(safeFacts({ a: facts as never }, 'a'), JSON.stringify(facts)).to.equal(undefined)
-    expect(safeFacts({}, 'toString')).to.equal(undefined)
-  })
-})

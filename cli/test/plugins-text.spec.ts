@@ -7,7 +7,7 @@ import { proposalText } from '../src/plugins/candidate-text.ts'
 import { permissionWords } from '../src/plugins/permission-words.ts'
 import type { PluginUsage } from '../src/plugins/usage.ts'
 import { usageTable } from '../src/plugins/usage-table.ts'
-import { errorPage } from '../src/report-error.ts'
+import { errorPage } from '../src/command/report-error.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',

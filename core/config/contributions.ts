@@ -12,8 +12,8 @@ import { commandsMissing, commandTaken, slotUnknown } from './errors.ts'
 export interface KnownNames {
   /** Slots that may be added to although no loaded plugin reads them; absent: manifests may name any. */
   readonly slots?: readonly string[]
-  /** What the program's own commands begin with: a word, or two of a topic that others may add to. */
-  readonly commands?: readonly string[]
+  /** What commands must not begin with, a word or two, and the one plugin that may; another name where it is the program itself. */
+  readonly commands?: Readonly<Record<string, string>>
 }
 interface Declared {
   readonly name: string
@@ -39,12 +39,13 @@ export async function unknownSlots(plugins: readonly Declared[], { slots }: Know
 }
 
 /** Commands that cannot run: their module is not there, or the name is taken. */
-export async function brokenCommands(plugins: readonly Declared[], { commands = [] }: KnownNames): Promise<SvcError[]> {
+export async function brokenCommands(plugins: readonly Declared[], { commands = {} }: KnownNames): Promise<SvcError[]> {
   const claims = plugins.flatMap(one => commandsOf(one.found.manifest).map((words, index): Claim => ({ one, words, index })))
   const taken = claims.map(async ({ one, words, index }, at) => {
     const other = claims.slice(0, at).find(claim => claim.words === words)
     const begins = [words.split(' ', 1), words.split(' ', 2)].map(begin => begin.join(' '))
-    const by = begins.some(begin => commands.includes(begin)) ? 'svc' : other?.one.name
+    const owner = begins.flatMap(begin => (Object.hasOwn(commands, begin) ? [commands[begin]] : []))[0]
+    const by = owner === undefined || owner === one.name ? other?.one.name : owner
     return by === undefined ? [] : [commandTaken(one.name, words, by, await placeOf(one, 'commands', String(index)))]
   })
   const without = plugins.filter(one => commandsOf(one.found.manifest).length > 0 && !hasCommands(one.found))

@@ -87,7 +87,7 @@ describe('a manifest that cannot be right', () => {
       ...declaring('svc-a', { commands: ['now', 'serve fast', 'tell'] }),
       ...declaring('svc-b', { commands: [' tell '] }),
     })
-    const problems = await problemsOf({ plugins: ['svc-a', 'svc-b'], from: [dir.url], commands: ['serve'] })
+    const problems = await problemsOf({ plugins: ['svc-a', 'svc-b'], from: [dir.url], commands: { serve: 'svc' } })
     expect(problems.map(one => [one.code, one.plugin, one.where, one.details.command, one.details.by])).to.deep.equal([
       ['COMMAND_TAKEN', 'svc-a', 'package.json:12', 'serve fast', 'svc'],
       ['COMMAND_TAKEN', 'svc-b', 'package.json:11', 'tell', 'svc-a'],
@@ -96,7 +96,7 @@ describe('a manifest that cannot be right', () => {
     ])
     expect(problems[2]!.mend).to.contain('Build the plugin')
     const optional = [{ use: 'svc-a', optional: true }]
-    await using host = await startHost({ plugins: optional, from: [dir.url], commands: ['serve'] })
+    await using host = await startHost({ plugins: optional, from: [dir.url], commands: { serve: 'svc' } })
     expect(host.report().plugins[0]).to.deep.include({ name: 'svc-a', state: 'failed' })
   })
 

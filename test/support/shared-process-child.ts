@@ -33,6 +33,7 @@ async function run({ number, args, cwd, env }: Order): Promise<void> {
   process.argv = [process.execPath, 'svc', ...args]
   process.exitCode = undefined
   await running.run(number, () => import(`${ENTRY}?${number}`))
+  now = 0
   const code = process.exitCode ?? 0
   await Promise.all([process.stdout, process.stderr].map(stream => wrote(stream, `\0end ${number}\0`)))
   process.send?.(code)

@@ -23,8 +23,8 @@ export interface Ended {
 
 /** Commands that read no input, wait for nobody and end by themselves: those of svc itself, and those of its plugins. A process knows one or the other. */
 const GROUPS: readonly (readonly string[])[] = [
-  ['chat', 'config', 'doctor', 'plugins', 'providers', 'status', 'tools'],
-  ['mcp', 'store', 'tokens', 'workflows'],
+  ['config', 'doctor', 'plugins', 'status'],
+  ['chat', 'mcp', 'providers', 'store', 'tokens', 'tools', 'workflows'],
 ]
 const groupOf = ([first = '']: readonly string[]) => GROUPS.findIndex(group => group.includes(first))
 /** What goes on until it is told to end, or is another program. */

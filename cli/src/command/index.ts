@@ -1,4 +1,13 @@
 // What the commands of a plugin are made with
 export { Args, Flags } from '@oclif/core'
+export { JSON_FLAG, SERVER_FLAGS, secondsOf } from './flags.ts'
+export { type RunnableCommand, SvcCommand } from './svc-command.ts'
+// Errors, as svc reports them
+export { errorFromRecord } from './error-record.ts'
+export { errorPage, problemsOf } from './report-error.ts'
+export { INTERRUPTED, usageError } from './usage-error.ts'
+// A terminal: questions and text
+export { passingPerson, type Person, personAt } from './person.ts'
+export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
+// Tests
 export { type CommandRun, runCommand } from './run-command.ts'
-export { JSON_FLAG, type RunnableCommand, SvcCommand } from './svc-command.ts'

@@ -2,7 +2,7 @@ import { svcError } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
 import { oclifConfig } from './oclif-config.ts'
 import type { RunnableCommand } from './svc-command.ts'
-import { usageWords } from './usage-words.ts'
+import { isParseError, parseMessage } from './usage-error.ts'
 
 /** What a command did in a test. */
 export interface CommandRun {
@@ -15,7 +15,7 @@ export interface CommandRun {
 
 /**
  * Runs a command class in a test, as svc would: `await runCommand(Words, ['one two', '--json'])`. `given` replaces parts of its context; without them there is
- * no host, no configuration, and the home is ''. Throws what the command throws, and COMMAND_LINE_INVALID.
+ * no host, no server, no configuration, and the home is ''. Throws what the command throws, and COMMAND_LINE_INVALID.
  */
 export async function runCommand(
   command: RunnableCommand,
@@ -31,6 +31,8 @@ export async function runCommand(
     note: line => void err.push(line),
     setting: async () => undefined,
     host: () => Promise.reject(new Error('this test gives no host')),
+    server: async () => undefined,
+    unconfigured: async () => [],
     ...given,
   }
   const before = process.exitCode
@@ -45,7 +47,6 @@ export async function runCommand(
 
 /** What oclif finds wrong with a command line, as svc reports it. */
 function asUsageError(error: unknown): never {
-  const { oclif } = Object(error) as { oclif?: { exit?: number } }
-  if (oclif?.exit !== 2) throw error
-  throw svcError('COMMAND_LINE_INVALID', usageWords(error), { cause: error })
+  if (!isParseError(error)) throw error
+  throw svcError('COMMAND_LINE_INVALID', parseMessage(error), { cause: error })
 }

@@ -4,9 +4,6 @@ import type { CommandContext } from '@svc/core/contracts'
 /** A class that can be run: not the abstract base. */
 export type RunnableCommand = { new (argv: string[], config: Config): SvcCommand } & Pick<typeof SvcCommand, 'run' | 'given'>
 
-/** What most commands take. */
-export const JSON_FLAG = { json: Flags.boolean({ summary: 'One JSON object', default: false }) }
-
 /**
  * The base class of the commands of plugins: an oclif command that svc gives a context. `static args`, `flags`, `examples`, `summary` and `description` are
  * those of oclif; `run` resolves with the exit code, 0 where it resolves with nothing.
@@ -15,7 +12,7 @@ export abstract class SvcCommand extends Command implements CommandContext {
   /** Set by svc before it runs the class. */
   static given?: CommandContext
 
-  /** Every command has it: svc takes it off the command line, because the plugins are found through that file. */
+  /** Every command has it: the plugins are found through that file before a class runs. */
   static override baseFlags = {
     config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>', helpGroup: 'GLOBAL' }),
   }
@@ -38,7 +35,11 @@ export abstract class SvcCommand extends Command implements CommandContext {
 
   readonly setting: CommandContext['setting'] = (...keys) => this.#context.setting(...keys)
 
-  readonly host: CommandContext['host'] = () => this.#context.host()
+  readonly host: CommandContext['host'] = options => this.#context.host(options)
+
+  readonly server: CommandContext['server'] = choice => this.#context.server(choice)
+
+  readonly unconfigured: CommandContext['unconfigured'] = section => this.#context.unconfigured(section)
 
   get #context(): CommandContext {
     const { given } = this.ctor as typeof SvcCommand

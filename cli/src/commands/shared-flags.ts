@@ -1,4 +1,4 @@
-import { Errors, Flags, type Interfaces } from '@oclif/core'
+import { Flags, type Interfaces } from '@oclif/core'
 import { MCP_SERVE_FLAGS, OF_PORTS, SERVE_FLAGS, type ServeFlag, type ServeFlagName, type ServeOptions } from '../serve-flags.ts'
 
 export const serveFlagNames = Object.keys(SERVE_FLAGS) as ServeFlagName[]
@@ -26,28 +26,4 @@ function oclifFlag({ type, summary, value, char }: ServeFlag) {
 /** What oclif read, as the rest of the command line takes it. */
 export function optionsOf(flags: Readonly<Record<string, unknown>>, names: readonly string[] = serveFlagNames): ServeOptions {
   return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
-}
-
-/** What a host of its own cannot be combined with. */
-export const OWN_HOST = ['url', 'port']
-
-/** Whom a command asks that works with a server and without. */
-export const whomFlags = {
-  url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
-  port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
-  local: Flags.boolean({ summary: 'Use a host of its own although a server runs', exclusive: OWN_HOST }),
-  config: Flags.string({
-    char: 'c',
-    summary: 'Configuration file, with a host of its own',
-    helpValue: '<file>',
-    exclusive: OWN_HOST,
-  }),
-}
-
-/** An option that is a number of seconds from 0.1 to 3600; other words end with 2. */
-export function secondsOf(word: string): number {
-  const value = Number(word)
-  if (!(value >= 0.1 && value <= 3600))
-    throw new Errors.CLIError(`Expected seconds from 0.1 to 3600 but received: ${word}`, { exit: 2 })
-  return value
 }

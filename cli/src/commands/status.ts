@@ -1,6 +1,6 @@
 import { Command, Flags } from '@oclif/core'
 import { SUMMARIES } from '../summaries.ts'
-import { secondsOf } from './shared-flags.ts'
+import { secondsOf } from '../command/flags.ts'
 
 export class Status extends Command {
   static override summary = SUMMARIES.status

@@ -1,4 +1,4 @@
-import { passingPerson } from '../chat-lines.ts'
+import { passingPerson } from '../command/person.ts'
 import { consentMissing } from './errors.ts'
 
 /** Asks a person at the terminal; what is not plainly a yes is a no. Throws CONSENT_MISSING where there is no terminal. */

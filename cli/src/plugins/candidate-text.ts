@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import type { Candidate, IsolationMode, LockedPlugin, Origin } from '@svc/plugin-set'
 import { shownPath, slotsOf } from '@svc/core'
-import { oneLine, visible } from '../text.ts'
+import { oneLine, visible } from '../command/text.ts'
 import { runsText } from './isolation.ts'
 import { permissionWords } from './permission-words.ts'
 import { routeWords } from './route-words.ts'

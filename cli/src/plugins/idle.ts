@@ -1,5 +1,5 @@
-import { idleProviders } from '../providers-idle.ts'
 import type { LockedPlugin } from '@svc/plugin-set'
+import { unconfiguredIn } from '../unconfigured.ts'
 
 /** An installed plugin that is switched on, and of which nothing runs. */
 export interface Idle {
@@ -20,7 +20,7 @@ export async function idleOf(
   const idle = plugins.filter(one => one.enabled && !names.has(one.name))
   if (idle.length === 0) return []
   // what is wrong with the configuration is not the matter of those who ask
-  const waiting = await idleProviders(config).catch(() => [])
+  const waiting = await unconfiguredIn('providers', config).catch(() => [])
   return idle.map(locked => {
     const mend = waiting.find(one => one.plugin === locked.name)?.mend
     return mend === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', mend }

@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
 import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/core'
-import { type Lock, type LockedPlugin, readLock, verifySet } from '@svc/plugin-set'
+import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from '@svc/plugin-set'
 import { setHome } from '../settings.ts'
-import { counted, milliseconds, oneLine, visible } from '../text.ts'
+import { counted, milliseconds, oneLine, visible } from '../command/text.ts'
 import { lockedFacts, originWords } from './candidate-text.ts'
 import { reportsOf } from './everywhere.ts'
 import { type Idle, idleOf, idleText } from './idle.ts'
-import { folderOf } from './installed.ts'
 import { goesWithout, runsText } from './isolation.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
 import { permissionWords } from './permission-words.ts'
@@ -49,7 +48,7 @@ export async function showInfo({ name, json }: { readonly name: string; readonly
   const home = setHome()
   const lock = await readLock(home)
   const locked = named(lock.plugins, name)
-  const folder = folderOf(home, lock, locked)
+  const folder = pluginFolder(home, lock, locked)
   const reports = await reportsOf(one => one.name === name)
   const running = reports.flatMap(one => one.plugins)
   const info: Info = {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
 import { LOCK_LAYER } from '../settings.ts'
-import { type Lock, type LockedPlugin, readLock, setFolder, stampOfPlugin, verifyFiles, verifySet } from '@svc/plugin-set'
+import { type Lock, type LockedPlugin, pluginFolder, readLock, stampOfPlugin, verifyFiles, verifySet } from '@svc/plugin-set'
 import { filesChanging } from '@svc/core/isolation'
 
 /** What is installed, as configuration, and what is wrong with it. */
@@ -37,13 +37,9 @@ const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
   })
 
 function layerOf(home: string, lock: Lock): Layer {
-  const plugins = lock.plugins.filter(one => one.enabled).map(one => entryOf(one, folderOf(home, lock, one)))
+  const plugins = lock.plugins.filter(one => one.enabled).map(one => entryOf(one, pluginFolder(home, lock, one)))
   return { name: LOCK_LAYER, value: plugins.length === 0 ? {} : { plugins } }
 }
-
-/** Where the files of an installed plugin lie. */
-export const folderOf = (home: string, lock: Lock, { name, origin }: LockedPlugin): string =>
-  origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)
 
 /** By its folder, not by its name: a package of that name next to the configuration is another one. */
 export function entryOf({ name, isolation, permissions, declares, commands, files }: LockedPlugin, folder: string): PluginEntry {

@@ -1,5 +1,5 @@
 import type { Progress } from '@svc/plugin-set'
-import { oneLine } from '../text.ts'
+import { oneLine } from '../command/text.ts'
 
 const WORDS: Readonly<Record<string, string>> = {
   fetch: 'fetching',

@@ -1,6 +1,6 @@
 import { searchPlugins } from '@svc/plugin-set'
 import { abortOnInterrupt } from '../interrupt.ts'
-import { clipped, oneLine, table, visible } from '../text.ts'
+import { clipped, oneLine, table, visible } from '../command/text.ts'
 
 const DATE = 'YYYY-MM-DD'.length
 const HEAD = ['NAME', 'VERSION', 'OF', 'WHAT IT DOES']

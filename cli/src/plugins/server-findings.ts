@@ -1,6 +1,6 @@
 import { asSvcError, type PluginReport } from '@svc/core'
 import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
-import { visible } from '../text.ts'
+import { visible } from '../command/text.ts'
 import { reportsOf } from './everywhere.ts'
 import { OLD_FIGURES, type Told } from './live.ts'
 

@@ -1,7 +1,7 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
 import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
-import { problemsOf } from '../report-error.ts'
+import { problemsOf } from '../command/report-error.ts'
 import { startProblems } from '../try-start.ts'
 
 /** What came of it: why it cannot be served with what is installed now, and which servers serve with it. */

@@ -1,4 +1,4 @@
-import { errorPage } from '../report-error.ts'
+import { errorPage } from '../command/report-error.ts'
 import { openLiveScreen } from '../live-screen.ts'
 import { grownSince, type Metrics } from '../metrics-text.ts'
 import { type Asked, readStatus } from '../server-status.ts'

@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '@svc/plugin-set'
 import type { PluginTree, Resting } from '../show-plugins.ts'
-import { milliseconds, visible } from '../text.ts'
+import { milliseconds, visible } from '../command/text.ts'
 import type { Idle } from './idle.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
 

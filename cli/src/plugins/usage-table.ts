@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { clipped, counted, milliseconds, shortName, table, visible } from '../text.ts'
+import { clipped, counted, milliseconds, shortName, table, visible } from '../command/text.ts'
 import type { PluginUsage } from './usage.ts'
 
 /** What was done since the look before, by plugin. */

@@ -1,6 +1,6 @@
 import { KERNEL_SCHEMA, type Plan, planHost, type Plugin, StartFailed } from '@svc/core'
 import { hostOptions } from '../host-options.ts'
-import { printError } from '../report-error.ts'
+import { printError } from '../command/report-error.ts'
 import { RESERVED } from '../reserved.ts'
 import type { ServeOptions } from '../serve-flags.ts'
 import { findSettings, here } from '../settings.ts'

@@ -1,7 +1,7 @@
 import { findPackageJSON } from 'node:module'
 import { commandsOf, type Manifest, readManifest, slotsOf } from '@svc/core'
 import { DEFAULTS } from '../curated.ts'
-import { OWN_WORDS } from '../summaries.ts'
+import { reservedFor } from '../summaries.ts'
 import type { Finding, Linted } from './lint.ts'
 
 /** Names that svc or one of its own plugins has: the server of who installs it would not start. */
@@ -23,9 +23,8 @@ const nameTaken = (slot: string, name: string, by: string): Finding => ({
 })
 
 function commandFindings(name: string): Finding[] {
-  const words = name.split(' ')
-  const isOwn = OWN_WORDS.includes(words[0]!) || OWN_WORDS.includes(words.slice(0, 2).join(' '))
-  return isOwn ? [{ ...nameTaken('commands', words.join(' '), 'svc'), code: 'COMMAND_TAKEN' }] : []
+  const by = reservedFor(name.split(' '))
+  return by === undefined ? [] : [{ ...nameTaken('commands', name, by), code: 'COMMAND_TAKEN' }]
 }
 
 /** First words of commands that help has no line for. */

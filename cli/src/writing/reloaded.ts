@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import { milliseconds } from '../text.ts'
+import { milliseconds } from '../command/text.ts'
 
 /** Tells whoever writes a plugin which files were taken up, and how long that took. */
 export function tellReloaded(folder: string, files: readonly string[], ms: number): void {

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { styleText } from 'node:util'
 import { messageOf, readManifest, within } from '@svc/core'
 import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/core/testing'
-import { milliseconds, visible } from '../text.ts'
+import { milliseconds, visible } from '../command/text.ts'
 import { curatedFor } from './beside.ts'
 import { folderOfPlugin } from './folder.ts'
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { codeOf, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
 import { isHeld } from './hold.ts'
-import type { Lock } from './lock-types.ts'
+import type { Lock, LockedPlugin } from './lock-types.ts'
 import { NAME, SET_ID, VERSION } from './names.ts'
 
 /** `<home>/svc-plugins.lock`. */
@@ -177,3 +177,7 @@ async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r')
   await handle.sync()
 }
+
+/** Where the files of an installed plugin lie. */
+export const pluginFolder = (home: string, lock: Lock, { name, origin }: LockedPlugin): string =>
+  origin.kind === 'link' ? origin.spec : join(setFolder(home, lock) ?? '', 'node_modules', name)

@@ -1,0 +1,97 @@
+import type { ErrorRecord, RequestMethod, RequestOptions, ServerClient } from '@svc/core/contracts'
+import { readEvents } from '@svc/sse'
+import { errorFromRecord } from './command/error-record.ts'
+import { credentialHeaders } from './credential.ts'
+import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
+
+/** A list of models takes a server five seconds at most, a probe two. */
+const ANSWER_MS = 15_000
+const LARGEST = 16 * 1024 * 1024
+
+/**
+ * A client of the server at `url`. `SVC_API_KEY` (an API key or a token) goes along where it is set; `ended` ends requests that have no signal of their own. Throws
+ * URL_INVALID.
+ */
+export function createServerClient(url: string, ended: AbortSignal): ServerClient {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
+  const common = credentialHeaders(process.env.SVC_API_KEY)
+  const send = async (path: string, init: RequestInit) => {
+    const response = await reach(new URL(path, url).href, init, url)
+    if (!response.ok || response.body === null) throw await refusal(response, url)
+    return response.body
+  }
+  const sent = (body: object | undefined) =>
+    body === undefined
+      ? { headers: common }
+      : { headers: { ...common, 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  return {
+    url,
+    async request<T>(method: RequestMethod, path: string, { body, signal = ended }: RequestOptions = {}) {
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+      try {
+        const answer = await send(path, { method, signal: limited, ...sent(body) })
+        // what the server of this very project answers
+        return JSON.parse(await textOf(answer, url)) as T
+      } catch (error) {
+        throw limited.aborted && !signal.aborted ? serverUnreachable(url, error) : error
+      }
+    },
+    async *stream(method, path, { body, signal = ended } = {}) {
+      const { headers, ...rest } = sent(body)
+      const events = await send(path, { method, signal, ...rest, headers: { ...headers, accept: 'text/event-stream' } })
+      for await (const { event, data } of readEvents(events)) yield { event, data }
+    },
+  }
+}
+
+/** A redirect would take the credential to another place. */
+async function reach(address: string, init: RequestInit, url: string): Promise<Response> {
+  const response = await fetched(address, { ...init, redirect: 'manual' }, url)
+  if (response.status < 300 || response.status > 399) return response
+  await response.body?.cancel()
+  throw serverRedirects(url, response.status, placeOf(response, address))
+}
+
+async function fetched(address: string, init: RequestInit, url: string): Promise<Response> {
+  try {
+    return await fetch(address, init)
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw serverUnreachable(url, error)
+  }
+}
+
+/** The server that a redirect leads to. */
+function placeOf({ headers }: Response, address: string): string | undefined {
+  const location = headers.get('location') ?? ''
+  return URL.canParse(location, address) ? new URL(location, address).origin : undefined
+}
+
+async function textOf(body: AsyncIterable<Uint8Array> | null, url: string): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > LARGEST) throw answerTooLarge(url, LARGEST)
+  }
+  return text + decoder.decode()
+}
+
+/** What answered may be no service at all. */
+async function refusal(response: Response, url: string) {
+  const { error, error_code, details } = recordOf(await textOf(response.body, url))
+  const record = {
+    error: error ?? `the server answered ${response.status}`,
+    error_code: error_code ?? `HTTP_${response.status}`,
+    details: details ?? {},
+  }
+  return errorFromRecord(record, { where: url })
+}
+
+function recordOf(text: string): Partial<ErrorRecord> {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}

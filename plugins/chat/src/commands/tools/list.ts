@@ -1,0 +1,103 @@
+import { styleText } from 'node:util'
+import { clipped, counted, milliseconds, oneLine, table, wrapped } from '@svc/cli/command'
+import type { CommandContext, ServerChoice } from '@svc/core/contracts'
+import type { Catalog, ListedTool } from '../catalog/catalog.ts'
+import { openCatalog } from '../catalog/open.ts'
+import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
+
+interface Asked extends ServerChoice {
+  readonly json: boolean
+}
+
+const WIDTH = 100
+const bold = (text: string) => styleText('bold', text, { stream: process.stdout })
+
+/** Reads the tools of the server or host that is asked, and prints what is shown of them. */
+async function withTools(
+  command: CommandContext,
+  asked: ServerChoice,
+  show: (tools: readonly ListedTool[], of: Catalog) => string
+): Promise<number> {
+  const catalog = await openCatalog(command, asked)
+  command.print(show(await catalog.tools(command.signal), catalog))
+  return 0
+}
+
+/** `svc tools list`. Throws CATEGORY_UNKNOWN. */
+export const listTools = (command: CommandContext, asked: Asked & { readonly category?: string | undefined }): Promise<number> =>
+  withTools(command, asked, (tools, { of }) => {
+    const shown = ofCategory(tools, asked.category)
+    return asked.json ? JSON.stringify({ from: of, tools: shown.map(wireOf) }, null, 2) : listText(shown, of)
+  })
+
+function ofCategory(tools: readonly ListedTool[], category: string | undefined): readonly ListedTool[] {
+  if (category === undefined) return tools
+  const found = tools.filter(tool => tool.category === category)
+  if (found.length === 0) throw categoryUnknown(category, [...new Set(tools.map(tool => tool.category))].sort())
+  return found
+}
+
+/** A server does not tell effects: then the column is left out. */
+function listText(tools: readonly ListedTool[], of: string): string {
+  const told = tools.some(tool => tool.effects !== undefined)
+  const head = ['TOOL', 'CATEGORY', ...(told ? ['EFFECTS'] : []), 'DESCRIPTION']
+  const rows = tools.map(({ name, category, effects = [], asks, description }) => [
+    name,
+    category,
+    ...(told ? [[...effects, ...(asks ? ['asks'] : [])].join(', ')] : []),
+    oneLine(description.split('\n', 1)[0]!),
+  ])
+  const [first = '', ...lines] = table([head, ...rows]).split('\n')
+  const width = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
+  return [
+    `${counted(tools.length)} ${tools.length === 1 ? 'tool' : 'tools'} of ${of}`,
+    '',
+    bold(first),
+    ...lines.map(line => clipped(line, width)),
+  ].join('\n')
+}
+
+/** `svc tools show`. Throws TOOL_UNKNOWN. */
+export const showTool = (command: CommandContext, asked: Asked & { readonly name: string }): Promise<number> =>
+  withTools(command, asked, (tools, { of, shared }) => {
+    const tool = tools.find(({ name }) => name === asked.name)
+    if (!tool) {
+      const names = tools.map(({ name }) => name)
+      throw (shared ? toolUnknown : toolUnknownHere)(asked.name, names)
+    }
+    return asked.json ? JSON.stringify({ from: of, ...wireOf(tool) }, null, 2) : toolText(tool, of)
+  })
+
+const wireOf = ({ timeoutMs, result, ...tool }: ListedTool) => ({
+  ...tool,
+  ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
+  ...(result === undefined ? {} : { result_schema: result }),
+})
+
+function toolText(tool: ListedTool, of: string): string {
+  const lines = tool.description.split('\n').flatMap(line => wrapped(oneLine(line), WIDTH))
+  return [`${bold(tool.name)} of ${of}`, '', ...lines, '', parametersText(tool), '', ...factLines(tool)].join('\n')
+}
+
+function parametersText({ parameters }: ListedTool): string {
+  const all = Object.entries(parameters)
+  if (all.length === 0) return 'It takes no arguments.'
+  const rows = all.map(([name, one]) => [
+    oneLine(name),
+    oneLine(one.type),
+    one.required ? 'required' : '',
+    oneLine(one.description ?? ''),
+  ])
+  const [head = '', ...lines] = table([['PARAMETER', 'TYPE', '', 'DESCRIPTION'], ...rows]).split('\n')
+  return [bold(head), ...lines].join('\n')
+}
+
+function factLines({ category, effects, asks, timeoutMs }: ListedTool): string[] {
+  const facts = [
+    ['category', category],
+    ['effects', effects?.join(', ') || (effects ? 'none' : undefined)],
+    ['asks', asks ? 'a person, before each call in a chat' : undefined],
+    ['time-out', timeoutMs === undefined ? undefined : milliseconds(timeoutMs)],
+  ].filter((fact): fact is [string, string] => fact[1] !== undefined)
+  return table(facts).split('\n')
+}

@@ -1,0 +1,220 @@
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { sideBySide } from './support/side-by-side.ts'
+import { makePlace } from '../cli/test/support/svc.ts'
+
+const CAREFUL = fileURLToPath(new URL('fixtures/careful', import.meta.url))
+
+async function carefulPlace() {
+  const place = await makePlace()
+  await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL] }))
+  return place
+}
+
+interface Listed {
+  readonly from: string
+  readonly tools: readonly { name: string; category: string; effects?: string[]; schema?: object }[]
+}
+
+describe('svc tools list', () => {
+  const it = sideBySide()
+  it('tells name, category, effects and the first line of each, where no server runs', async () => {
+    await using place = await carefulPlace()
+    const { code, out } = await place.svc(['tools', 'list'])
+    expect(code).to.equal(0)
+    expect(out).to.match(/^TOOL +CATEGORY +EFFECTS +DESCRIPTION$/m)
+    expect(out).to.match(/^current_time +time +read +Tells the current date/m)
+    expect(out).to.match(/^careful_note +tests +write, asks +Does what a test wants$/m)
+  })
+
+  it('tells those of one category, and names the categories where it is unknown', async () => {
+    await using place = await carefulPlace()
+    const { out } = await place.svc(['tools', 'list', '--category', 'time', '--json'])
+    const { from, tools } = JSON.parse(out) as Listed
+    expect(from).to.equal('a host of its own')
+    expect(tools.map(({ name, effects }) => [name, effects])).to.deep.equal([
+      ['convert_time', ['read']],
+      ['current_time', ['read']],
+    ])
+    const unknown = await place.svc(['tools', 'list', '--category', 'magic'])
+    expect(unknown.code).to.equal(2)
+    expect(unknown.err).to.match(/^CATEGORY_UNKNOWN\n.*"magic"\n {2}one of: .*\btests\b.*\btime\b/m)
+  })
+
+  it('asks the server that runs, which has its own tools', async () => {
+    await using place = await carefulPlace()
+    const server = await place.serve()
+    await place.write('svc.config.json', '{}')
+    const { out } = await place.svc(['tools', 'list', '--json'])
+    const { from, tools } = JSON.parse(out) as Listed
+    expect(from).to.equal(`the server at ${server.url}`)
+    expect(tools.map(one => one.name)).to.include('careful_note')
+    const local = JSON.parse((await place.svc(['tools', 'list', '--json', '--local'])).out) as Listed
+    expect(local.tools.map(one => one.name)).to.not.include('careful_note')
+    expect((await place.svc(['tools', 'list'])).out).to.match(/^TOOL +CATEGORY +DESCRIPTION$/m)
+    await server.end()
+  })
+})
+
+describe('svc tools show', () => {
+  const it = sideBySide()
+  it('tells the parameters as a table, the effects and whether it asks', async () => {
+    await using place = await carefulPlace()
+    const { code, out } = await place.svc(['tools', 'show', 'careful_note'])
+    expect(code).to.equal(0)
+    expect(out)
+      .to.contain('Does what a test wants\nand says so in two lines.\n')
+      .and.match(/^text +string +required$/m)
+      .and.match(/^count +integer$/m)
+      .and.match(/^effects +write$/m)
+      .and.match(/^asks +a person/m)
+    expect((await place.svc(['tools', 'show', 'bad_sleep'])).out).to.match(/^time-out +300 ms$/m)
+  })
+
+  it('tells programs the schema', async () => {
+    await using place = await carefulPlace()
+    const shown = JSON.parse((await place.svc(['tools', 'show', 'careful_note', '--json'])).out)
+    expect(shown).to.deep.include({ name: 'careful_note', asks: true, effects: ['write'] })
+    expect(shown.schema).to.deep.include({ type: 'object', required: ['text'] })
+    expect(shown.parameters.text).to.deep.equal({ type: 'string', required: true })
+  })
+
+  it('says which tool is near', async () => {
+    await using place = await carefulPlace()
+    const { code, err } = await place.svc(['tools', 'show', 'carefull_note'])
+    expect([code, err]).to.deep.equal([
+      2,
+      'TOOL_UNKNOWN\n  there is no tool "carefull_note"\n  did you mean "careful_note"? `svc tools list` shows what there is\n',
+    ])
+  })
+})
+
+describe('svc tools call', () => {
+  const it = sideBySide()
+  const NOTED = 'noted {"text":"12","count":3,"tags":["a","b"]}\n'
+
+  it('takes a JSON object, pairs, or the standard input, and runs a tool that would ask', async () => {
+    await using place = await carefulPlace()
+    const json = '{"text": "12", "count": 3, "tags": ["a", "b"]}'
+    const call = ['tools', 'call', 'careful_note']
+    expect(await place.svc([...call, json])).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await place.svc([...call, 'text=12', 'count=3', 'tags=["a","b"]'])).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await place.svc([...call, '--args', '-'], { input: json })).to.include({ code: 0, out: NOTED, err: '' })
+    expect(await place.svc([...call, '--args', json])).to.include({ code: 0, out: NOTED })
+  })
+
+  it('tells programs the result', async () => {
+    await using place = await carefulPlace()
+    const good = JSON.parse((await place.svc(['tools', 'call', 'current_time', 'time_zone=UTC', '--json'])).out)
+    expect(good).to.include({ success: true, tool: 'current_time', is_error: false })
+    expect(good.structured_content).to.include({ time_zone: 'UTC' })
+    const bad = await place.svc(['tools', 'call', 'bad_news', '--json'])
+    expect(bad.code).to.equal(1)
+    expect(JSON.parse(bad.out)).to.deep.include({
+      success: false,
+      error_code: 'TOOL_EXECUTION_FAILED',
+      details: { tool: 'bad_news', reason: 'the well is dry', content: [{ type: 'text', text: 'the well is dry' }] },
+    })
+  })
+
+  it('ends with 2 where the arguments are wrong, and runs nothing', async () => {
+    await using place = await carefulPlace()
+    const cases: [string[], RegExp][] = [
+      [['{"text": '], /the arguments are no JSON/],
+      [['--args', '[1]'], /must be a JSON object/],
+      [['text'], /"text" is neither a JSON object nor key=value/],
+      [['=x'], /neither/],
+      [['text=a', 'text=b'], /"text" is given twice/],
+      [['text=a', '--args', '{}'], /in --args and beside it/],
+      [['count=3'], /text must be there|text is missing|required/],
+      [['text=a', 'count=few'], /count must be integer/],
+      [['text=a', 'tag=x'], /did you mean "tags"\?/],
+      [['text=a', '__proto__=1'], /__proto__ is no known key/],
+    ]
+    for (const [args, words] of cases) {
+      const { code, out, err } = await place.svc(['tools', 'call', 'careful_note', ...args])
+      expect([code, out], args.join(' ')).to.deep.equal([2, ''])
+      expect(err, args.join(' '))
+        .to.match(/^TOOL_ARGUMENTS_INVALID\n/)
+        .and.match(words)
+    }
+    expect((await place.svc(['tools', 'call', 'careful_note', '--args', '-'], { input: 'text' })).code).to.equal(2)
+    expect((await place.svc(['tools', 'call'])).code).to.equal(2)
+  })
+
+  it('says of a tool that it has not that those of MCP servers need a server that runs', async () => {
+    await using place = await carefulPlace()
+    for (const command of ['call', 'show']) {
+      const { code, err } = await place.svc(['tools', command, 'notes__search'])
+      expect(code).to.equal(2)
+      expect(err)
+        .to.match(/^TOOL_UNKNOWN\n/)
+        .and.contain('`svc tools list` shows what there is')
+        .and.contain('tools of MCP servers are there only in a server that runs')
+    }
+  })
+
+  it('checks a pattern of a stranger in no more time than the text is long', async () => {
+    await using place = await carefulPlace()
+    const call = (text: string) => place.svc(['tools', 'call', 'bad_pattern', `text=${text}`])
+    expect(await call('aaa')).to.include({ code: 0, out: 'it fits\n' })
+    const { code, err } = await call(`${'a'.repeat(34)}b`)
+    expect(code).to.equal(2)
+    expect(err).to.match(/^TOOL_ARGUMENTS_INVALID\n.*text must match \^\(a\+\)\+\$/m)
+  })
+
+  it('ends with 1 where the tool says that it failed, throws, or answers nothing readable', async () => {
+    await using place = await carefulPlace()
+    for (const [name, words] of [
+      ['bad_news', 'bad_news: the well is dry'],
+      ['bad_throw', 'bad_throw: no water\n  dig deeper'],
+      ['bad_answer', 'bad_answer: it did not answer'],
+    ] as const) {
+      const { code, out, err } = await place.svc(['tools', 'call', name])
+      expect([code, out], name).to.deep.equal([1, ''])
+      expect(err)
+        .to.match(/^TOOL_EXECUTION_FAILED\n/)
+        .and.contain(words)
+    }
+  })
+
+  it('ends a tool at its time-out, or at --timeout, and itself with it', async () => {
+    await using place = await carefulPlace()
+    const own = await place.svc(['tools', 'call', 'bad_sleep'])
+    expect([own.code, own.err]).to.deep.equal([
+      1,
+      'TIMEOUT\n  bad_sleep took longer than 300 ms\n  give it longer with --timeout <seconds>\n',
+    ])
+    const given = await place.svc(['tools', 'call', 'bad_wait', '--timeout', '0.2', '--json'])
+    expect([given.code, JSON.parse(given.out).error_code, given.err]).to.deep.equal([1, 'TIMEOUT', 'waiting\naborted\n'])
+    expect((await place.svc(['tools', 'call', 'bad_wait', '--timeout', 'soon'])).code).to.equal(2)
+  })
+
+  it('gives a tool the time that the configuration gives it', async () => {
+    await using place = await makePlace()
+    await place.write('svc.config.json', JSON.stringify({ plugins: [CAREFUL], chat: { tool_timeout_ms: 150 } }))
+    expect((await place.svc(['tools', 'call', 'bad_wait'])).err).to.contain('bad_wait took longer than 150 ms')
+  })
+
+  it('aborts the tool at Ctrl-C and ends with 130', async () => {
+    await using place = await carefulPlace()
+    const child = place.start(['tools', 'call', 'bad_wait'])
+    let err = ''
+    child.stderr!.setEncoding('utf8').on('data', (chunk: string) => (err += chunk))
+    await once(child.stderr!, 'data')
+    child.kill('SIGINT')
+    expect((await once(child, 'close'))[0]).to.equal(130)
+    expect(err).to.match(/^waiting\naborted\nINTERRUPTED\n/)
+  })
+})
+
+describe('svc tools call beside a server', () => {
+  it('runs in a host of its own although a server runs', async () => {
+    await using place = await carefulPlace()
+    const server = await place.serve()
+    const called = await place.svc(['tools', 'call', 'careful_note', 'text=x'])
+    expect(called).to.include({ code: 0, out: 'noted {"text":"x"}\n' })
+    await server.end()
+  })
+})
