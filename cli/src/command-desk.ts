@@ -11,6 +11,7 @@ export interface CommandInput {
 export interface CommandFailure {
   readonly code?: string
   readonly message: string
+  readonly mend?: string
   readonly exit: number
 }
 

@@ -103,10 +103,11 @@ export async function runInProcess(
 }
 
 /** The error as oclif would have thrown it in this process: `endOf` prints it and ends with its code. */
-const asThrown = ({ code, message, exit }: CommandFailure) =>
-  Object.assign(code === undefined ? new Error(String(message)) : svcError(String(code), String(message)), {
-    oclif: { exit: Number.isInteger(exit) ? exit & 0xff : 1 },
-  })
+const asThrown = ({ code, message, mend, exit }: CommandFailure) => {
+  const parts = mend === undefined ? {} : { mend: String(mend) }
+  const error = code === undefined ? new Error(String(message)) : svcError(String(code), String(message), parts)
+  return Object.assign(error, { oclif: { exit: Number.isInteger(exit) ? exit & 0xff : 1 } })
+}
 
 const isWithin = (keys: readonly unknown[], section: readonly string[]) => section.every((key, at) => keys[at] === key)
 

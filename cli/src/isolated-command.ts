@@ -61,5 +61,13 @@ function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
   if (codeOf(error) === 'EEXIT') return oclif?.exit ?? 0
   if (typeof oclif?.exit !== 'number') throw error
   const code = codeOf(error)
-  return { failed: { ...(code === undefined ? {} : { code }), message: messageOf(error), exit: oclif.exit } }
+  const { mend } = Object(error) as { mend?: string }
+  return {
+    failed: {
+      ...(code === undefined ? {} : { code }),
+      message: messageOf(error),
+      ...(mend === undefined ? {} : { mend }),
+      exit: oclif.exit,
+    },
+  }
 }
