@@ -34,7 +34,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
       'commands.js': `import { appendFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/cli/command'
-import { systemUse } from '@svc/core'
+import { svcError, systemUse } from '@svc/core'
 import { Selection } from '@svc/core/contracts'
 
 appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
@@ -98,6 +98,7 @@ class End extends SvcCommand {
     const { args } = await this.parse(End)
     if (args.way === 'error') this.error('it went wrong', { exit: 5 })
     if (args.way === 'exit') process.exit(9)
+    if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { mend: 'Make it anew' }), { oclif: { exit: 6 } })
     if (args.way === 'where') return this.print(this.cwd)
     if (args.way === 'thrown') throw new Error('a mistake')
     for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
@@ -249,6 +250,8 @@ for (const { where, args, skip } of WAYS)
       const failed = await place.svc(['report', 'end', 'error'])
       expect(failed).to.include({ code: 5, out: '', err: 'it went wrong\n' })
       expect(await place.svc(['report', 'end', 'exit'])).to.include({ code: 9, out: '', err: '' })
+      const coded = await place.svc(['report', 'end', 'coded'])
+      expect(coded).to.include({ code: 6, out: '', err: 'REPORT_OLD\n  it is old\n  Make it anew\n' })
       const thrown = await place.svc(['report', 'end', 'thrown'])
       expect(thrown).to.include({ code: 1, out: '' })
       expect(thrown.err).to.contain('a mistake')
