@@ -106,6 +106,13 @@ describe('svc chat on a terminal', () => {
     expect(await once.code()).to.equal(130)
   })
 
+  it('ends with 130 at Ctrl-C at the prompt', async () => {
+    await using place = await makePlace()
+    const chat = await chatting(place)
+    chat.tty.type('\u0003')
+    expect(await chat.tty.code()).to.equal(130)
+  })
+
   it('stops asking when the answer does not come in time', async () => {
     await using place = await carefulPlace({ chat: { ask_timeout_ms: 300 } })
     const chat = await chatting(place)

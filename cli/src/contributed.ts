@@ -53,11 +53,11 @@ function mayTake({ use, from }: PluginEntry, id: string): boolean {
   return owner === undefined || (from === OURS && use === owner)
 }
 
-/** The plugin that came with svc and has the command of these words, or the topic where no known command has it; loaded or not. */
+/** The plugin that came with svc, is not loaded, and has the command of these words, or the topic where no known command has it. */
 export function curatedOwner([first = '', second = '']: readonly string[], known: readonly string[]): string | undefined {
   const isTopic = !known.some(id => id.startsWith(`${first}:`))
   const isMeant = (id: string) => id === first || id === `${first}:${second}` || (isTopic && id.startsWith(`${first}:`))
-  return WITH_COMMANDS.find(use => sourceOf({ use, from: OURS })?.ids.some(isMeant))
+  return WITH_COMMANDS.find(use => sourceOf({ use, from: OURS })?.ids.some(id => !known.includes(id) && isMeant(id)))
 }
 
 const mayHaveCommands = ({ use, from }: PluginEntry) =>

@@ -19,6 +19,7 @@ import type { CommandSource } from './contributed.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { readable } from './log-output.ts'
+import { OURS } from './plugin-places.ts'
 import { REFUSALS } from './refusal-lines.ts'
 import { createServerClient } from './server-client.ts'
 import { findSettings, here, setHome } from './settings.ts'
@@ -35,12 +36,12 @@ export class CommandRunner implements AsyncDisposable {
   }
 
   async load(source: CommandSource, id: string): Promise<Command.Class> {
-    await this.#refuseChanged(source.plugin)
+    await this.#refuseChanged(source)
     const { permissions } = source
     if (permissions !== undefined) return this.#isolated(source, id)
     const found = await commandClass(source, id)
     // its module was read after the files were verified
-    await this.#refuseChanged(source.plugin)
+    await this.#refuseChanged(source)
     return Object.assign(found, { given: this.#context() })
   }
 
@@ -86,9 +87,9 @@ export class CommandRunner implements AsyncDisposable {
     }
   }
 
-  /** Code that was changed since it was installed must not run, and a command's is about to. */
-  async #refuseChanged(plugin: string): Promise<void> {
-    if (!existsSync(join(setHome(), 'svc-plugins.lock'))) return
+  /** Code that was changed since it was installed must not run, and a command's is about to. What came with svc is not in the lock, and works with one that is broken. */
+  async #refuseChanged({ plugin, entry }: CommandSource): Promise<void> {
+    if (entry.from === OURS || !existsSync(join(setHome(), 'svc-plugins.lock'))) return
     const changed = (await this.#settings()).problems.filter(
       (problem: Config['problems'][number]) => CHANGED.has(problem.code) && (problem.plugin ?? plugin) === plugin
     )

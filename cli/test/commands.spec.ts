@@ -174,6 +174,7 @@ describe('a command of a plugin', () => {
     await place.write('svc.config.json', '{}')
     expect((await place.svc(['chat', 'hello'])).out).to.equal('You said: hello\n')
     expect((await place.svc(['tools', 'lst'])).err).to.contain('did you mean "svc tools list"?')
+    expect((await place.svc(['tools', 'list', 'more'])).err).to.contain('there is no command "tools list more"')
   })
 
   it('is found through the file that --config names, before and behind it, in help too', async () => {
