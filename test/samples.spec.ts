@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemUse, type Use } from '@svc/core'
 import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
+import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
 
@@ -38,6 +39,15 @@ describe('docs/plugins.md', () => {
     const { code, out } = await plugins.svc('config', 'check', '-c', 'package.yaml')
     expect(code, out).to.equal(0)
   })
+
+  for (const isolation of ['in-process', 'process'])
+    it(`has a package whose command runs with isolation: ${isolation}`, async function () {
+      if (isolation === 'process' && noBubblewrap()) return this.skip()
+      const config = `plugins: [{ use: ./weather, isolation: ${isolation} }]\ntools: { weather: { unit: F } }\n`
+      await writeFile(plugins.at('command.yaml'), config)
+      const { code, out } = await plugins.svc('weather', 'Oslo', '-c', 'command.yaml')
+      expect({ code, out }).to.deep.equal({ code: 0, out: '12 °F in Oslo\n' })
+    })
 
   it('has a vertical that brings a team, a workflow and the patterns for them', async () => {
     const runtime = new URL('../plugins/verticals/', import.meta.url)

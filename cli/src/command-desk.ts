@@ -4,7 +4,15 @@ import { defineService, type Use } from '@svc/core'
 export interface CommandInput {
   readonly plugin: string
   readonly version: string
-  readonly command?: { readonly id: string; readonly argv: readonly string[]; readonly home: string }
+  readonly command?: { readonly id: string; readonly argv: readonly string[]; readonly home: string; readonly cwd: string }
+}
+
+/** An error with an exit code, which `this.error` and a wrong command line throw: what the task resolves with, because a thrown error crosses without its code. */
+export interface CommandFailure {
+  readonly code?: string
+  readonly message: string
+  readonly mend?: string
+  readonly exit: number
 }
 
 /** What an isolated command asks of svc. */

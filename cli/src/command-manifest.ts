@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Command, Plugin } from '@oclif/core'
 import { withHostPackages } from '@svc/core/config'
-import { visibleLines } from './command/text.ts'
+import { clipped, visibleLines } from './command/text.ts'
 
 /** What help and completion show of a command, as oclif keeps it in a manifest. */
 type Facts = Pick<
@@ -49,21 +49,94 @@ export async function describeCommands(module: CommandModule): Promise<CommandFa
   return JSON.parse(JSON.stringify(Object.fromEntries(plugin.commands.map(one => [one.id, factsOf(one)])))) as CommandFacts
 }
 
-const isTree = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+type Tree = Readonly<Record<string, unknown>>
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown) => value === undefined || typeof value === 'string'
-const isExample = (value: unknown) => typeof value === 'string' || (isTree(value) && Object.values(value as object).every(isText))
+const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean'
+const areNames = (value: unknown) => value === undefined || (Array.isArray(value) && value.every(one => typeof one === 'string'))
+const areNamesOrText = (value: unknown) => isText(value) || areNames(value)
+const isExample = (value: unknown) => typeof value === 'string' || (isTree(value) && Object.values(value).every(isText))
 const areTexts = (value: unknown) => isText(value) || (Array.isArray(value) && value.every(isExample))
+const isPlain = (value: unknown) => value === null || ['undefined', 'string', 'number', 'boolean'].includes(typeof value)
+const isDefault = (value: unknown) => isPlain(value) || (Array.isArray(value) && value.every(isPlain))
 
-/** Whether facts have the form in which oclif's help reads them. */
-function areFacts(value: unknown): value is Facts {
-  const { args, flags, description, examples, state, summary, usage } = Object(value) as Readonly<Record<string, unknown>>
-  const tables = [args, flags].every(table => isTree(table) && Object.values(table as object).every(isTree))
-  return tables && [description, state, summary].every(isText) && [examples, usage].every(areTexts)
+type Form = Readonly<Record<string, (value: unknown) => boolean>>
+
+const COMMAND: Form = {
+  args: isTree,
+  flags: isTree,
+  description: isText,
+  examples: areTexts,
+  hidden: isSwitch,
+  state: isText,
+  strict: isSwitch,
+  summary: isText,
+  usage: areTexts,
+}
+const ARGUMENT: Form = {
+  name: isText,
+  default: isDefault,
+  description: isText,
+  hidden: isSwitch,
+  multiple: isSwitch,
+  options: areNames,
+  required: isSwitch,
+}
+/** What oclif's help and completion read of a flag. Not `hasDynamicHelp`: for that help would import the plugin. */
+const FLAG: Form = {
+  name: isText,
+  type: value => value === 'boolean' || value === 'option',
+  allowNo: isSwitch,
+  char: isText,
+  combinable: areNames,
+  default: isDefault,
+  delimiter: isText,
+  dependsOn: areNames,
+  description: isText,
+  env: isText,
+  exclusive: areNames,
+  helpGroup: isText,
+  helpLabel: isText,
+  helpValue: areNamesOrText,
+  hidden: isSwitch,
+  multiple: isSwitch,
+  noCacheDefault: isSwitch,
+  options: areNames,
+  required: isSwitch,
+  summary: isText,
 }
 
+/** Which fact has not the form in which oclif's help and completion read it: `flags.json.summary`. '' where there are no facts at all. */
+export function wrongFact(facts: unknown): string | undefined {
+  if (!isTree(facts)) return ''
+  const wrong = wrongIn(facts, COMMAND)
+  if (wrong !== undefined) return wrong
+  return wrongInTable('args', facts.args as Tree, ARGUMENT) ?? wrongInTable('flags', facts.flags as Tree, FLAG)
+}
+
+const wrongIn = (value: Tree, form: Form) => Object.keys(form).find(key => !form[key]!(value[key]))
+
+function wrongInTable(table: string, entries: Tree, form: Form): string | undefined {
+  for (const [name, one] of Object.entries(entries)) {
+    if (!NAME.test(name)) continue // `safeFacts` leaves it out
+    if (!isTree(one)) return `${table}.${name}`
+    const wrong = wrongIn(one, form)
+    if (wrong !== undefined) return `${table}.${name}.${wrong}`
+  }
+  return undefined
+}
+
+const only = <T>(table: Readonly<Record<string, T>>, form: Form) =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, one]) => [
+      name,
+      Object.fromEntries(Object.entries(one as object).filter(([key]) => Object.hasOwn(form, key))),
+    ])
+  ) as Record<string, T>
+
 const factsOf = ({ args, description, examples, flags, hidden, state, strict, summary, usage }: Command.Cached): Facts => ({
-  args,
-  flags,
+  args: only(args, ARGUMENT),
+  flags: only(flags, FLAG),
   hidden,
   ...(description === undefined ? {} : { description }),
   ...(examples === undefined ? {} : { examples }),
@@ -78,17 +151,20 @@ const factsOf = ({ args, description, examples, flags, hidden, state, strict, su
  * put in and the marks of all others are taken apart; and no text has what a terminal would obey.
  */
 export function safeFacts(facts: CommandFacts, id: string): Facts | undefined {
-  if (!Object.hasOwn(facts, id) || !areFacts(facts[id])) return undefined
+  if (!isTree(facts) || !Object.hasOwn(facts, id) || wrongFact(facts[id]) !== undefined) return undefined
   const words = id.replaceAll(':', ' ')
   const safe = (value: unknown): unknown => {
-    if (typeof value === 'string') return safeText(value, words)
+    if (typeof value === 'string') return safeText(clipped(value, LONGEST), words)
     if (Array.isArray(value)) return value.map(safe)
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(Object.entries(value).flatMap(([key, one]) => (NAME.test(key) ? [[key, safe(one)]] : [])))
   }
-  const found = safe(facts[id]) as Command.Cached
+  const found = safe(facts[id]) as Command.Cached // `wrongFact` has held it to the form
   return factsOf({ ...found, flags: Object.fromEntries(Object.entries(found.flags).map(namedFlag)) })
 }
+
+/** A longer text is no line of help; it is cut. */
+const LONGEST = 4000
 
 /** A flag is known by one name, which `NAME` allows. */
 const namedFlag = ([name, { char, ...flag }]: [string, Command.Cached['flags'][string]]) =>

@@ -3,11 +3,12 @@ import { Transform } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Config, type Manifest, startHost, systemUse, type Use } from '@svc/core'
+import { type Config, type Manifest, startHost, svcError, systemUse, type Use, within } from '@svc/core'
 import { type CommandContext, Isolation } from '@svc/core/contracts'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/core/isolation'
-import { CommandDesk, type CommandInput } from './command-desk.ts'
+import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
 import type { CommandFacts } from './command-manifest.ts'
+import { importTimeout } from './errors.ts'
 import { POLICY } from './isolate-with.ts'
 import { interruption } from './interrupt.ts'
 import { OURS } from './plugin-places.ts'
@@ -27,20 +28,29 @@ const PROGRAM = new URL(`./isolated-command${extname(import.meta.url)}`, import.
 const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url))
 const DESCRIBE_MS = 60_000
 
-/** Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws. */
-export async function describeInProcess(commands: CommandProcess, config: Config['value']): Promise<CommandFacts> {
+/**
+ * Imports the classes in a process of their own and describes them: plain data, kept for help and completion. Throws what the import throws, and TIMEOUT where
+ * it takes longer than `limitMs`.
+ */
+export function describeInProcess(
+  commands: CommandProcess,
+  config: Config['value'],
+  limitMs: number = DESCRIBE_MS
+): Promise<CommandFacts> {
   const { plugin, version } = commands
-  const use = systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe')
-  return (await inProcess(commands, config, { input: { plugin, version } satisfies CommandInput }, use)) as CommandFacts
+  const task = { input: { plugin, version } satisfies CommandInput }
+  return within(limitMs, signal => inProcess(commands, config, task, systemUse(signal, 'describe')) as Promise<CommandFacts>, {
+    late: () => importTimeout(plugin, limitMs),
+  })
 }
 
 /** What an isolated command runs with. */
 export interface IsolatedRun {
   readonly id: string
   readonly argv: readonly string[]
-  readonly context: Pick<CommandContext, 'home' | 'signal' | 'setting'>
+  readonly context: Pick<CommandContext, 'home' | 'cwd' | 'signal' | 'setting'>
   /** The section that the plugin owns, as its module declares it: nothing else of the configuration is answered. */
-  readonly section: string | undefined
+  readonly section: () => Promise<string | undefined>
 }
 
 /** Runs a command in a process of its own, with the standard streams of this one; resolves with its exit code. */
@@ -49,18 +59,26 @@ export async function runInProcess(
   config: Config['value'],
   { id, argv, context, section }: IsolatedRun
 ) {
-  const { home, signal, setting } = context
+  const { home, cwd, signal, setting } = context
   const { plugin, version } = commands
   const printed: Promise<void>[] = []
+  let hasBegun = false
   const desk: CommandDesk = {
-    setting: async keys =>
-      section !== undefined && isWithin(keys, section.split('.')) ? setting(...keys.map(String)) : undefined,
-    interrupted: () => interruption(signal),
+    async setting(keys) {
+      const own = await section()
+      return own !== undefined && isWithin(keys, own.split('.')) ? setting(...keys.map(String)) : undefined
+    },
+    interrupted: () => {
+      hasBegun = true
+      return interruption(signal)
+    },
   }
   const task = {
-    input: { plugin, version, command: { id, argv, home } } satisfies CommandInput,
+    input: { plugin, version, command: { id, argv, home, cwd } } satisfies CommandInput,
     offer: channel => void channel.offer('desk', CommandDesk, desk),
     stdin: process.stdin,
+    // a sandbox that cannot start it ends with a code of its own
+    onExit: code => (hasBegun ? code : undefined),
     onOutput(stream, name) {
       const out = process[name]
       const shown = out.isTTY ? stream.pipe(plainText()) : stream
@@ -75,11 +93,20 @@ export async function runInProcess(
       task,
       systemUse(new AbortController().signal, `svc ${id.replaceAll(':', ' ')}`)
     )
+    const { failed } = Object(code) as { failed?: CommandFailure }
+    if (failed !== undefined) throw asThrown(failed)
     return typeof code === 'number' && Number.isInteger(code) ? code & 0xff : 0
   } finally {
     await Promise.all(printed)
     process.stdin.unpipe().pause()
   }
+}
+
+/** The error as oclif would have thrown it in this process: `endOf` prints it and ends with its code. */
+const asThrown = ({ code, message, mend, exit }: CommandFailure) => {
+  const parts = mend === undefined ? {} : { mend: String(mend) }
+  const error = code === undefined ? new Error(String(message)) : svcError(String(code), String(message), parts)
+  return Object.assign(error, { oclif: { exit: Number.isInteger(exit) ? exit & 0xff : 1 } })
 }
 
 const isWithin = (keys: readonly unknown[], section: readonly string[]) => section.every((key, at) => keys[at] === key)
@@ -97,7 +124,7 @@ function plainText(): Transform {
 async function inProcess(
   { plugin, folder, target, permissions }: CommandProcess,
   { isolation = {} }: Config['value'],
-  task: Pick<IsolatedTask, 'input' | 'offer' | 'stdin' | 'onOutput'>,
+  task: Pick<IsolatedTask, 'input' | 'offer' | 'stdin' | 'onOutput' | 'onExit'>,
   use: Use
 ): Promise<unknown> {
   const ref: IsolatedRef = {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Config } from '@oclif/core'
 import { messageOf } from '@svc/core'
-import { sourcesFor } from './contributed.ts'
+import { type CommandSource, sourcesFor } from './contributed.ts'
 import { pluginsFor } from './oclif.ts'
 import { COMPLETION } from './summaries.ts'
 import { oneLine } from './command/text.ts'
@@ -15,11 +15,14 @@ export async function withCompletion(change: Promise<number>): Promise<number> {
 }
 
 async function refresh(): Promise<void> {
-  const argv = [COMPLETION]
-  const { root, plugins } = await pluginsFor(argv, await sourcesFor(argv), () => Promise.reject(new Error('nothing runs here')))
-  const config = await Config.load({ root, plugins })
-  if (existsSync(join(config.cacheDir, 'autocomplete'))) await config.runCommand('autocomplete:create')
+  // where no scripts are, no plugin is described for them
+  if (!existsSync(join((await configFor([])).cacheDir, 'autocomplete'))) return
+  const config = await configFor(await sourcesFor([COMPLETION]))
+  await config.runCommand('autocomplete:create')
 }
+
+const configFor = async (sources: readonly CommandSource[]) =>
+  Config.load(await pluginsFor([COMPLETION], sources, () => Promise.reject(new Error('nothing runs here'))))
 
 const tell = (error: unknown) =>
   void process.stderr.write(

@@ -1,4 +1,4 @@
-import { isOwn } from './summaries.ts'
+import { COMPLETION, isOwn } from './summaries.ts'
 
 /** A command line without the configuration file that it names. */
 interface Split {
@@ -30,6 +30,8 @@ export function readConfigFlag(argv: readonly string[]): { readonly file?: strin
   const { file, rest } = split(argv)
   const [command = ''] = rest
   if (file === undefined) return { argv: [...argv] }
+  // oclif's own command has no such flag
+  if (command === COMPLETION) return { file, argv: rest }
   if (isOwn(rest)) return { argv: argv[0] === command ? [...argv] : behindCommand(rest, file) }
   // help of svc itself, which has no such flag
   return { file, argv: /^(-|$)/.test(command) ? rest : behindCommand(rest, file) }

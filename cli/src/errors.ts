@@ -1,4 +1,4 @@
-import { codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
 /** No answer came; where the certificate of what listens there is at fault, that is said. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
@@ -59,7 +59,17 @@ export const commandBroken = (command: string, plugin: string, cause: unknown): 
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: 'its module must export default async function ({ args, … }) { … }',
+    mend:
+      (Object(cause) as { mend?: string }).mend ??
+      `The module "${COMMANDS_MODULE}" must export COMMANDS: the oclif classes by their names, with ":" between the words`,
+  })
+
+/** The import of a module of a plugin does not end. */
+export const importTimeout = (plugin: string, limitMs: number): SvcError =>
+  svcError('TIMEOUT', `its import did not end within ${limitMs / 1000} s`, {
+    plugin,
+    details: { limit_ms: limitMs },
+    mend: 'Let the module only define things: what waits or connects belongs into setup() or run()',
   })
 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
@@ -86,7 +96,7 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
     mend: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
   })
 
-/** Below a topic that is there by the second word alone; else by two words, then by the first. */
+/** Below a topic that is there by the second word alone; else by two words, then by the first as a command and as a topic. */
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(
     0,
@@ -96,7 +106,8 @@ function nearCommand(argv: readonly string[], words: readonly string[]): string 
   const below = ofLength(2).flatMap(one => (one.startsWith(`${first} `) ? one.slice(first.length + 1) : []))
   const near = below.length > 0 ? nearest(second, below) : undefined
   if (below.length > 0) return near && `${first} ${near}`
-  return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1))
+  const topics = new Set(words.map(one => one.split(' ')[0]!))
+  return nearest(`${first} ${second}`, ofLength(2)) ?? nearest(first, ofLength(1)) ?? nearest(first, [...topics])
 }
 
 /** Help of the longest name that the command line begins with, else of svc. */

@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url'
-import { codeOf, svcError, systemUse } from '@svc/core'
+import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
 import type { TaskRun } from '@svc/core/isolation'
 import type { CommandContext } from '@svc/core/contracts'
-import { CommandDesk, type CommandInput } from './command-desk.ts'
-import { describeCommands, importCommands } from './command-manifest.ts'
+import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
+import { commandClass } from './command-class.ts'
+import { describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/oclif-config.ts'
 import type { RunnableCommand } from './command/index.ts'
-import { printError } from './command/report-error.ts'
-import { exitOf, isParseError, parseMessage, USAGE } from './command/usage-error.ts'
+import { exitOf } from './command/usage-error.ts'
 
 // Runs in the process of an isolated plugin: its commands are imported here, and nowhere else.
 
@@ -16,8 +16,7 @@ export const run: TaskRun = async (module, input, channel) => {
   const { plugin, version, command } = input as CommandInput
   const target = fileURLToPath(module)
   if (command === undefined) return describeCommands({ plugin, version, target })
-  const found = (await importCommands({ target }))[command.id] as RunnableCommand | undefined
-  if (typeof found?.run !== 'function') throw new TypeError(`COMMANDS has no class "${command.id}"`)
+  const found = (await commandClass({ plugin, target }, command.id)) as unknown as RunnableCommand
   const desk = channel.reach('desk', CommandDesk)
   const use = systemUse(channel.signal)
   const interrupted = new AbortController()
@@ -28,6 +27,7 @@ export const run: TaskRun = async (module, input, channel) => {
   const given: CommandContext = {
     signal: interrupted.signal,
     home: command.home,
+    cwd: command.cwd,
     print: line => void process.stdout.write(`${line}\n`),
     note: line => void process.stderr.write(`${line}\n`),
     setting: (...keys) => desk.setting(keys, use),
@@ -36,9 +36,18 @@ export const run: TaskRun = async (module, input, channel) => {
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
-  const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
-  return typeof code === 'number' ? code : Number(process.exitCode ?? 0)
+  try {
+    const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
+    return typeof code === 'object' || typeof code === 'number' ? code : Number(process.exitCode ?? 0)
+  } finally {
+    // the host ends this process then, whatever its pipes have not taken yet
+    await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+  }
 }
+
+/** Resolves once all that was written before has left the process, or cannot any more. */
+const flushed = (stream: NodeJS.WriteStream) =>
+  new Promise<void>(resolve => (stream.destroyed ? resolve() : stream.write('', () => resolve())))
 
 const notHere = (id: string, what: string) =>
   svcError(
@@ -49,11 +58,19 @@ const notHere = (id: string, what: string) =>
     }
   )
 
-/** Only a code and words cross: what oclif ends a command with becomes a code or a number here, and an error with 2 is reported here. */
-function asPlain(error: unknown): unknown {
-  if (codeOf(error) === 'EEXIT') return exitOf(error) ?? 0
-  if (isParseError(error)) throw svcError('COMMAND_LINE_INVALID', parseMessage(error))
-  if (exitOf(error) !== USAGE) throw error
-  printError(error)
-  return USAGE
+/** What oclif ends a command with: its exit code, or the error that the command line ends with. */
+function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
+  const exit = exitOf(error)
+  if (codeOf(error) === 'EEXIT') return exit ?? 0
+  if (exit === undefined) throw error
+  const code = codeOf(error)
+  const { mend } = Object(error) as { mend?: string }
+  return {
+    failed: {
+      ...(code === undefined ? {} : { code }),
+      message: messageOf(error),
+      ...(mend === undefined ? {} : { mend }),
+      exit,
+    },
+  }
 }

@@ -94,11 +94,11 @@ export async function contributedPlugin(
   const { plugin: name, version, folder: root, topics, ids } = source
   // help shows no others, and completion is meant for all
   const isMeant = meantBy(argv)
-  const facts = ids.some(isMeant) ? (source.facts() ?? (await describe(source).catch(() => ({})))) : {}
+  const facts = ids.some(isMeant) ? (source.facts() ?? (await describe(source).catch(() => UNDESCRIBED))) : {}
   const isCompleted = argv[0] === COMPLETION
   const safe = (text: string, words: string) => (isCompleted ? completableText(text) : safeText(text, words))
   const commands = ids.map(id => {
-    const found = (isMeant(id) ? safeFacts(facts, id) : undefined) ?? { ...NOTHING, summary: safe(`Comes with ${name}`, id) }
+    const found = (isMeant(id) ? safeFacts(facts, id) : undefined) ?? { ...UNKNOWN, summary: safe(`Comes with ${name}`, id) }
     return loadable(id, name, isCompleted ? completableFacts(found) : found, () => load(source, id))
   })
   const shown = Object.fromEntries(Object.entries(topics).map(([topic, text]) => [topic, safe(String(text), topic)]))
@@ -106,6 +106,10 @@ export async function contributedPlugin(
 }
 
 const NOTHING = { args: {}, flags: {}, hidden: false }
+/** A module that cannot be imported: help goes without it, a run of its commands says why. */
+const UNDESCRIBED: CommandFacts = {}
+/** Of a command that could not be described: it takes any words, so that it is the one that runs, and its run says what is wrong. */
+const UNKNOWN = { ...NOTHING, strict: false }
 
 function loadable(id: string, plugin: string, facts: CommandFacts[string], load: () => Promise<Command.Class>): Loadable {
   const own = { id, aliases: [], hiddenAliases: [], pluginName: plugin, pluginAlias: plugin, pluginType: 'core', load }
@@ -114,10 +118,14 @@ function loadable(id: string, plugin: string, facts: CommandFacts[string], load:
 
 /** Behind its wall where it has one: what is installed was described then, and is not described again. */
 async function describe(source: CommandSource): Promise<CommandFacts> {
-  if (source.permissions === undefined) return describeCommands(source)
+  const { within } = await import('@svc/core')
+  if (source.permissions === undefined) return within(DESCRIBE_MS, () => describeCommands(source))
   const { describeInProcess } = await import('./command-process.ts')
-  return describeInProcess(source, {})
+  return describeInProcess(source, {}, DESCRIBE_MS)
 }
+
+/** A help page waits no longer for a module to be imported. */
+const DESCRIBE_MS = 10_000
 
 /** The commands that help may show: root help has those of one word, and of topics only their own line. */
 function meantBy(argv: readonly string[]): (id: string) => boolean {

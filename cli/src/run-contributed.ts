@@ -1,12 +1,21 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from '@oclif/core'
-import { type Config, type ConfigTree, get, type LogOptions, type RunningHost, StartFailed } from '@svc/core'
+import {
+  type Config,
+  configOf,
+  type ConfigTree,
+  definePlugin,
+  get,
+  type LogOptions,
+  planHost,
+  type RunningHost,
+  StartFailed,
+} from '@svc/core'
 import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/core/processes'
-import { importCommands } from './command-manifest.ts'
+import { commandClass } from './command-class.ts'
 import type { CommandSource } from './contributed.ts'
-import { commandBroken } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { readable } from './log-output.ts'
@@ -30,7 +39,7 @@ export class CommandRunner implements AsyncDisposable {
     await this.#refuseChanged(source)
     const { permissions } = source
     if (permissions !== undefined) return this.#isolated(source, id)
-    const found = await classOf(source, id)
+    const found = await commandClass(source, id)
     // its module was read after the files were verified
     await this.#refuseChanged(source)
     return Object.assign(found, { given: this.#context() })
@@ -45,8 +54,9 @@ export class CommandRunner implements AsyncDisposable {
 
       async run(): Promise<number> {
         const { runInProcess } = await import('./command-process.ts')
-        const section = Object(source.entry.declares) as { section?: string }
-        return runInProcess(source, (await settings()).value, { id, argv: this.argv, context, section: section.section })
+        const { value } = await settings()
+        const section = () => sectionOf(source, value)
+        return runInProcess(source, value, { id, argv: this.argv, context, section })
       }
     }
   }
@@ -64,6 +74,7 @@ export class CommandRunner implements AsyncDisposable {
     return {
       signal,
       home,
+      cwd: process.cwd(),
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
       setting: async (...keys) => get((await this.#settings()).value, keys),
@@ -94,13 +105,20 @@ const WHOLE_LOG: LogOptions = { destination: { write: line => void process.stder
 
 const CHANGED: ReadonlySet<string> = new Set(['PLUGIN_CHANGED', 'PLUGIN_FILES_MISSING', 'LOCK_INVALID'])
 
-/** The class of a command. Throws COMMAND_BROKEN. */
-async function classOf(source: CommandSource, id: string): Promise<Command.Class> {
-  const words = id.replaceAll(':', ' ')
-  const commands = await importCommands(source).catch((error: unknown) => {
-    throw commandBroken(words, source.plugin, error)
-  })
-  const found = Object.hasOwn(commands, id) ? commands[id] : undefined
-  if (typeof found?.run !== 'function') throw commandBroken(words, source.plugin, new TypeError(`COMMANDS has no class "${id}"`))
-  return Object.assign(found, { id })
+/** The section that a plugin in a process of its own owns: known since it was installed; one by path or link is asked, in its sandbox. Throws START_FAILED. */
+async function sectionOf({ entry }: CommandSource, value: Config['value']): Promise<string | undefined> {
+  let { declares } = entry
+  if (declares === undefined) {
+    const { describeInSandbox } = await import('./isolate-with.ts')
+    const { problems } = await planHost({
+      config: configOf({ plugins: [entry] }),
+      async isolate({ name, module, folder, manifest }) {
+        const held = { folder, permissions: entry.permissions ?? manifest.permissions ?? {} }
+        declares = await describeInSandbox({ name, module, held }, value)
+        return definePlugin({ setup() {} })
+      },
+    })
+    if (problems.length > 0) throw new StartFailed(problems)
+  }
+  return (Object(declares) as { section?: string }).section
 }

@@ -45,9 +45,11 @@ export const TOPICS: Readonly<Record<string, string>> = {
 const SHARED = ['mcp']
 const wordsOf = (id: string) => id.split(':')
 
-/** What svc's own commands begin with: a first word, or two of a topic that is shared. */
+/** What svc's own commands begin with: a first word, or two of a topic that is shared; and what oclif's programs have. */
 const OWN_WORDS: readonly string[] = [
   ...new Set(Object.keys(SUMMARIES).map(id => (SHARED.includes(wordsOf(id)[0]!) ? wordsOf(id).join(' ') : wordsOf(id)[0]!))),
+  'help',
+  'version',
 ]
 
 /** What commands of other plugins must not begin with, and the plugin that may. */

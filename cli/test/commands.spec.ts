@@ -123,7 +123,7 @@ describe('a command of a plugin', () => {
           svc: { api: 1, kind: 'tool', contributes: { commands, ...more } },
         })
       )
-    await manifest('one', './run.js', ['serve', 'tell'])
+    await manifest('one', './run.js', ['serve', 'tell', 'help me'])
     await manifest('two', './gone.js', ['tell'], { tool: ['x'] })
     for (const name of ['one', 'two']) {
       await place.write(`${name}/index.js`, 'export default { requires: {}, optional: {}, setup() {} }')
@@ -135,6 +135,7 @@ describe('a command of a plugin', () => {
     expect(code).to.equal(1)
     expect(err)
       .to.match(/^COMMAND_TAKEN {2}one\n {2}has the command "serve", a name that svc has already {3}\(package\.json:1\)/m)
+      .and.match(/^COMMAND_TAKEN {2}one\n {2}has the command "help me", a name that svc has already/m)
       .and.match(/^COMMAND_TAKEN {2}two\n {2}has the command "tell", a name that one has already/m)
       .and.match(/^COMMAND_MODULE_MISSING {2}two\n {2}.*\.\/commands/m)
       .and.match(/^SLOT_UNKNOWN {2}two\n.*\n {2}did you mean "tools"\?/m)

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
 import { tarballOf } from '../../test/support/registry.ts'
-import { completableFacts, safeFacts } from '../src/command-manifest.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
 const NAME = 'svc-plugin-report'
@@ -23,7 +22,9 @@ const reportOf = (place: Place, version = '1.0.0') =>
       svc: {
         api: 1,
         kind: 'command',
-        contributes: { commands: ['report show', 'report copy', 'report wait', 'report ask', 'report refuse'] },
+        contributes: {
+          commands: ['report show', 'report copy', 'report wait', 'report ask', 'report refuse', 'report end'],
+        },
         topics: { report: 'Write reports' },
         permissions: { write: [notesFolderOf(place)] },
       },
@@ -33,7 +34,7 @@ const reportOf = (place: Place, version = '1.0.0') =>
       'commands.js': `import { appendFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { Args, Flags, SERVER_FLAGS, SvcCommand, table, usageError } from '@svc/cli/command'
-import { systemUse } from '@svc/core'
+import { svcError, systemUse } from '@svc/core'
 import { Selection } from '@svc/core/contracts'
 
 appendFileSync(${JSON.stringify(notesOf(place))}, 'imported\\n')
@@ -81,6 +82,29 @@ class Wait extends SvcCommand {
   }
 }
 
+class End extends SvcCommand {
+  static summary = 'End in one of several ways'
+  static examples = ['<%= config.bin %> <%= command.id %> long']
+  static args = {
+    way: Args.string({ description: 'Which way', required: true, ignoreStdin: true }),
+    count: Args.integer({ description: 'A number', ignoreStdin: true }),
+  }
+  static flags = {
+    most: Flags.integer({ summary: 'A number' }),
+    even: Flags.string({ summary: 'An even number', parse: async text => { if (text % 2) throw new TypeError(text + ' is odd'); return text } }),
+  }
+
+  async run() {
+    const { args } = await this.parse(End)
+    if (args.way === 'error') this.error('it went wrong', { exit: 5 })
+    if (args.way === 'exit') process.exit(9)
+    if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { mend: 'Make it anew' }), { oclif: { exit: 6 } })
+    if (args.way === 'where') return this.print(this.cwd)
+    if (args.way === 'thrown') throw new Error('a mistake')
+    for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
+  }
+}
+
 class Ask extends SvcCommand {
   static summary = 'Ask a server, or a host of its own'
   static examples = ['<%= config.bin %> <%= command.id %>']
@@ -113,7 +137,7 @@ class Refuse extends SvcCommand {
   }
 }
 
-export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:ask': Ask, 'report:refuse': Refuse }
+export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait': Wait, 'report:ask': Ask, 'report:refuse': Refuse, 'report:end': End }
 `,
     }
   )
@@ -121,6 +145,7 @@ export const COMMANDS = { 'report:show': Show, 'report:copy': Copy, 'report:wait
 const notesFolderOf = (place: Place) => join(place.folder, 'notes')
 const notesOf = (place: Place) => join(notesFolderOf(place), 'imports.txt')
 const cacheOf = (place: Place) => ({ XDG_CACHE_HOME: join(place.folder, 'cache') })
+const scriptIn = (place: Place) => join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash')
 const importsOf = async (place: Place) =>
   (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
 
@@ -161,13 +186,14 @@ for (const { where, args, skip } of WAYS)
         .and.match(/--style=<option> +\[default: short\] How much of it\n +<options: short\|long>/)
         .and.contain('< %= process.exit(9) % >')
         .and.match(/EXAMPLES\n +\$ svc report show sales --style long/)
-      const script = await readFile(join(cacheOf(place).XDG_CACHE_HOME, 'svc/autocomplete/functions/bash/svc.bash'), 'utf8')
+      const script = await readFile(scriptIn(place), 'utf8')
       expect(script)
         .to.match(/^report:show .*--style --json/m)
         .and.match(/^tokens:create .*--ttl/m)
       const typo = await place.svc(['report', 'shwo', 'sales'])
       expect(typo).to.include({ code: 2, out: '' })
       expect(typo.err).to.contain('there is no command "report shwo').and.contain('did you mean "svc report show"?')
+      expect((await place.svc(['reprot'])).err).to.contain('did you mean "svc report"?')
       expect(await importsOf(place)).to.equal(imports)
     })
 
@@ -183,18 +209,52 @@ for (const { where, args, skip } of WAYS)
         ['Missing 1 required arg', 'show'],
         ['Expected --style=wide to be one of: short, long', 'show', 'sales', '--style', 'wide'],
         ['Nonexistent flag: --colour', 'show', 'sales', '--colour'],
+        ['Expected an integer but received: few', 'end', 'long', 'few'],
+        ['--most: Expected an integer but received: few', 'end', 'long', '--most', 'few'],
+        ['--even: 3 is odd', 'end', 'long', '--even', '3'],
       ] as const) {
         const { code, out, err } = await place.svc(['report', ...words])
         expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
         expect(err)
           .to.match(/^COMMAND_LINE_INVALID/)
           .and.contain(said)
-          .and.contain('svc report show --help')
+          .and.contain(`svc report ${words[0]} --help`)
+          .and.not.contain('See more help')
       }
+    })
+
+    it('know the folder in which svc was started', async () => {
+      expect((await place.svc(['report', 'end', 'where'])).out).to.equal(`${place.folder}\n`)
     })
 
     it('read the standard input', async () => {
       expect(await place.svc(['report', 'copy'], { input: 'a word' })).to.include({ code: 0, out: 'A WORD\n' })
+    })
+
+    it('print all of their output, however long it is, into a pipe and a file', async () => {
+      const LAST = `${'19999'.padEnd(200, '.')}\n`
+      const { code, out, err } = await place.svc(['report', 'end', 'long'])
+      expect({ code, length: out.length, last: out.slice(-201) }, err).to.deep.equal({
+        code: 0,
+        length: 20_000 * 201,
+        last: LAST,
+      })
+      const file = join(place.folder, 'long.txt')
+      await using handle = await open(file, 'w')
+      const child = place.start(['report', 'end', 'long'], { stdout: handle.fd })
+      expect((await once(child, 'exit'))[0]).to.equal(0)
+      expect(await readFile(file, 'utf8')).to.equal(out)
+    })
+
+    it('end with the code of an error, and of process.exit', async () => {
+      const failed = await place.svc(['report', 'end', 'error'])
+      expect(failed).to.include({ code: 5, out: '', err: 'it went wrong\n' })
+      expect(await place.svc(['report', 'end', 'exit'])).to.include({ code: 9, out: '', err: '' })
+      const coded = await place.svc(['report', 'end', 'coded'])
+      expect(coded).to.include({ code: 6, out: '', err: 'REPORT_OLD\n  it is old\n  Make it anew\n' })
+      const thrown = await place.svc(['report', 'end', 'thrown'])
+      expect(thrown).to.include({ code: 1, out: '' })
+      expect(thrown.err).to.contain('a mistake')
     })
 
     it('end with 2 under a code of their own, and know the configuration file that was named', async () => {
@@ -259,64 +319,3 @@ for (const { where, args, skip } of WAYS)
         await server.end()
       })
   })
-
-describe('what help shows of a plugin', () => {
-  const command = { args: {}, flags: {}, hidden: false }
-
-  it('is text and no template, whatever the plugin wrote', () => {
-    const flags = { out: { type: 'option', name: 'out', helpValue: '%= process.exit(9) %' }, '<%= 1 %>': {} }
-    const description = '<%= 1 %> \u001b[31m <%% 2 %%> <<%- 3 %>'
-    const found = safeFacts(
-      { 'a:b': { ...command, summary: '<%= config.bin %> <%= command.id %>', description, flags } as never },
-      'a:b'
-    )
-    expect(found?.summary).to.equal('svc a b')
-    expect(JSON.stringify(found)).to.not.match(/<%|%>|"%|%"/)
-    expect(found?.description).to.contain('\\u{1b}[31m')
-    expect(Object.keys(found?.flags ?? {})).to.deep.equal(['out'])
-  })
-
-  it('reaches the scripts of completion without what a shell obeys', () => {
-    const text = 'a $(touch x) `touch x` "; touch x \\ “touch x” [b]{c}'
-    const flags = {
-      size: {
-        type: 'option',
-        name: 'size"; touch x',
-        char: '$(touch x)',
-        summary: text,
-        options: ['big', 'a) :b:{touch x}', '$(x)'],
-      },
-    }
-    const found = safeFacts({ a: { ...command, summary: text, flags } as never }, 'a')!
-    const { summary, flags: made } = completableFacts(found)
-    expect(summary).to.equal('a  (touch x)  touch x   ; touch x    touch x   b c ')
-    expect(made).to.deep.equal({ size: { type: 'option', name: 'size', summary, options: ['big'] } })
-  })
-
-  it('is text, too, where it is the name or the description of a plugin by path', async () => {
-    await using place = await makePlace()
-    const folder = join(place.folder, 'topic')
-    await mkdir(folder)
-    const attack = (name: string) =>
-      `<%= process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(join(folder, name))}, '') %>`
-    const manifest = {
-      name: attack('by-name'),
-      description: `${attack('by-description')} $(touch ${join(folder, 'by-shell')})`,
-      exports: { '.': './index.js', './commands': './commands.js' },
-      svc: { api: 1, kind: 'command', contributes: { commands: ['topic show', 'a$(touch x) b'] } },
-    }
-    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
-    await writeFile(join(folder, 'commands.js'), 'export const COMMANDS = {}')
-    await writeFile(join(place.folder, 'named.yaml'), 'plugins:\n  - use: ./topic\n')
-    for (const line of [['--help'], ['topic', '--help'], ['topic', 'show', '--help']])
-      await place.svc([...line, '--config', join(place.folder, 'named.yaml')])
-    await place.svc(['autocomplete', '--refresh-cache', '--config', join(place.folder, 'named.yaml')], { env: cacheOf(place) })
-    expect((await readdir(folder)).sort()).to.deep.equal(['commands.js', 'package.json'])
-  })
-
-  it('is left out where it has not the form of oclif', () => {
-    for (const facts of [null, 7, {}, { ...command, flags: null }, { ...command, args: { a: 1 } }, { ...command, summary: {} }])
-      expect(safeFacts({ a: facts as never }, 'a'), JSON.stringify(facts)).to.equal(undefined)
-    expect(safeFacts({}, 'toString')).to.equal(undefined)
-  })
-})

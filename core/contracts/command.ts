@@ -6,6 +6,8 @@ export interface CommandContext {
   readonly signal: AbortSignal
   /** The svc home. */
   readonly home: string
+  /** The folder in which svc was started. A command in a process of its own runs in another one. */
+  readonly cwd: string
   /** Writes a line to the standard output. */
   readonly print: (line: string) => void
   /** Writes a line for a person to the standard error: what a script that reads the output must not find there. */

@@ -29,6 +29,8 @@ export interface IsolatedProcess {
   readonly pid: number | undefined
   /** How it ended, once it has and all that it had is gone. */
   readonly ended: Promise<string>
+  /** The code with which it ended itself; undefined while it runs, and where a signal, a limit or this side ended it. */
+  readonly exitCode: () => number | undefined
   /** Ends it at once; `why` is how it ended then. */
   readonly kill: (why: string) => void
   /** Lets the plugin close, then ends the process; kills it when that takes longer than the limit. */
@@ -81,6 +83,7 @@ export async function startProcess(
     channel,
     pid: child.pid,
     ended,
+    exitCode: () => (why !== undefined || child.exitCode === null || SIGNALLED.has(child.exitCode) ? undefined : child.exitCode),
     kill,
     async end() {
       await end(channel, exited, kill, options.closeLimitMs)
@@ -89,6 +92,8 @@ export async function startProcess(
   }
 }
 
+/** A sandbox reports the signal that ended what it holds as 128 and its number: ILL, TRAP, ABRT, BUS, FPE, KILL, SEGV, XCPU, SYS. */
+const SIGNALLED: ReadonlySet<number> = new Set([132, 133, 134, 135, 136, 137, 139, 152, 159])
 const RELEASE_MS = 10_000
 const MIB = 1024 * 1024
 /** What code that is held may make this process hold; what waits to be read by it is the largest message of ours and as much again. */

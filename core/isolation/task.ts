@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Isolation } from '../contracts/isolation.ts'
 import type { Channel } from '../processes/channel.ts'
+import { codeOf } from '../src/svc-error.ts'
 import type { Use } from '../src/token.ts'
 import { Task } from './contract.ts'
 import { startProcess } from './isolated-process.ts'
@@ -24,6 +25,8 @@ export interface IsolatedTask {
   readonly stdin?: Readable
   /** Reads what it prints; without it nothing does. */
   readonly onOutput?: (stream: Readable, name: 'stdout' | 'stderr') => void
+  /** Its process ended itself with this code, as `process.exit` does: what the task resolves with; with nothing it fails with PLUGIN_GONE. */
+  readonly onExit?: (code: number) => number | undefined
 }
 
 /**
@@ -36,7 +39,7 @@ export async function runIsolated(
   task: IsolatedTask,
   use: Use
 ): Promise<unknown> {
-  const { program, input, hostFolders, offer, stdin, onOutput } = task
+  const { program, input, hostFolders, offer, stdin, onOutput, onExit } = task
   const { args, hostFolders: own, ...request } = requestFor(ref, {})
   const running = await startProcess(
     isolation ?? plainIsolation({}),
@@ -47,6 +50,13 @@ export async function runIsolated(
   try {
     offer?.(running.channel)
     return await running.channel.reach('task', Task).run(input, use)
+  } catch (error) {
+    if (codeOf(error) !== 'PLUGIN_GONE') throw error
+    await running.end()
+    const code = running.exitCode()
+    const result = code === undefined ? undefined : onExit?.(code)
+    if (result === undefined) throw error
+    return result
   } finally {
     await running.end()
   }

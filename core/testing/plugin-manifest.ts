@@ -115,12 +115,28 @@ function commandCases({ info, importModule }: PluginPackage): KitCase[] {
     async run() {
       const { COMMANDS } = await importModule(COMMANDS_MODULE)
       const id = name.replaceAll(' ', ':')
-      const { run, summary, examples } = Object((Object(COMMANDS) as Record<string, unknown>)[id]) as Record<string, unknown>
+      const { run, summary, examples, flags } = Object((Object(COMMANDS) as Record<string, unknown>)[id]) as Record<
+        string,
+        unknown
+      >
       assert.equal(typeof run, 'function', `${COMMANDS_MODULE} must export COMMANDS with a class "${id}"`)
+      assertFlags(id, Object(flags) as Record<string, unknown>)
       assert.ok(typeof summary === 'string' && summary !== '', `the class "${id}" has no static summary`)
       assert.ok(Array.isArray(examples) && examples.length > 0, `the class "${id}" has no static examples`)
     },
   }))
+}
+
+/** svc takes `-c` and `--config` off a command line, and help shows the texts. */
+function assertFlags(id: string, flags: Readonly<Record<string, unknown>>): void {
+  for (const [name, flag] of Object.entries(flags)) {
+    const { char, summary = '', description = '' } = Object(flag) as Record<string, unknown>
+    assert.ok(name !== 'config' && char !== 'c', `the class "${id}" has a flag "${name}" with a name of svc: --config, -c`)
+    assert.ok(
+      typeof summary === 'string' && typeof description === 'string',
+      `the class "${id}" has a flag "${name}" whose summary or description is not text`
+    )
+  }
 }
 
 function configCases(found: PluginPackage, json: JsonSchema, options: PluginKitOptions): KitCase[] {

@@ -26,6 +26,7 @@ export async function runCommand(
   command.given = {
     signal: new AbortController().signal,
     home: '',
+    cwd: process.cwd(),
     print: line => void out.push(line),
     note: line => void err.push(line),
     setting: async () => undefined,
@@ -34,8 +35,14 @@ export async function runCommand(
     unconfigured: async () => [],
     ...given,
   }
-  const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
-  return { code: code ?? 0, out, err }
+  const before = process.exitCode
+  try {
+    const code = (await command.run([...argv], await oclifConfig()).catch(asUsageError)) as number | undefined
+    return { code: code ?? 0, out, err }
+  } finally {
+    // oclif sets it to that of what the command throws: the test would end with it
+    process.exitCode = before
+  }
 }
 
 /** What oclif finds wrong with a command line, as svc reports it. */

@@ -1,4 +1,4 @@
-import { Command, type Config, Flags } from '@oclif/core'
+import { Command, type Config, Errors, Flags, type Interfaces } from '@oclif/core'
 import type { CommandContext } from '@svc/core/contracts'
 
 /** A class that can be run: not the abstract base. */
@@ -25,6 +25,10 @@ export abstract class SvcCommand extends Command implements CommandContext {
     return this.#context.home
   }
 
+  get cwd(): string {
+    return this.#context.cwd
+  }
+
   readonly print: CommandContext['print'] = line => this.#context.print(line)
 
   readonly note: CommandContext['note'] = line => this.#context.note(line)
@@ -45,4 +49,18 @@ export abstract class SvcCommand extends Command implements CommandContext {
   }
 
   abstract override run(): Promise<number | void>
+
+  /** As oclif parses; what the `parse` function of an argument or a flag throws, those of oclif too, is a wrong command line: exit code 2. */
+  protected override async parse<
+    F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    B extends Interfaces.OutputFlags<Interfaces.FlagInput>,
+    A extends Interfaces.OutputArgs<Interfaces.ArgInput>,
+  >(options?: Interfaces.Input<F, B, A>, argv?: string[]): Promise<Interfaces.ParserOutput<F, B, A>> {
+    try {
+      return await super.parse(options, argv)
+    } catch (error) {
+      if ((Object(error) as { oclif?: object }).oclif !== undefined) throw error
+      throw Object.assign(new Errors.CLIError(error instanceof Error ? error : String(error), { exit: 2 }), { cause: error })
+    }
+  }
 }

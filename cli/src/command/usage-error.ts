@@ -20,4 +20,7 @@ export const exitOf = (error: unknown): number | undefined => (Object(error) as 
 export const isParseError = (error: unknown): boolean => exitOf(error) === USAGE && codeOf(error) === undefined
 
 /** What oclif found wrong, in one or more lines. */
-export const parseMessage = (error: unknown): string => messageOf(error).replace(/\nSee more help with --help$/, '')
+export const parseMessage = (error: unknown): string =>
+  messageOf(error)
+    .replace(/^Parsing (--\S+) \n\t/, '$1: ')
+    .replace(/\nSee more help with --help$/, '')

@@ -14,6 +14,7 @@ import {
 import type { LockedPlugin } from '@svc/plugin-set'
 import { interruption } from '../interrupt.ts'
 import { describeInSandbox } from '../isolate-with.ts'
+import { wrongFact } from '../command-manifest.ts'
 import { describeInProcess } from '../command-process.ts'
 import { sourceIn } from '../contributed.ts'
 import { commandBroken } from '../errors.ts'
@@ -66,6 +67,13 @@ export async function describeCommandsOf(
     const missing = source.ids.find(id => !Object.hasOwn(Object(facts) as object, id))
     if (missing !== undefined)
       throw commandBroken(missing.replaceAll(':', ' '), locked.name, new TypeError(`COMMANDS has no class "${missing}"`))
+    const broken = source.ids.find(id => wrongFact(facts[id]) !== undefined)
+    if (broken !== undefined)
+      throw commandBroken(
+        broken.replaceAll(':', ' '),
+        locked.name,
+        new TypeError(`its "${wrongFact(facts[broken])}" has not the form that oclif's help reads`)
+      )
     described.push({ ...locked, commands: facts })
   }
   return described

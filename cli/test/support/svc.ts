@@ -23,6 +23,8 @@ export interface Place extends AsyncDisposable {
 interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
+  /** The descriptor of a file for its standard output. */
+  readonly stdout?: number
   /** What serves, in place of `serve --port 0`. */
   readonly command?: readonly string[]
 }
@@ -60,11 +62,15 @@ export async function makePlace(): Promise<Place> {
   const envOf = (options: RunOptions = {}) => ({ ...COMPILED, ...cleanEnv(), SVC_HOME: home, ...options.env })
   const start = (args: readonly string[], options?: RunOptions) => {
     const env = envOf(options)
-    const child = spawn(process.execPath, [...SVC, ...args], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, [...SVC, ...args], {
+      cwd: folder,
+      env,
+      stdio: ['pipe', options?.stdout ?? 'pipe', 'pipe'],
+    })
     running.add(child)
     child.once('exit', () => running.delete(child))
-    child.stdin.on('error', () => {})
-    child.stdin.end(options?.input ?? '')
+    child.stdin!.on('error', () => {})
+    child.stdin!.end(options?.input ?? '')
     return child
   }
   return {
