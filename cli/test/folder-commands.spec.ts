@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { noBubblewrap, pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/core/testing'
 import { expect } from 'chai'
+import { itWith } from '../../test/support/needs.ts'
 import { describeInProcess } from '../src/command-process.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
@@ -57,11 +58,12 @@ export default definePlugin({ section: '${name}', config, setup() {} })
     expect(err).to.match(/^COMMAND_BROKEN {2}bare\n.*COMMANDS has no class "bare:show"/)
   })
 
-  it('in a process of their own read the section of their plugin, and report the error of their module', async function () {
-    if (noBubblewrap()) return this.skip()
-    await writePlugin(
-      'sec',
-      `import { SvcCommand } from '@svc/cli/command'
+  itWith('bubblewrap', it)(
+    'in a process of their own read the section of their plugin, and report the error of their module',
+    async () => {
+      await writePlugin(
+        'sec',
+        `import { SvcCommand } from '@svc/cli/command'
 class Show extends SvcCommand {
   static summary = 'Show a setting'
   async run() {
@@ -71,15 +73,16 @@ class Show extends SvcCommand {
 }
 export const COMMANDS = { 'sec:show': Show }
 `
-    )
-    await configure({ use: './sec', isolation: 'process' })
-    const shown = await place.svc(['sec', 'show'])
-    expect(shown.out, shown.err).to.equal('["own",null]\n')
-    await place.write('sec/commands.js', 'null.x')
-    const { code, err } = await place.svc(['sec', 'show', 'a'])
-    expect(code).to.equal(1)
-    expect(err).to.match(/^COMMAND_BROKEN {2}sec\n.*Cannot read properties of null/)
-  })
+      )
+      await configure({ use: './sec', isolation: 'process' })
+      const shown = await place.svc(['sec', 'show'])
+      expect(shown.out, shown.err).to.equal('["own",null]\n')
+      await place.write('sec/commands.js', 'null.x')
+      const { code, err } = await place.svc(['sec', 'show', 'a'])
+      expect(code).to.equal(1)
+      expect(err).to.match(/^COMMAND_BROKEN {2}sec\n.*Cannot read properties of null/)
+    }
+  )
 
   it('with a fact that help cannot read are refused at install', async () => {
     await writePlugin(

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { mkdir, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { noBubblewrap } from '@svc/core/testing'
 import { expect } from 'chai'
+import { lacking, skipBecause } from '../../test/support/needs.ts'
 import { tarballOf } from '../../test/support/registry.ts'
 import { makePlace, type Place } from './support/svc.ts'
 
@@ -150,7 +150,7 @@ const importsOf = async (place: Place) =>
   (await readFile(notesOf(place), 'utf8').catch(() => '')).split('\n').filter(line => line !== '').length
 
 const WAYS = [
-  { where: 'in a process of its own', args: [], skip: noBubblewrap() },
+  { where: 'in a process of its own', args: [], skip: lacking('bubblewrap') },
   { where: 'in the process of svc', args: ['--isolation', 'in-process', '--trust'], skip: undefined },
 ] as const
 
@@ -160,7 +160,7 @@ for (const { where, args, skip } of WAYS)
     let place: Place
 
     before(async function () {
-      if (skip) return this.skip()
+      skipBecause(this, skip)
       place = await makePlace()
       await mkdir(notesFolderOf(place))
       // somebody uses completion already: an install writes its scripts anew
