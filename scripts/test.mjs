@@ -29,10 +29,10 @@ const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 /** Debian packages that tests need, by the program that each brings. Without it those tests are skipped; see test/support/needs.ts. */
 const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium' }
 /**
- * Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. One more than cores:
+ * Mochas that take the files one by one, in the order of .mocharc.yaml, each serial as ever and with its own look for what a file left open. Two more than cores:
  * while one waits for its processes the others work, which makes an eighth of the time.
  */
-const JOBS = Math.min(4, availableParallelism() + 1)
+const JOBS = Math.min(4, availableParallelism() + 2)
 
 /** What a test says that starts a process or opens a socket, where it does not say so in a comment; `no-outside.ts` checks that it is complete. */
 const OUTSIDE =
