@@ -95,7 +95,7 @@ export interface Supervisor<R> extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS] = [30_000, 10_000, 2_000, 1_000]
+const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS, FORK_AGAIN_MS] = [30_000, 10_000, 2_000, 1_000, 1_000]
 
 /** Owns the listening sockets, hands connections to workers and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
@@ -311,7 +311,16 @@ class Crew<R> implements Supervisor<R> {
     if (isLoop) this.#tell({ event: 'looping', deaths, how, delayMs })
     this.#tell({ event: 'replacing', delayMs })
     const { generation } = member
-    const bringUp = () => this.#state.state === 'running' && generation === this.#generation && this.#bringUp(generation)
+    const bringUp = () => {
+      if (this.#state.state !== 'running' || generation !== this.#generation) return
+      try {
+        this.#bringUp(generation)
+      } catch {
+        // what fork throws, such as want of memory, may be over in a moment
+        this.#tell({ event: 'replacing', delayMs: FORK_AGAIN_MS })
+        this.#later(FORK_AGAIN_MS, bringUp)
+      }
+    }
     if (delayMs === 0) bringUp()
     else this.#later(delayMs, bringUp)
   }

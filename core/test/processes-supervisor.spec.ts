@@ -34,6 +34,21 @@ describe('a supervisor', () => {
     expect((await seen('replacing', 2)).map(event => event.delayMs)).to.deep.equal([0, 200])
   })
 
+  it('replaces a worker once its successor can be forked again', async function () {
+    if (process.platform === 'win32') this.skip()
+    const env: Record<string, string> = {}
+    const { supervisor, seen } = supervise(env)
+    await using _ = supervisor
+    const { port } = await supervisor.start()
+    const first = await textOf(port)
+    env.LONG = 'x'.repeat(200_000) // E2BIG, which `fork` throws
+    process.kill(Number(first), 'SIGKILL')
+    await seen('replacing', 2)
+    delete env.LONG
+    await seen('ready', 2)
+    expect(await textOf(port)).to.not.equal(first)
+  })
+
   it('ends with the report of a first worker that cannot start', async () => {
     const { supervisor, seen } = supervise({ WEB_FAILS: 'report' })
     await using _ = supervisor
