@@ -70,7 +70,7 @@ cosmiconfig parses YAML and JSON; its meta configuration (\`.config/config.*\`, 
 const OUTRO = `
 ## Documented, and owned by no plugin yet
 
-These keys are known and checked. Switching one on fails the start with the mend, until a plugin is loaded that does it. Two belong to \`svc serve\`
+These keys are known and checked. Switching one on fails the start with the hint, until a plugin is loaded that does it. Two belong to \`svc serve\`
 itself and are in force: \`server.workers\` (default 1) and \`server.hang_timeout_ms\` (default 10000: a worker whose event loop stands still for so long is killed and replaced).
 
 | Key | Type |

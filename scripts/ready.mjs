@@ -13,8 +13,8 @@ const ownNode = 'node_modules/.bin/node'
 const fields = ['dependencies', 'optionalDependencies', 'peerDependencies', 'devDependencies']
 const oldestRuntime = 24
 
-/** @type {[RegExp, string][]} what npm says → the mend */
-const mends = [
+/** @type {[RegExp, string][]} what npm says → the hint */
+const fixes = [
   [
     /can only install packages when your package\.json and package-lock\.json/,
     'Run `npm run lock` and commit package-lock.json.',
@@ -38,8 +38,8 @@ const major = version => Number(/^v?(\d+)/.exec(version)?.[1])
 const sorted = object => JSON.stringify(Object.entries(object ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 class Trouble extends Error {
-  constructor(code, what, mend) {
-    super(`${code}\n  ${what}\n  ${mend}`)
+  constructor(code, what, hint) {
+    super(`${code}\n  ${what}\n  ${hint}`)
   }
 }
 
@@ -194,7 +194,7 @@ async function npm(args, { begun, turn }) {
     )
   if (signal) throw new Trouble('INSTALL_STOPPED', `npm was stopped by ${signal}`, 'Start again: the install begins anew.')
   if (code !== 0)
-    throw new Trouble('INSTALL_FAILED', `npm ${args[0]} ended with ${code}; its own words stand above`, mendFor(complaint))
+    throw new Trouble('INSTALL_FAILED', `npm ${args[0]} ended with ${code}; its own words stand above`, hintFor(complaint))
 }
 
 /** The npm (and the Node under it) that runs us, so that the install does not depend on the Node it replaces. */
@@ -205,8 +205,8 @@ function npmCommand() {
   return { command: 'npm', first: [] }
 }
 
-function mendFor(complaint) {
-  return mends.find(([pattern]) => pattern.test(complaint))?.[1] ?? 'Mend what npm names, then start again.'
+function hintFor(complaint) {
+  return fixes.find(([pattern]) => pattern.test(complaint))?.[1] ?? 'Fix what npm names, then start again.'
 }
 
 // ---- the Node that runs svc
@@ -220,8 +220,8 @@ function checkRuntime({ aloud = false } = {}) {
   if (existsSync(ownNode)) return
   const here = `${process.platform}-${process.arch}`
   if (major(process.version) < oldestRuntime) {
-    const mend = `Install Node ${oldestRuntime} or newer (https://nodejs.org) and start again.`
-    throw new Trouble('NODE_TOO_OLD', `svc brings no Node for ${here}, and your own is ${process.version}`, mend)
+    const hint = `Install Node ${oldestRuntime} or newer (https://nodejs.org) and start again.`
+    throw new Trouble('NODE_TOO_OLD', `svc brings no Node for ${here}, and your own is ${process.version}`, hint)
   }
   if (aloud) say(`no packaged Node for ${here}: using your own Node ${process.version}`)
 }

@@ -76,7 +76,7 @@ describe('the workflows of the examples', function () {
   it('release-notes publishes what a person likes', async () => {
     const parameters = { version: '1.2.0' }
     const result = await play('release-notes', { parameters, answers: { ask: 'publish' } })
-    expect(result).to.deep.equal({ published: true, file: 'RELEASE_NOTES.md', mended: ['Mend the sum of the cart'] })
+    expect(result).to.deep.equal({ published: true, file: 'RELEASE_NOTES.md', fixed: ['Fix the sum of the cart'] })
     expect(await text('RELEASE_NOTES.md'))
       .to.contain('1.2.0')
       .and.to.contain('This is version one')

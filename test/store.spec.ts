@@ -145,7 +145,7 @@ describe('the store of a running server', () => {
     await expectWell(service)
   })
 
-  it('in trouble fails the start with code, what, where and mend', async home => {
+  it('in trouble fails the start with code, what, where and hint', async home => {
     await startService({ home }).then(service => service.stop())
     await rename(join(home, 'svc.db'), join(home, 'away.db'))
     await rename(join(home, 'profiles.yaml'), join(home, 'svc.db'))

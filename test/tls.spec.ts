@@ -37,14 +37,14 @@ describe('svc serve with TLS', () => {
     for (let times = 0; times < 4; times++) expect(await healthOf(service.url, next.cert)).to.equal('healthy')
   })
 
-  it('ends with what is wrong and the mend where the key is protected', async () => {
+  it('ends with what is wrong and the hint where the key is protected', async () => {
     const made = makeCertificate()
     const { cert, key } = await writeCertificate(folder, { ...made, key: made.locked })
     const failed = await startService({ args: ['--ssl-cert', cert, '--ssl-key', key] }).catch(String)
     expect(failed).to.include('protected by a password').and.include('openssl pkey')
   })
 
-  it('ends with the mend where one of the two is missing', async () => {
+  it('ends with the hint where one of the two is missing', async () => {
     const { cert } = await writeCertificate(folder, makeCertificate())
     const failed = await startService({ args: ['--ssl-cert', cert] }).catch(String)
     expect(failed).to.include('server.ssl.key is missing').and.include('--ssl-key')

@@ -31,12 +31,12 @@ const PLAYS: readonly (readonly [workflow: string, way: string, play: Play])[] =
   [
     'fix_fault',
     'that is approved',
-    { input: { report: 'The sum is wrong' }, answers: { approve: true }, result: { mended: true, files: [] } },
+    { input: { report: 'The sum is wrong' }, answers: { approve: true }, result: { fixed: true, files: [] } },
   ],
   [
     'fix_fault',
     'that is not approved',
-    { input: { report: 'The sum is wrong' }, answers: { approve: false }, result: { mended: false } },
+    { input: { report: 'The sum is wrong' }, answers: { approve: false }, result: { fixed: false } },
   ],
   ['plan_change', 'of a wish', { input: { wish: 'Discounts' }, result: { approved: true } }],
   [

@@ -156,8 +156,8 @@ describe('svc workflows', () => {
     const cancelled = await svc('cancel', out.trim())
     expect([cancelled.code, cancelled.out]).to.deep.equal([0, `${out.trim()} is cancelled\n`])
     expect(await statusOf(home, out.trim())).to.include({ status: 'failed', error: 'cancelled' })
-    const mend = `svc workflows status ${out.trim()} tells how it stands`
-    const nothing = `INVALID_VALUE\n  the run asks nothing any more: it has ended: failed\n  ${mend}\n`
+    const hint = `svc workflows status ${out.trim()} tells how it stands`
+    const nothing = `INVALID_VALUE\n  the run asks nothing any more: it has ended: failed\n  ${hint}\n`
     for (const words of [['yes'], ['may', 'yes']])
       expect(await svc('answer', out.trim(), ...words)).to.deep.equal({ code: 1, out: '', err: nothing })
     const late = await svc('cancel', out.trim())

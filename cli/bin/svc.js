@@ -39,9 +39,9 @@ async function startSource() {
 }
 
 function refuse() {
-  const mend = isRepository
+  const hint = isRepository
     ? 'In this repository run `npm run svc -- <command>`: it brings its own Node.'
     : 'Install Node 24 or newer (https://nodejs.org) and start svc again.'
-  console.error(`NODE_TOO_OLD\n  svc needs Node 24 or newer, this is ${process.version}\n  ${mend}`)
+  console.error(`NODE_TOO_OLD\n  svc needs Node 24 or newer, this is ${process.version}\n  ${hint}`)
   process.exitCode = 1
 }

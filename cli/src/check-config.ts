@@ -13,7 +13,7 @@ export async function checkConfig(options: ServeOptions, json: boolean): Promise
   if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
   else if (good) print(`The configuration is good (${sourceNames(config).join(', ') || 'defaults only'}).`)
   if (!good && !json) printError(new StartFailed(problems))
-  if (!json) for (const { message, where, mend } of notes) process.stderr.write(`note: ${message} (${where}): ${mend}\n`)
+  if (!json) for (const { message, where, hint } of notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
   return good ? 0 : 1
 }
 

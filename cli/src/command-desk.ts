@@ -11,7 +11,7 @@ export interface CommandInput {
 export interface CommandFailure {
   readonly code?: string
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
   readonly exit: number
 }
 

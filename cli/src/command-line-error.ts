@@ -17,7 +17,7 @@ export function endOf(error: unknown, argv: readonly string[], sources: readonly
 
 /** What oclif found wrong in the process of an isolated plugin: it knows no other commands there, and gives no hint. */
 const isBare = (error: unknown) =>
-  codeOf(error) === 'COMMAND_LINE_INVALID' && (Object(error) as { mend?: string }).mend === undefined
+  codeOf(error) === 'COMMAND_LINE_INVALID' && (Object(error) as { hint?: string }).hint === undefined
 
 /** oclif's words for what is wrong with a command line; of help for what is no command it calls no hook. */
 function lineError(message: string, argv: readonly string[], known: readonly string[]): SvcError {

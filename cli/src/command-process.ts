@@ -103,8 +103,8 @@ export async function runInProcess(
 }
 
 /** The error as oclif would have thrown it in this process: `endOf` prints it and ends with its code. */
-const asThrown = ({ code, message, mend, exit }: CommandFailure) => {
-  const parts = mend === undefined ? {} : { mend: String(mend) }
+const asThrown = ({ code, message, hint, exit }: CommandFailure) => {
+  const parts = hint === undefined ? {} : { hint: String(hint) }
   const error = code === undefined ? new Error(String(message)) : svcError(String(code), String(message), parts)
   return Object.assign(error, { oclif: { exit: Number.isInteger(exit) ? exit & 0xff : 1 } })
 }

@@ -41,7 +41,7 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
   ]
 }
 
-const SKIPPED = warn('plugins', 'store and providers were not looked at', 'mend what fails above first')
+const SKIPPED = warn('plugins', 'store and providers were not looked at', 'fix what fails above first')
 
 /** Every fault of the configuration and of what it names. */
 async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: Finding[] }> {
@@ -69,13 +69,13 @@ function configurationFindings(plan: Plan): Finding[] {
 const providerOf = ({ loaded }: Plan, service: string) => loaded.find(one => one.plugin.provides?.name === service)?.name
 const isOf = (problem: SvcError, plugin: string | undefined) => plugin !== undefined && problem.plugin === plugin
 
-function problemOf(name: string, { code, message, mend, where, plugin }: SvcError): Finding {
+function problemOf(name: string, { code, message, hint, where, plugin }: SvcError): Finding {
   const who = plugin === undefined ? '' : `${plugin}: `
-  return { ...fail(name, `${who}${message} (${code})`, mend), ...(where === undefined ? {} : { where }) }
+  return { ...fail(name, `${who}${message} (${code})`, hint), ...(where === undefined ? {} : { where }) }
 }
 
-const noteOf = ({ message, where, mend = '' }: SvcError): Finding => ({
-  ...warn('configuration', message, mend),
+const noteOf = ({ message, where, hint = '' }: SvcError): Finding => ({
+  ...warn('configuration', message, hint),
   ...(where === undefined ? {} : { where }),
 })
 
@@ -85,7 +85,7 @@ async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Fin
     await using inner = await startInnerHost(plan.config, home, undefined, ['mcp.server'])
     const failed = inner.host.report().plugins.filter(one => one.state === 'failed')
     const lost = failed.map(({ name, error }) =>
-      warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.mend ?? '')
+      warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.hint ?? '')
     )
     const server = serverOf(plan)
     const who = server ? await authenticationFindings(inner.host, server, signal) : []

@@ -7,10 +7,10 @@ export function serverUnreachable(url: string, cause: unknown): SvcError {
     return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
       cause,
       details: { url },
-      mend: 'check the address, or start the server with `svc serve`',
+      hint: 'check the address, or start the server with `svc serve`',
     })
   const message = `the server at ${url} answers, but its certificate is not trusted (${tls})`
-  return svcError('SERVER_UNREACHABLE', message, { cause, details: { url, tls }, mend: tlsMend(tls) })
+  return svcError('SERVER_UNREACHABLE', message, { cause, details: { url, tls }, hint: tlsHint(tls) })
 }
 
 /** A server that sends its clients elsewhere: who is asked with a credential says where that goes. */
@@ -20,7 +20,7 @@ export const serverRedirects = (url: string, status: number, place: string | und
     `${url} answers with a redirect (${status}) to ${place ?? 'no address'}, and redirects are not followed`,
     {
       details: { url, status, ...(place === undefined ? {} : { to: place }) },
-      mend: place === undefined ? 'check the address' : `where you trust it, name it: --url ${place}`,
+      hint: place === undefined ? 'check the address' : `where you trust it, name it: --url ${place}`,
     }
   )
 
@@ -32,19 +32,19 @@ function tlsFault(error: unknown): string | undefined {
   return codes.find(code => code !== undefined && TLS_FAULT.test(code))
 }
 
-function tlsMend(code: string): string {
+function tlsHint(code: string): string {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'take an address that the certificate names'
   if (code === 'CERT_HAS_EXPIRED') return 'renew the certificate of the server'
   return 'where you trust it, set NODE_EXTRA_CA_CERTS=<cert.pem> to its certificate or that of its issuer'
 }
 
 export const urlInvalid = (url: string): SvcError =>
-  svcError('URL_INVALID', `"${url}" is no address of a server`, { mend: 'write it like http://127.0.0.1:8080' })
+  svcError('URL_INVALID', `"${url}" is no address of a server`, { hint: 'write it like http://127.0.0.1:8080' })
 
 export function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
-  const mend = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/configuration.md all keys`
-  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { mend })
+  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/configuration.md all keys`
+  return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { hint })
 }
 
 /** A port that a server of this very home has. */
@@ -52,15 +52,15 @@ export const portOurs = (host: string, port: number, pid: number, plugin: string
   svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {
     ...(plugin === undefined ? {} : { plugin }),
     details: { host, port, pid },
-    mend: `it runs already: \`svc reload\` makes it take up a changed configuration; stop it (kill ${pid}) to start anew, or serve beside it with --port`,
+    hint: `it runs already: \`svc reload\` makes it take up a changed configuration; stop it (kill ${pid}) to start anew, or serve beside it with --port`,
   })
 
 export const commandBroken = (command: string, plugin: string, cause: unknown): SvcError =>
   svcError('COMMAND_BROKEN', `the module of the command "${command}" cannot be used: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend:
-      (Object(cause) as { mend?: string }).mend ??
+    hint:
+      (Object(cause) as { hint?: string }).hint ??
       `The module "${COMMANDS_MODULE}" must export COMMANDS: the oclif classes by their names, with ":" between the words`,
   })
 
@@ -69,14 +69,14 @@ export const importTimeout = (plugin: string, limitMs: number): SvcError =>
   svcError('TIMEOUT', `its import did not end within ${limitMs / 1000} s`, {
     plugin,
     details: { limit_ms: limitMs },
-    mend: 'Let the module only define things: what waits or connects belongs into setup() or run()',
+    hint: 'Let the module only define things: what waits or connects belongs into setup() or run()',
   })
 
 /** What stands on the command line is wrong; `known` are the ids of commands. */
 /** A command line whose arguments or flags are wrong. `known`: the ids of all commands. */
 export function commandLineInvalid(message: string, argv: readonly string[], known: readonly string[]): SvcError {
   const words = known.map(id => id.replaceAll(':', ' '))
-  return svcError('COMMAND_LINE_INVALID', message, { mend: helpFor(argv, words) })
+  return svcError('COMMAND_LINE_INVALID', message, { hint: helpFor(argv, words) })
 }
 
 /** A command line that names no command: `said` are the words that were taken for one. */
@@ -86,14 +86,14 @@ export function commandUnknown(said: readonly string[], argv: readonly string[],
   const topics = words.map(one => one.split(' ')[0]!)
   const more = argv.includes('--help') ? '; with --config <file> also the commands that a configuration adds' : ''
   return svcError('COMMAND_LINE_INVALID', `there is no command "${said.join(' ')}"`, {
-    mend: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${helpFor(argv, topics)}${more}`,
+    hint: `${near === undefined ? '' : `did you mean "svc ${near}"? `}${helpFor(argv, topics)}${more}`,
   })
 }
 
 /** A command of a plugin that came with svc and that the configuration does not load. */
 export const commandLeftOut = (word: string, plugin: string): SvcError =>
   svcError('COMMAND_LINE_INVALID', `"${word}" is a command of ${plugin}, and the configuration leaves that plugin out`, {
-    mend: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
+    hint: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
   })
 
 /** Below a topic that is there by the second word alone; else by two words, then by the first as a command and as a topic. */
@@ -120,12 +120,12 @@ function helpFor(argv: readonly string[], names: readonly string[]): string {
 export const answerTooLarge = (url: string, limit: number): SvcError =>
   svcError('ANSWER_TOO_LARGE', `the answer has more than ${limit} characters`, {
     where: url,
-    mend: 'check the address: no svc answers so',
+    hint: 'check the address: no svc answers so',
   })
 
 export const pipeMissing = (spoken: string): SvcError =>
   svcError('PIPE_MISSING', `no loaded plugin speaks ${spoken} over standard input and output`, {
-    mend: 'take the plugin that stands in for "@svc/plugin-mcp-server" out of "plugins", or serve on a port: svc mcp serve --port 8081',
+    hint: 'take the plugin that stands in for "@svc/plugin-mcp-server" out of "plugins", or serve on a port: svc mcp serve --port 8081',
   })
 
 /** What only the command line itself can be blamed for. */
@@ -137,11 +137,11 @@ export const isUsage = (code: string | undefined): boolean => code !== undefined
 export const onlyInProcess = (plugin: string, why: string): SvcError =>
   svcError('NOT_ISOLABLE', `cannot run in a process of its own: ${why}`, {
     plugin,
-    mend: `if you trust its code: { use: "${plugin}", isolation: "in-process" } in "plugins"; svc plugins install asks for --trust`,
+    hint: `if you trust its code: { use: "${plugin}", isolation: "in-process" } in "plugins"; svc plugins install asks for --trust`,
   })
 
 export const pluginForeign = (path: string, reason: string) =>
   svcError('PLUGIN_FOREIGN', `the plugin in ${path} is not loaded, because a file of it could be another user's: ${reason}`, {
     where: path,
-    mend: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
+    hint: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
   })

@@ -54,7 +54,7 @@ const notHere = (id: string, what: string) =>
     'COMMAND_ISOLATED',
     `the command "${id.replaceAll(':', ' ')}" asks for ${what}, which is not there in a process of its own`,
     {
-      mend: 'Install the plugin with --isolation in-process --trust',
+      hint: 'Install the plugin with --isolation in-process --trust',
     }
   )
 
@@ -64,12 +64,12 @@ function asPlain(error: unknown): number | { readonly failed: CommandFailure } {
   if (codeOf(error) === 'EEXIT') return exit ?? 0
   if (exit === undefined) throw error
   const code = codeOf(error)
-  const { mend } = Object(error) as { mend?: string }
+  const { hint } = Object(error) as { hint?: string }
   return {
     failed: {
       ...(code === undefined ? {} : { code }),
       message: messageOf(error),
-      ...(mend === undefined ? {} : { mend }),
+      ...(hint === undefined ? {} : { hint }),
       exit,
     },
   }

@@ -5,9 +5,9 @@ import { visible } from './command/text.ts'
 export const REFUSALS: LogOptions = { level: 'warn', destination: { write: line => void process.stderr.write(refusalIn(line)) } }
 
 function refusalIn(line: string): string {
-  const { plugin, of, msg, mend } = JSON.parse(line) as { readonly [fact: string]: unknown }
+  const { plugin, of, msg, hint } = JSON.parse(line) as { readonly [fact: string]: unknown }
   if (plugin !== '@svc/plugin-isolation' || of === undefined) return ''
-  return [`warning: ${String(msg)}`, ...(typeof mend === 'string' ? [`  ${mend}`] : [])]
+  return [`warning: ${String(msg)}`, ...(typeof hint === 'string' ? [`  ${hint}`] : [])]
     .map(text => `${visible(text)}\n`)
     .join('')
 }

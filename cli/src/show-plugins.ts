@@ -168,7 +168,7 @@ const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle 
   ...(installed
     ? {
         disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })),
-        idle: idle.map(({ locked, health, mend }) => ({ ...lockedFacts(locked), health, mend })),
+        idle: idle.map(({ locked, health, hint }) => ({ ...lockedFacts(locked), health, hint })),
       }
     : {}),
 })

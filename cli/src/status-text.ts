@@ -171,8 +171,8 @@ function plugins(status: ServerStatus, { plugins: all }: Summary, recent: Recent
 
 function untold({ untold: all }: ServerStatus): string {
   const lines = all.map(({ path, code, message }) => {
-    const mend = code === 'AUTHENTICATION_FAILED' ? '; put an API key or a token into SVC_API_KEY' : ''
-    return paint('yellow', `${path} told nothing: ${oneLine(`${code} ${message}`)}${mend}`)
+    const hint = code === 'AUTHENTICATION_FAILED' ? '; put an API key or a token into SVC_API_KEY' : ''
+    return paint('yellow', `${path} told nothing: ${oneLine(`${code} ${message}`)}${hint}`)
   })
   return lines.join('\n')
 }

@@ -20,7 +20,7 @@ export async function unconfiguredIn(section: string, config?: string): Promise<
     const type = found[at]
     return type === undefined || types.has(type)
       ? []
-      : [{ plugin: name, type, mend: `write ${section}: { ${type}: {} } into svc.config.*` }]
+      : [{ plugin: name, type, hint: `write ${section}: { ${type}: {} } into svc.config.*` }]
   })
 }
 

@@ -7,12 +7,12 @@ export const memoryNotShared = (kind: string, workers: number): SvcError =>
     `${workers} workers cannot share a store of the kind "${kind}": each would have conversations of its own`,
     {
       details: { kind, workers },
-      mend: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
+      hint: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
     }
   )
 
 export const peerSilent = (topic: string): SvcError =>
   svcError('PEER_SILENT', `this worker answers to no topic "${topic}"`, {
     details: { topic },
-    mend: 'it has another set of plugins than the worker that asked: svc reload brings up both anew',
+    hint: 'it has another set of plugins than the worker that asked: svc reload brings up both anew',
   })

@@ -197,7 +197,7 @@ describe('svc config check', () => {
     )
     const { code, out } = await place.svc(['config', 'check', '--json', '--profile', 'nope'])
     expect(code).to.equal(1)
-    const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; mend: string; plugin?: string }[] }
+    const { faults } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
     const file = `${place.home}/profiles.yaml`
     expect(faults.map(one => [one.code, one.where])).to.have.deep.members([
       ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
@@ -212,9 +212,9 @@ describe('svc config check', () => {
     ])
     expect(faults.find(one => one.where === `${file}:3`)).to.include({
       plugin: '@svc/plugin-selection',
-      mend: 'did you mean "temperature"?',
+      hint: 'did you mean "temperature"?',
     })
-    expect(faults.find(one => one.where === 'svc.config.yaml:6')?.mend)
+    expect(faults.find(one => one.where === 'svc.config.yaml:6')?.hint)
       .to.contain('did you mean "tools"?')
       .and.contain('no-such-plugin')
   })

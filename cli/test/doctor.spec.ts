@@ -12,7 +12,7 @@ interface Finding {
   name: string
   state: 'ok' | 'warn' | 'fail'
   message: string
-  mend?: string
+  hint?: string
   where?: string
 }
 
@@ -53,7 +53,7 @@ describe('svc doctor', () => {
         name: 'node',
         state: 'fail',
         message: `${version} is too old: svc needs 24`,
-        mend: 'install Node 24, or start svc with npm: it brings its own',
+        hint: 'install Node 24, or start svc with npm: it brings its own',
       })
     for (const version of ['24.0.0', '100.1.0']) expect(nodeFinding(version)).to.include({ state: 'ok' })
   })
@@ -77,7 +77,7 @@ describe('svc doctor', () => {
     expect([code, ok, states('configuration')]).to.deep.equal([1, false, ['fail', 'fail']])
     expect(states('sandbox')).to.have.length(1)
     expect(of('configuration').map(one => one.where)).to.have.members(['svc.config.yaml:2', 'svc.config.yaml:4'])
-    expect(of('configuration').every(one => one.mend)).to.equal(true)
+    expect(of('configuration').every(one => one.hint)).to.equal(true)
     expect([states('profiles'), states('plugins'), states('store')]).to.deep.equal([['ok'], ['warn'], []])
   })
 
@@ -95,15 +95,15 @@ describe('svc doctor', () => {
     const examineWith = async (profiles: string) => {
       await writeFile(join(place.home, 'profiles.yaml'), profiles)
       const { code, of } = await examine(place, ['--port', '0'])
-      return { code, found: of('profiles').map(one => [one.state, one.message]), mends: of('profiles').map(one => one.mend) }
+      return { code, found: of('profiles').map(one => [one.state, one.message]), hints: of('profiles').map(one => one.hint) }
     }
     const lost = (who: string, name: string) => `${who} names the provider "${name}", which is not there`
     const deaf = await examineWith('profiles: { default: { provider: lokal } }\n')
     expect(deaf.code).to.equal(1)
     expect(deaf.found).to.deep.equal([['fail', `${lost('profile "default"', 'lokal')}: no chat is answered`]])
-    expect(deaf.mends[0]).to.match(/^did you mean "local"\?; mend the name in the profiles/)
+    expect(deaf.hints[0]).to.match(/^did you mean "local"\?; fix the name in the profiles/)
     const spare = 'fallback: [{ provider: nobody, model: x }, { provider: local, model: local-1 }]'
-    const { code, found, mends } = await examineWith(
+    const { code, found, hints } = await examineWith(
       `profiles: { default: { provider: lokal, ${spare} }, b: { provider: far } }\n`
     )
     expect([code, found]).to.deep.equal([
@@ -114,7 +114,7 @@ describe('svc doctor', () => {
         ['warn', lost('profile "b"', 'far')],
       ],
     ])
-    expect(mends[1]).to.match(/^there are: local; /)
+    expect(hints[1]).to.match(/^there are: local; /)
   })
 
   it('finds a damaged store', async () => {
@@ -123,7 +123,7 @@ describe('svc doctor', () => {
     await writeFile(join(place.home, 'svc.db'), 'no database at all, but long enough to be taken for one by nobody')
     const { code, of } = await examine(place)
     expect([code, of('store')[0]?.state]).to.deep.equal([1, 'fail'])
-    expect(of('store')[0]?.mend).to.be.a('string')
+    expect(of('store')[0]?.hint).to.be.a('string')
   })
 
   it('warns of a home that others may look into', async () => {
@@ -131,7 +131,7 @@ describe('svc doctor', () => {
     await mkdir(place.home, { mode: 0o700 })
     await chmod(place.home, 0o755)
     const { code, of } = await examine(place, ['--port', '0'])
-    expect([code, of('home').map(one => one.mend)]).to.deep.equal([0, [undefined, `chmod 700 ${place.home}`]])
+    expect([code, of('home').map(one => one.hint)]).to.deep.equal([0, [undefined, `chmod 700 ${place.home}`]])
   })
 
   it('fails where the home is no folder', async () => {
@@ -149,7 +149,7 @@ describe('svc doctor', () => {
     const { code, of } = await examine(place, ['--port', String(port)])
     other.close()
     expect([code, of('port')[0]?.state]).to.deep.equal([1, 'fail'])
-    expect(of('port')[0]?.mend).to.contain('--port')
+    expect(of('port')[0]?.hint).to.contain('--port')
   })
 
   it('looks at certificate and key', async () => {
@@ -162,13 +162,13 @@ describe('svc doctor', () => {
       ([code, [message]]: [number, string[]]) => code === 0 && /ends in \d days/.test(message!)
     )
     await place.write('svc.config.json', JSON.stringify({ server: { ssl: { cert: good.cert } } }))
-    expect((await examine(place)).of('tls').map(one => [one.state, one.mend])).to.deep.equal([
+    expect((await examine(place)).of('tls').map(one => [one.state, one.hint])).to.deep.equal([
       ['warn', 'set server.ssl.enabled to true'],
     ])
     await writeFile(good.key, makeCertificate().key)
     const { code, findings } = await examine(place, ['--ssl-cert', good.cert, '--ssl-key', good.key])
     expect(code).to.equal(1)
-    expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.mend)).to.equal(true)
+    expect(findings.some(one => one.state === 'fail' && one.message.includes('key.pem') && one.hint)).to.equal(true)
   })
 
   it('finds what would keep the tool server from starting: its key, and names that no tool has', async () => {
@@ -197,7 +197,7 @@ describe('svc doctor', () => {
     const weak = await examine(place, ['--port', '0'], { SVC_API_KEY: 'my-secret-password' })
     expect([weak.code, weak.states('authentication')]).to.deep.equal([0, ['warn', 'ok']])
     expect(weak.of('authentication')[0]?.message).to.contain('SVC_API_KEY can be guessed')
-    expect(weak.of('authentication')[0]?.mend).to.contain('openssl rand -hex 32')
+    expect(weak.of('authentication')[0]?.hint).to.contain('openssl rand -hex 32')
     expect(JSON.stringify(weak.findings)).to.not.contain('my-secret-password')
     await place.write('svc.config.yaml', 'server: { host: 0.0.0.0 }\n')
     expect((await examine(place)).states('authentication')).to.deep.equal(['warn'])
@@ -231,8 +231,8 @@ export default definePlugin({ setup: scope => void scope.add(Providers, 'mute', 
     const { code, of } = await examine(place, ['--port', '0'], env)
     expect([code, of('sandbox')[0]?.state]).to.deep.equal([0, 'warn'])
     expect(of('sandbox')[0]?.message).to.contain('No permissions to create new namespace').and.contain('will be refused')
-    expect(of('sandbox')[0]?.mend).to.be.a('string')
+    expect(of('sandbox')[0]?.hint).to.be.a('string')
     const none = await examine(place, [], { PATH: join(place.folder, 'nowhere') })
-    expect(none.of('sandbox')[0]?.mend).to.contain('install bubblewrap')
+    expect(none.of('sandbox')[0]?.hint).to.contain('install bubblewrap')
   })
 })

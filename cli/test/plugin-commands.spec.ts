@@ -98,7 +98,7 @@ class End extends SvcCommand {
     const { args } = await this.parse(End)
     if (args.way === 'error') this.error('it went wrong', { exit: 5 })
     if (args.way === 'exit') process.exit(9)
-    if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { mend: 'Make it anew' }), { oclif: { exit: 6 } })
+    if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { hint: 'Make it anew' }), { oclif: { exit: 6 } })
     if (args.way === 'where') return this.print(this.cwd)
     if (args.way === 'thrown') throw new Error('a mistake')
     for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
@@ -133,7 +133,7 @@ class Refuse extends SvcCommand {
 
   async run() {
     const { flags } = await this.parse(Refuse)
-    throw usageError('REPORT_UNKNOWN', 'there is no report in ' + flags.config, { mend: 'name another' })
+    throw usageError('REPORT_UNKNOWN', 'there is no report in ' + flags.config, { hint: 'name another' })
   }
 }
 

@@ -6,7 +6,7 @@ const GUARD = `import { definePlugin, svcError } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 
 const prepare = async () => {
-  throw svcError('GUARD_KEY_MISSING', 'the variable GUARD_KEY is not set', { mend: 'set GUARD_KEY' })
+  throw svcError('GUARD_KEY_MISSING', 'the variable GUARD_KEY is not set', { hint: 'set GUARD_KEY' })
 }
 const guard = { headers: ['x-guard'], challenge: 'Guard', prepare, authenticate: async () => undefined }
 export default definePlugin({ setup: scope => void scope.add(AuthSchemes, 'guard', guard) })
@@ -21,7 +21,7 @@ describe('an installed plugin that cannot start', function () {
     expect(code).to.equal(1)
     expect(err)
       .to.match(new RegExp(`^SETUP_FAILED {2}${TIDES}\n {2}its setup failed: no moon tonight`, 'm'))
-      .and.contain(`  mend the plugin, or start without it, where it stays installed: svc plugins disable ${TIDES}\n`)
+      .and.contain(`  fix the plugin, or start without it, where it stays installed: svc plugins disable ${TIDES}\n`)
     expect((await place.svc(['plugins', 'disable', TIDES])).code).to.equal(0)
     const server = await place.serve()
     expect((await server.end()).code).to.equal(0)

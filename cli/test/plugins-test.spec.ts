@@ -177,7 +177,7 @@ describe('svc plugins test, of a plugin with one fault', function () {
     return { failed: cases.filter(one => one.state === 'failed'), tookMs: performance.now() - began }
   }
 
-  it('tells that once, with its mend, and how much was not run because of it', async () => {
+  it('tells that once, with its hint, and how much was not run because of it', async () => {
     const { failed } = await testOf(hanging('call').replace("'far', {", "'near', {"))
     expect(failed.map(one => one.title)).to.deep.equal(['starts with its configuration, alone and within time'])
     expect(failed[0]!.error)

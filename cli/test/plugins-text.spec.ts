@@ -102,7 +102,7 @@ describe('what a person reads before a plugin is let in', () => {
 
   it('has nothing that a terminal would obey where an error is a plugin’s', () => {
     const message = 'its setup failed: \u001b[2J\r\nall is well'
-    const page = errorPage(svcError('SETUP_FAILED', message, { plugin: 'bad\u202e', mend: '\u001b]0;x\u0007' }))
+    const page = errorPage(svcError('SETUP_FAILED', message, { plugin: 'bad\u202e', hint: '\u001b]0;x\u0007' }))
     expect(page.match(/[^\n\P{C}]/u)).to.equal(null)
     expect(page.split('\n')).to.have.length(4)
   })

@@ -24,7 +24,7 @@ describe('svc serve with limits', () => {
     await again.end()
   })
 
-  it('refuses to start where the plugin that limits was taken out, with the mend', async () => {
+  it('refuses to start where the plugin that limits was taken out, with the hint', async () => {
     await using place = await makePlace()
     await place.write('svc.config.yaml', `${ENABLED}plugins:\n  - use: "@svc/plugin-rate-limit"\n    enabled: false\n`)
     const { code, err } = await place.svc(['config', 'check'])

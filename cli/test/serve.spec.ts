@@ -194,7 +194,7 @@ describe('svc serve that cannot start', () => {
 
   const asked: [string, string[]][] = [['an MCP server', ['--mcp']]]
   for (const [what, args] of asked) {
-    it(`refuses ${what} with the mend while no plugin does it`, async () => {
+    it(`refuses ${what} with the hint while no plugin does it`, async () => {
       await using place = await makePlace()
       await place.write('svc.config.yaml', 'plugins: [{ use: "@svc/plugin-mcp-server", enabled: false }]\n')
       const { code, err } = await place.svc(['serve', '--port', '0', ...args])

@@ -25,7 +25,7 @@ function distance(a: string, b: string): number {
   return row[b.length]!
 }
 
-/** The nearest known name as a mend. */
+/** The nearest known name as a hint. */
 export const didYouMean = (name: string, known: Iterable<string>) => {
   const near = nearest(name, known)
   return near ? `did you mean "${near}"?` : undefined

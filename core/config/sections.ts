@@ -10,12 +10,12 @@ import { type Fault, type JsonSchema, pathOf, schema, type Schema, show } from '
 export interface ReservedSection {
   readonly section: string
   readonly json: JsonSchema
-  /** Values that ask: `{ key: 'enabled', asks: value => value === true, what, mend }`; `key` '' is the section itself. */
+  /** Values that ask: `{ key: 'enabled', asks: value => value === true, what, hint }`; `key` '' is the section itself. */
   readonly asks?: readonly {
     readonly key: string
     readonly when: (value: unknown) => boolean
     readonly what: string
-    readonly mend: string
+    readonly hint: string
   }[]
 }
 
@@ -167,8 +167,8 @@ function faultError(
     const known = [...(fault.allowed as string[]), ...ownedBelow(path.slice(0, -1), owners)]
     return Object.assign(configUnknownKey(path.join('.'), known, where), plugin ? { plugin } : {})
   }
-  const mend = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
-  return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, mend)
+  const hint = fault.keyword === 'required' ? `set ${pathOf(path)}` : undefined
+  return configInvalid(plugin, `${pathOf(path)} ${fault.message}`, where, hint)
 }
 
 /** The next keys of what is owned below a path. */
@@ -237,7 +237,7 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
       ...faults.map(fault => faultError(config, owners, undefined, keysOf(path), fault)),
       ...asked.map(ask => {
         const keys = [...keysOf(path), ...(ask.key === '' ? [] : keysOf(ask.key))]
-        return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.mend)
+        return reservedAsked(keys.join('.'), ask.what, config.where(keys), ask.hint)
       }),
     ]
   })

@@ -22,7 +22,7 @@ export interface AuthScheme {
   /** True: the places that it guards ask for its credential although authentication is off. */
   readonly always?: boolean
   /** What is doubtful about its credentials although they work, and what to do, without a word of them: `svc doctor` warns of it. */
-  readonly doubt?: { readonly message: string; readonly mend: string }
+  readonly doubt?: { readonly message: string; readonly hint: string }
   /** Called once before the server opens, where it will be asked: what it throws (no key in the environment, no such issuer) fails the start. */
   prepare?(use: Use): Promise<void>
   /** `expires`: Unix time in milliseconds after which the credential holds no more; absent where it has no end, or one that nobody knows. */

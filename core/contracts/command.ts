@@ -31,7 +31,7 @@ export interface UnconfiguredPlugin {
   /** The type that an entry names. */
   readonly type: string
   /** What to write. */
-  readonly mend: string
+  readonly hint: string
 }
 
 /** How the host of a command is started. */

@@ -71,9 +71,9 @@ export interface SandboxAbility {
   readonly bubblewrap: string | null
   readonly memory: LimitHolder | null
   readonly pids: LimitHolder | null
-  /** What is missing, and what mends it. */
+  /** What is missing, and what fixes it. */
   readonly reason?: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** Runs programs of strangers. What this machine cannot hold is refused, never run open. */

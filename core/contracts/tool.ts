@@ -57,7 +57,7 @@ export type ToolStep =
 
 /**
  * Something a model or a caller may have done. All members but `call` are data. `call` throws for what went wrong: the message reaches the model, and so does
- * the `mend` of an error of svc, so they are written for it.
+ * the `hint` of an error of svc, so they are written for it.
  */
 export interface Tool {
   /** Its name for people; default: the name. */

@@ -11,7 +11,7 @@ export interface WorkflowProblem {
   readonly path: string
   /** From 1, where it is a text. */
   readonly line?: number
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** A workflow that there is. */

@@ -154,7 +154,7 @@ export async function readManifest(file: string): Promise<PackageInfo> {
   const faults = manifestSchema.check(structuredClone(pkg.svc))
   if (faults.length > 0) throw brokenManifest(name, faults, text, file)
   const claim = strangeClaim(pkg.svc)
-  if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.mend)
+  if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
     name,
     version: pkg.version ?? '0.0.0',
@@ -171,11 +171,11 @@ function strangeClaim({ runtime, section, contributes }: Manifest) {
   if (runtime === undefined) return undefined
   if (contributes?.commands !== undefined) {
     const what = `it runs in "${runtime}" and adds commands, which would be imported`
-    return { what, keys: ['svc', 'contributes', 'commands'], mend: 'take "commands" out, or "runtime"' }
+    return { what, keys: ['svc', 'contributes', 'commands'], hint: 'take "commands" out, or "runtime"' }
   }
   if (section === undefined || OWN_SECTION.test(section)) return undefined
   const what = `it runs in "${runtime}", and its section must be "tools.<name>", was "${section}"`
-  return { what, keys: ['svc', 'section'], mend: 'name a section of its own, like tools.shout' }
+  return { what, keys: ['svc', 'section'], hint: 'name a section of its own, like tools.shout' }
 }
 
 function parse(text: string, file: string): PackageJson {
@@ -184,7 +184,7 @@ function parse(text: string, file: string): PackageJson {
   } catch (error) {
     const line = /line (\d+)/.exec(messageOf(error))?.[1] ?? text.split('\n').length
     const what = `its package.json is no JSON: ${messageOf(error)}`
-    throw manifestInvalid(basename(dirname(file)), what, `${basename(file)}:${line}`, 'mend the file')
+    throw manifestInvalid(basename(dirname(file)), what, `${basename(file)}:${line}`, 'fix the file')
   }
 }
 
@@ -199,8 +199,8 @@ const placeOf = (file: string, text: string, keys: readonly string[]) => `${base
 function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
   const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
-  const mend = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
-  return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, mend)
+  const hint = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
+  return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
 }
 
 /** The names that a manifest declares for each slot; commands are none. */

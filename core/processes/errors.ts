@@ -4,19 +4,19 @@ import type { HeldLimits } from './message.ts'
 
 const GONE_MEND = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
-  svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, mend: GONE_MEND })
+  svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, hint: GONE_MEND })
 
 const PLAIN_MEND =
   'let only JSON values, undefined, bigint, Date and Uint8Array cross a contract; progress is an item of a stream'
 export const notPlain = (plugin: string, cheat: string) =>
-  svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, mend: PLAIN_MEND })
+  svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, hint: PLAIN_MEND })
 
 export const cannotCross = (plugin: string, where: string, cause: unknown) =>
   svcError(codeOf(cause) ?? 'NOT_PLAIN', `${where} could not be sent: ${messageOf(cause)}`, {
     plugin,
     where,
     cause,
-    mend: PLAIN_MEND,
+    hint: PLAIN_MEND,
   })
 
 /** Of what the far side calls something: it may be of any length. */
@@ -26,7 +26,7 @@ export const nothingOffered = (plugin: string, path: string) =>
   svcError('NOT_OFFERED', `${plugin} offers nothing at "${short(path)}"`, {
     plugin,
     details: { path: short(path) },
-    mend: 'it was taken back; look it up again',
+    hint: 'it was taken back; look it up again',
   })
 
 const TABLE_MEND = 'the two sides were built for different contracts, or one of them lies'
@@ -34,16 +34,16 @@ export const methodUnknown = (plugin: string, path: string, method: string) =>
   svcError('METHOD_UNKNOWN', `"${short(path)}" of ${plugin} has no method "${short(method)}"`, {
     plugin,
     details: { path: short(path), method: short(method) },
-    mend: TABLE_MEND,
+    hint: TABLE_MEND,
   })
 
 export const useMissing = (where: string) =>
-  svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, mend: 'hand on the use you were given' })
+  svcError('USE_MISSING', `${where} was called without its last argument, use`, { where, hint: 'hand on the use you were given' })
 
 export const deadlineOver = (where: string) =>
   svcError('TIMEOUT', `${where} did not answer before its deadline`, {
     where,
-    mend: 'raise the limit of the caller, or look at what is slow',
+    hint: 'raise the limit of the caller, or look at what is slow',
   })
 
 export const readerLeft = () => svcError('ABORTED', 'the reader left the stream')
@@ -51,46 +51,46 @@ export const readerLeft = () => svcError('ABORTED', 'the reader left the stream'
 export const frameTooLarge = (bytes: number, most: number) =>
   svcError('FRAME_TOO_LARGE', `a message of ${bytes} bytes is larger than ${most}`, {
     details: { bytes, most },
-    mend: 'send it in pieces, as items',
+    hint: 'send it in pieces, as items',
   })
 
 export const frameOverBudget = (bytes: number, why: string) =>
   svcError('FRAME_OVER_BUDGET', `a message of ${bytes} bytes is more than it may be: ${why}`, {
     details: { bytes },
-    mend: 'send plain values (JSON, undefined, bigint, Date, Uint8Array), large ones in pieces, as items of a stream',
+    hint: 'send plain values (JSON, undefined, bigint, Date, Uint8Array), large ones in pieces, as items of a stream',
   })
 
 export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
   svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {
     plugin,
     details: { calls, bytes },
-    mend: 'wait for answers before asking on',
+    hint: 'wait for answers before asking on',
   })
 
 export const unreadTooMuch = (plugin: string, bytes: number) =>
   svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes that ${plugin} streams wait to be read`, {
     plugin,
     details: { bytes },
-    mend: 'stream smaller items, or fewer at once',
+    hint: 'stream smaller items, or fewer at once',
   })
 
 export const homeUnusable = (home: string, cause: unknown) =>
   svcError('HOME_UNUSABLE', `the svc home ${home} cannot be used: ${messageOf(cause)}`, {
     cause,
-    mend: 'SVC_HOME must name a folder that this user may write',
+    hint: 'SVC_HOME must name a folder that this user may write',
   })
 
 export const serverNone = (where: string, port?: number) =>
   svcError('SERVER_NONE', `no running server was found${port === undefined ? '' : ` on port ${port}`}`, {
     where,
-    mend: 'start one with svc serve; SVC_HOME must be the same for both',
+    hint: 'start one with svc serve; SVC_HOME must be the same for both',
   })
 
 export const serverAmbiguous = (where: string, ports: readonly number[]) =>
   svcError('SERVER_AMBIGUOUS', `${ports.length} servers run in this home, on the ports ${ports.join(', ')}`, {
     where,
     details: { ports },
-    mend: `say which: --port ${ports[0]}`,
+    hint: `say which: --port ${ports[0]}`,
   })
 
 export const useForged = (plugin: string, principal: string, requestId: string) =>
@@ -100,7 +100,7 @@ export const useForged = (plugin: string, principal: string, requestId: string) 
     {
       plugin,
       details: { principal: principal.slice(0, 100), requestId: requestId.slice(0, 100) },
-      mend: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemUse(scope.signal)',
+      hint: 'hand on the `use` that a call came with, while that call runs; own work goes with the signal of the scope as systemUse(scope.signal)',
     }
   )
 
@@ -111,7 +111,7 @@ export interface WireError {
   readonly details?: Record<string, unknown>
   readonly plugin?: string
   readonly where?: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 const LONGEST_TEXT = 10_000
@@ -154,7 +154,7 @@ const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g
 const readable = (text: string) => text.slice(0, LONGEST_TEXT).replace(CONTROL, '')
 
 function partsOf(error: unknown): Omit<WireError, 'code' | 'message'> {
-  const { details, plugin, where, mend } = Object(error) as Partial<WireError>
-  const texts = Object.entries({ plugin, where, mend }).filter(([, text]) => typeof text === 'string')
+  const { details, plugin, where, hint } = Object(error) as Partial<WireError>
+  const texts = Object.entries({ plugin, where, hint }).filter(([, text]) => typeof text === 'string')
   return { ...(typeof details === 'object' && details !== null ? { details } : {}), ...Object.fromEntries(texts) }
 }

@@ -8,21 +8,21 @@ export const serviceTaken = (plugin: string, service: string, by: string) =>
   svcError('SERVICE_TAKEN', `provides the service "${service}", which ${by} provides already`, {
     plugin,
     details: { service, by },
-    mend: `disable one: plugins: [{ use: "${by}", enabled: false }]`,
+    hint: `disable one: plugins: [{ use: "${by}", enabled: false }]`,
   })
 
 export const nameTaken = (plugin: string, slot: string, name: string, by: string) =>
   svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
     plugin,
     details: { slot, name, by },
-    mend: 'rename one of the two, or disable one of the plugins',
+    hint: 'rename one of the two, or disable one of the plugins',
   })
 
 export const undeclaredContribution = (plugin: string, slot: string, name: string, data?: object) =>
   svcError('CONTRIBUTION_UNDECLARED', `adds "${name}" to ${slot}, which its manifest does not declare`, {
     plugin,
     details: { slot, name },
-    mend: `add it to its package.json: "svc": { "contributes": { "${slot}": ${data ? JSON.stringify({ [name]: data }) : `["${name}"]`} } }`,
+    hint: `add it to its package.json: "svc": { "contributes": { "${slot}": ${data ? JSON.stringify({ [name]: data }) : `["${name}"]`} } }`,
   })
 
 /** What it adds is not what its manifest says. */
@@ -30,7 +30,7 @@ export const contributionDiffers = (plugin: string, slot: string, name: string, 
   svcError(
     'CONTRIBUTION_DIFFERS',
     `adds "${name}" to ${slot} as ${JSON.stringify(added)}, and its manifest says ${JSON.stringify(said)}`,
-    { plugin, details: { slot, name }, mend: 'let its code and "contributes" in its package.json say the same' }
+    { plugin, details: { slot, name }, hint: 'let its code and "contributes" in its package.json say the same' }
   )
 
 export const permissionMissing = (
@@ -48,7 +48,7 @@ export const permissionMissing = (
     {
       plugin,
       details: { slot, name, permission: permission.name },
-      mend: `${'without' in permission ? `give it a "${permission.without}"` : `leave "${wanted}" out`}; or ask for the permission in its package.json, "svc": { "permissions": { "${permission.name}": ["${wanted}"] } }, and install it again`,
+      hint: `${'without' in permission ? `give it a "${permission.without}"` : `leave "${wanted}" out`}; or ask for the permission in its package.json, "svc": { "permissions": { "${permission.name}": ["${wanted}"] } }, and install it again`,
     }
   )
 
@@ -56,7 +56,7 @@ export const missingService = (plugin: string, service: string, provided: Iterab
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {
     plugin,
     details: { service },
-    mend: `add a plugin that provides "${service}" to "plugins"${hint(didYouMean(service, provided))}`,
+    hint: `add a plugin that provides "${service}" to "plugins"${hint(didYouMean(service, provided))}`,
   })
 
 const hint = (text: string | undefined) => (text ? ` (${text})` : '')
@@ -65,14 +65,14 @@ export const contractMismatch = (plugin: string, name: string, cause: string) =>
   svcError('CONTRACT_MISMATCH', `knows "${name}" in another form than this host: ${cause}`, {
     plugin,
     details: { name },
-    mend: 'install versions of the two plugins that were built for the same contract',
+    hint: 'install versions of the two plugins that were built for the same contract',
   })
 
 export const serviceCycle = (path: readonly string[]) =>
   svcError('SERVICE_CYCLE', `plugins require each other in a circle: ${path.join(' → ')}`, {
     plugin: path[0]!,
     details: { path },
-    mend: 'make one of these services optional, or let one side tap a hook or read a slot instead',
+    hint: 'make one of these services optional, or let one side tap a hook or read a slot instead',
   })
 
 /** All of this package, built or not. */
@@ -96,7 +96,7 @@ export const checkFailed = (plugin: string, cause: unknown) =>
   svcError('CHECK_FAILED', `its check of the configuration failed: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: 'mend the plugin: a check answers what is wrong, and ends within host.setup_timeout_ms',
+    hint: 'fix the plugin: a check answers what is wrong, and ends within host.setup_timeout_ms',
   })
 
 export const setupFailed = (plugin: string, cause: unknown, without = 'take it out of "plugins" to start without it') =>
@@ -105,14 +105,14 @@ export const setupFailed = (plugin: string, cause: unknown, without = 'take it o
     cause,
     details: { cause: codeOf(cause) ?? null },
     ...whereOf(plugin, cause),
-    mend: (cause as SvcError)?.mend ?? `mend the plugin, or ${without}`,
+    hint: (cause as SvcError)?.hint ?? `fix the plugin, or ${without}`,
   })
 
 export const setupTimeout = (plugin: string, ms: number, waited: string) =>
   svcError('SETUP_TIMEOUT', `its setup did not end within ${ms} ms; it was waiting for ${waited}`, {
     plugin,
     details: { ms, waited },
-    mend: 'let setup return once its parts are wired, or raise host.setup_timeout_ms',
+    hint: 'let setup return once its parts are wired, or raise host.setup_timeout_ms',
   })
 
 export const tapFailed = (plugin: string, hook: string, cause: unknown) =>
@@ -122,7 +122,7 @@ export const tapFailed = (plugin: string, hook: string, cause: unknown) =>
     where: hook,
     cause,
     details: { ...(cause as SvcError)?.details, hook },
-    mend: (cause as SvcError)?.mend ?? `its tap of ${hook} failed; disable ${plugin} to go on without it`,
+    hint: (cause as SvcError)?.hint ?? `its tap of ${hook} failed; disable ${plugin} to go on without it`,
   })
 
 export const tapTimeout = (plugin: string, hook: string, ms: number) =>
@@ -130,21 +130,21 @@ export const tapTimeout = (plugin: string, hook: string, ms: number) =>
     plugin,
     where: hook,
     details: { hook, ms },
-    mend: `let the tap end sooner, give it a limit of its own (tap(…, { limitMs })), or raise host.tap_timeout_ms`,
+    hint: `let the tap end sooner, give it a limit of its own (tap(…, { limitMs })), or raise host.tap_timeout_ms`,
   })
 
 export const closeFailed = (plugin: string, what: string, cause: unknown) =>
   svcError('CLOSE_FAILED', `${what}: ${messageOf(cause)}`, {
     plugin,
     cause,
-    mend: 'an undo must not throw and must end within host.close_timeout_ms',
+    hint: 'an undo must not throw and must end within host.close_timeout_ms',
   })
 
 export const hostCloseFailed = (problems: readonly SvcError[]) =>
   Object.assign(
     svcError('CLOSE_FAILED', problems.map(one => one.message).join('\n'), {
       plugin: problems[0]?.plugin ?? 'svc',
-      mend: 'mend what is listed; everything else was undone',
+      hint: 'fix what is listed; everything else was undone',
     }),
     { problems }
   )
@@ -152,5 +152,5 @@ export const hostCloseFailed = (problems: readonly SvcError[]) =>
 export const scopeClosed = (plugin: string, what: string) =>
   svcError('SCOPE_CLOSED', `${what} after the plugin was closed`, {
     plugin,
-    mend: 'stop the work when scope.signal aborts',
+    hint: 'stop the work when scope.signal aborts',
   })

@@ -93,7 +93,7 @@ class House implements RunningHost {
     this.#failed = [...plan.failed]
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
-    for (const { where, mend, message } of plan.notes) this.log.warn({ where, mend }, message)
+    for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
     const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
     this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
     this.#counts = accounting ? createCounts() : undefined

@@ -26,7 +26,7 @@ export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
   /** What its manifest declares by name, by slot, and what is not there. */
   readonly absent?: Readonly<Record<string, readonly string[]>>
   readonly permissions: Readonly<Record<string, readonly string[]>>
-  readonly error?: { readonly code: string; readonly message: string; readonly mend?: string }
+  readonly error?: { readonly code: string; readonly message: string; readonly hint?: string }
 }
 
 function absentOf({ found, instance }: Seat & { readonly found: Found }, added: OwnedScope['added']) {
@@ -93,7 +93,7 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
   setupMs,
   requires: [],
   added: {},
-  error: { code: error.code, message: error.message, ...(error.mend === undefined ? {} : { mend: error.mend }) },
+  error: { code: error.code, message: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) },
 })
 
 function standingOf({ plugin, instance }: Seat): Partial<PluginReport> {

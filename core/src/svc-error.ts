@@ -7,7 +7,7 @@ export interface ErrorParts {
   /** Where: a file and line, a path into a configuration, a hook. */
   where?: string
   /** What the reader does next, in his own terms. */
-  mend?: string
+  hint?: string
   cause?: unknown
 }
 
@@ -18,7 +18,7 @@ export class SvcError extends Error {
   readonly details: Record<string, unknown>
   plugin: string | undefined
   readonly where: string | undefined
-  readonly mend: string | undefined
+  readonly hint: string | undefined
 
   constructor(code: string, message: string, parts: ErrorParts = {}) {
     super(message, parts.cause === undefined ? undefined : { cause: parts.cause })
@@ -26,7 +26,7 @@ export class SvcError extends Error {
     this.details = parts.details ?? {}
     this.plugin = parts.plugin
     this.where = parts.where
-    this.mend = parts.mend
+    this.hint = parts.hint
   }
 }
 
@@ -57,7 +57,7 @@ export function isSvcShaped(error: unknown): error is SvcError {
   return error instanceof Error && error.name === 'SvcError' && codeOf(error) !== undefined
 }
 
-/** The page a person reads: code and plugin, what and where, the mend; the problems of a report below each other. */
+/** The page a person reads: code and plugin, what and where, the hint; the problems of a report below each other. */
 export function formatError(error: unknown): string {
   const problems = (error as { problems?: unknown })?.problems
   if (Array.isArray(problems)) return problems.map(formatError).join('\n\n')
@@ -65,7 +65,7 @@ export function formatError(error: unknown): string {
   const head = error.plugin ? `${error.code}  ${error.plugin}` : error.code
   const where = error.where ? `   (${error.where})` : ''
   const body = error.message.split('\n').map(line => `  ${line}`)
-  return [head, body.join('\n') + where, ...(error.mend ? [`  ${error.mend}`] : [])].join('\n')
+  return [head, body.join('\n') + where, ...(error.hint ? [`  ${error.hint}`] : [])].join('\n')
 }
 
 /** A start that failed: every problem that could be found, together. */
@@ -74,7 +74,7 @@ export class StartFailed extends SvcError {
 
   constructor(problems: readonly SvcError[]) {
     super('START_FAILED', problems.map(p => (p.plugin ? `${p.plugin}: ${p.message}` : p.message)).join('\n'), {
-      mend: 'mend what is listed and start again',
+      hint: 'fix what is listed and start again',
       details: { codes: problems.map(p => p.code) },
     })
     this.problems = problems

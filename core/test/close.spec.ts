@@ -23,7 +23,7 @@ describe('a close', () => {
     })
     const error = await failureOf(host.close())
     expect(error).to.include({ code: 'CLOSE_FAILED', plugin: 'bad', message: 'an undo failed: stuck' })
-    expect(error.mend).to.be.a('string')
+    expect(error.hint).to.be.a('string')
     expect(undone).to.deep.equal(['b', 'a'])
     expect(host.report().state).to.equal('closed')
   })
@@ -42,9 +42,9 @@ describe('a close', () => {
         throw new Error(name)
       }, name)
     const host = await startHost({ plugins: [bad('a'), bad('b')] })
-    const { problems } = (await failureOf(host.close())) as unknown as { problems: { plugin: string; mend: string }[] }
+    const { problems } = (await failureOf(host.close())) as unknown as { problems: { plugin: string; hint: string }[] }
     expect(problems.map(one => one.plugin)).to.deep.equal(['b', 'a'])
-    expect(problems[0]?.mend).to.include('host.close_timeout_ms')
+    expect(problems[0]?.hint).to.include('host.close_timeout_ms')
   })
 
   it('may be asked for twice: it undoes once, and both wait for the same end', async () => {

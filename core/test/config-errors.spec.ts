@@ -23,13 +23,13 @@ describe('a bad configuration', () => {
     })
     const config = await findConfig({ home: dir.file('home'), cwd: dir.path })
     const problems = await problemsOf({ plugins: [server], config })
-    expect(problems.map(one => [one.code, one.plugin, one.where, one.message, one.mend])).to.deep.equal([
+    expect(problems.map(one => [one.code, one.plugin, one.where, one.message, one.hint])).to.deep.equal([
       [
         'CONFIG_INVALID',
         undefined,
         'svc.config.yaml:2',
         'log.level must be one of "debug", "info", "warn", "error", "silent", was text "loud"',
-        'mend the value, or take the key out to get its default',
+        'fix the value, or take the key out to get its default',
       ],
       ['CONFIG_UNKNOWN_KEY', undefined, 'svc.config.yaml:9', 'sever is no known key', 'did you mean "server"?'],
       ['CONFIG_INVALID', 'http', 'svc.config.yaml:5', 'server.host is required', 'set server.host'],
@@ -39,21 +39,21 @@ describe('a bad configuration', () => {
         'http',
         'svc.config.yaml:6',
         'server.port must be integer, was text "80"',
-        'mend the value, or take the key out to get its default',
+        'fix the value, or take the key out to get its default',
       ],
       [
         'CONFIG_INVALID',
         'http',
         'svc.config.yaml:7',
         'server.mode must be one of "a", "b", was text "c"',
-        'mend the value, or take the key out to get its default',
+        'fix the value, or take the key out to get its default',
       ],
     ])
   })
 
   it('lists what is known where no name is near', async () => {
     const error = await problemOf({ plugins: [server], config: { server: { host: 'x', certificate: 1 } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', where: 'given', mend: 'known here: host, mode, port' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', where: 'given', hint: 'known here: host, mode, port' })
   })
 
   it('refuses keys for a plugin that has none', async () => {

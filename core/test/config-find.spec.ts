@@ -68,7 +68,7 @@ describe('finding configuration', () => {
       const error = await problemIn(findIn({ [`project/${name}`]: text, 'project/package.json': { type: 'module' } }))
       expect(error).to.include({ code: 'CONFIG_UNREADABLE', where: `../${where}` })
       expect(error.message).to.include(told)
-      expect(error.mend).to.include('mend the file')
+      expect(error.hint).to.include('fix the file')
     })
 
   it('tells the line of an alias that YAML takes a star for', async () => {
@@ -94,7 +94,7 @@ describe('finding configuration', () => {
     const error = await problemIn(findIn(files))
     expect(error).to.include({ code: 'CONFIG_AMBIGUOUS', where: '../svc.config.json' })
     expect(error.message).to.include('../svc.config.json and ../svc.config.yaml')
-    expect(error.mend).to.include('keep one').and.include('remove ../svc.config.yaml')
+    expect(error.hint).to.include('keep one').and.include('remove ../svc.config.yaml')
     expect((await findIn({ ...files, 'other.yaml': 'a: 3' }, { file: 'other.yaml' })).problems).to.deep.equal([])
     const { problems } = await findIn({ 'home/svc.config.yaml': 'a: 1', 'home/svc.config.mts': 'export default {}' })
     expect(problems.map(one => one.code)).to.deep.equal(['CONFIG_AMBIGUOUS'])

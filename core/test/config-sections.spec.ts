@@ -22,7 +22,7 @@ describe('sections', () => {
     const plugins = [any('tools.files')]
     await using _host = await startHost({ plugins, config: { tools: { files: { roots: [] } } } })
     const error = await problemOf({ plugins, config: { tools: { file: {} } } })
-    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is no known key', mend: 'did you mean "files"?' })
+    expect(error).to.include({ code: 'CONFIG_UNKNOWN_KEY', message: 'tools.file is no known key', hint: 'did you mean "files"?' })
     expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
   })
 
@@ -33,9 +33,9 @@ describe('sections', () => {
     expect(error).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
       message: 'server.wokers is no known key',
-      mend: 'did you mean "workers"?',
+      hint: 'did you mean "workers"?',
     })
-    expect((await problemOf({ plugins, config: { server: { x: 2 } } })).mend).to.equal('known here: port, workers')
+    expect((await problemOf({ plugins, config: { server: { x: 2 } } })).hint).to.equal('known here: port, workers')
   })
 
   it('may be set to nothing', async () => {
@@ -56,7 +56,7 @@ describe('sections', () => {
             key: 'enabled',
             when: (value: unknown) => value === true,
             what: 'authentication',
-            mend: 'add "@svc/plugin-auth" to "plugins"',
+            hint: 'add "@svc/plugin-auth" to "plugins"',
           },
         ],
       },
@@ -64,9 +64,9 @@ describe('sections', () => {
     const start = (auth: object) => ({ plugins: [any('server')], reserved, config: { server: { auth } } })
     await using _host = await startHost(start({ enabled: false, header: 'x' }))
     const asked = await problemOf(start({ enabled: true }))
-    expect(asked).to.include({ code: 'CONFIG_UNOWNED', where: 'given', mend: 'add "@svc/plugin-auth" to "plugins"' })
+    expect(asked).to.include({ code: 'CONFIG_UNOWNED', where: 'given', hint: 'add "@svc/plugin-auth" to "plugins"' })
     expect(asked.message).to.equal('server.auth.enabled asks for authentication, which no loaded plugin does')
-    expect(await problemOf(start({ hedaer: 'x' }))).to.include({ code: 'CONFIG_UNKNOWN_KEY', mend: 'did you mean "header"?' })
+    expect(await problemOf(start({ hedaer: 'x' }))).to.include({ code: 'CONFIG_UNKNOWN_KEY', hint: 'did you mean "header"?' })
     await using _owned = await startHost({ ...start({ enabled: true }), plugins: [any('server'), any('server.auth')] })
   })
 })
@@ -154,7 +154,7 @@ describe('instances', () => {
       code: 'CONFIG_INVALID',
       message: 'providers.work is of type "opnai", which no loaded plugin knows',
     })
-    expect(error.mend).to.equal('known types: local, openai; or add the plugin that brings "opnai"')
+    expect(error.hint).to.equal('known types: local, openai; or add the plugin that brings "opnai"')
   })
 
   it('suggest the key that says whose an entry is, and the one that switches it off', async () => {
@@ -163,15 +163,15 @@ describe('instances', () => {
     expect(typ).to.include({
       code: 'CONFIG_UNKNOWN_KEY',
       message: 'providers.mine.typ is no known key',
-      mend: 'did you mean "type"?',
+      hint: 'did you mean "type"?',
     })
     const off = await problemOf({ plugins, config: { providers: { local: { enabeld: false } } } })
-    expect(off).to.include({ message: 'providers.local.enabeld is no known key', mend: 'did you mean "enabled"?' })
+    expect(off).to.include({ message: 'providers.local.enabeld is no known key', hint: 'did you mean "enabled"?' })
   })
 
   it('have their faults told under their own path', async () => {
     const error = await problemOf({ plugins: [kind('local')], config: { providers: { mine: { type: 'local', ulr: 'x' } } } })
-    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', mend: 'did you mean "url"?' })
+    expect(error).to.include({ plugin: 'local', message: 'providers.mine.ulr is no known key', hint: 'did you mean "url"?' })
   })
 
   it('that fail are told apart in the report', async () => {

@@ -172,17 +172,17 @@ describe('a tap that fails', () => {
   })
 
   for (const [kind, hook] of RISING)
-    it(`in a ${kind} rises with its plugin and hook, its code and its mend`, async () => {
+    it(`in a ${kind} rises with its plugin and hook, its code and its hint`, async () => {
       const fails = (cause: Error) => ({
         plugins: [greeter(), taps('bad', scope => void TAPS[kind](scope, () => Promise.reject(cause)))],
       })
       await using host = await startHost(fails(new Error('no luck')))
       const error = await failureOf(greet(host))
       expect(error).to.include({ code: 'TAP_FAILED', plugin: 'bad', where: hook.id, message: 'no luck' })
-      expect(error.mend).to.include('disable bad')
-      await using coded = await startHost(fails(svcError('DENIED', 'not you', { mend: 'ask nicely', details: { who: 'you' } })))
+      expect(error.hint).to.include('disable bad')
+      await using coded = await startHost(fails(svcError('DENIED', 'not you', { hint: 'ask nicely', details: { who: 'you' } })))
       const denied = await failureOf(greet(coded))
-      expect(denied).to.include({ code: 'DENIED', plugin: 'bad', where: hook.id, mend: 'ask nicely' })
+      expect(denied).to.include({ code: 'DENIED', plugin: 'bad', where: hook.id, hint: 'ask nicely' })
       expect(denied.details).to.deep.equal({ who: 'you', hook: hook.id })
     })
 
@@ -195,7 +195,7 @@ describe('a tap that fails', () => {
       const error = await failureOf(greet(host))
       expect(error).to.include({ code: 'TAP_TIMEOUT', plugin: 'slow', where: hook.id })
       expect(error.message).to.equal(`its tap of ${hook.id} did not answer within 60 ms`)
-      expect(error.mend).to.include('limitMs').and.include('host.tap_timeout_ms')
+      expect(error.hint).to.include('limitMs').and.include('host.tap_timeout_ms')
     })
 
   it('by answering after its limit changes nothing any more', async () => {

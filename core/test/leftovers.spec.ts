@@ -15,7 +15,7 @@ describe('a plugin that leaves something open', () => {
     clearInterval(timer)
     expect(error).to.include({ code: 'LEFTOVERS', plugin: 'messy' })
     expect(error.message).to.match(/^messy left open: a timer \(leftovers\.spec\.ts:\d+\)$/)
-    expect(error.mend).to.include('scope.defer')
+    expect(error.hint).to.include('scope.defer')
   })
 
   it('is named for a server it opened in a tap, strict or not', async () => {

@@ -13,7 +13,7 @@ async function planned(entry: PluginEntry, from: string[] = [], isIsolating = tr
     return definePlugin({ setup() {} })
   }
   const { problems } = await planHost({ plugins: [entry], from, ...(isIsolating ? { isolate } : {}) })
-  return { asked, problems: problems.map(one => `${one.code} ${one.message} ${one.mend}`) }
+  return { asked, problems: problems.map(one => `${one.code} ${one.message} ${one.hint}`) }
 }
 
 describe('a plugin that is to run in a process of its own', () => {

@@ -125,11 +125,11 @@ export default {
 
   it('gets errors of its own copy taken for what they are', async () => {
     const code = `
-class SvcError extends Error { name = 'SvcError'; code = 'WEATHER_KEY_MISSING'; details = {}; mend = 'set WEATHER_KEY' }
+class SvcError extends Error { name = 'SvcError'; code = 'WEATHER_KEY_MISSING'; details = {}; hint = 'set WEATHER_KEY' }
 export default { requires: {}, optional: {}, setup() { throw new SvcError('no key') } }`
     await using dir = await folder(packageFiles('svc-plugin-copy', { api: 1, kind: 'x' }, code))
     const error = await problemOf({ plugins: ['svc-plugin-copy'], from: [dir.url] })
-    expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'svc-plugin-copy', mend: 'set WEATHER_KEY' })
+    expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'svc-plugin-copy', hint: 'set WEATHER_KEY' })
   })
 })
 
@@ -175,7 +175,7 @@ describe('planHost', () => {
 
   it('knows the type of its entries all the same', async () => {
     const { problems } = await planOf(SHOP, { mine: { type: 'corne' } })
-    expect(problems.map(one => one.mend)).to.deep.equal(['known types: corner; or add the plugin that brings "corne"'])
+    expect(problems.map(one => one.hint)).to.deep.equal(['known types: corner; or add the plugin that brings "corne"'])
   })
 
   it('refuses a plugin whose code has other instances than its manifest says', async () => {

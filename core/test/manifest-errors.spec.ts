@@ -78,11 +78,11 @@ describe('a manifest that cannot be right', () => {
     const options = { plugins: ['svc-a', 'svc-b', reader], from: [dir.url], slots: ['mine'] }
     const error = await problemOf(options)
     expect(error).to.include({ code: 'SLOT_UNKNOWN', plugin: 'svc-a', where: 'package.json:10' })
-    expect(error.mend).to.match(/^did you mean "words"\?; /)
+    expect(error.hint).to.match(/^did you mean "words"\?; /)
     await using _free = await startHost({ plugins: ['svc-a'], from: [dir.url] })
   })
 
-  it('names a command whose module is not there, and one whose name is taken, with line and mend', async () => {
+  it('names a command whose module is not there, and one whose name is taken, with line and hint', async () => {
     await using dir = await folder({
       ...declaring('svc-a', { commands: ['now', 'serve fast', 'tell'] }),
       ...declaring('svc-b', { commands: [' tell '] }),
@@ -94,7 +94,7 @@ describe('a manifest that cannot be right', () => {
       ['COMMAND_MODULE_MISSING', 'svc-a', 'package.json:10', undefined, undefined],
       ['COMMAND_MODULE_MISSING', 'svc-b', 'package.json:10', undefined, undefined],
     ])
-    expect(problems[2]!.mend).to.contain('Build the plugin')
+    expect(problems[2]!.hint).to.contain('Build the plugin')
     const optional = [{ use: 'svc-a', optional: true }]
     await using host = await startHost({ plugins: optional, from: [dir.url], commands: { serve: 'svc' } })
     expect(host.report().plugins[0]).to.deep.include({ name: 'svc-a', state: 'failed' })

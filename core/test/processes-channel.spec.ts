@@ -65,7 +65,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
       expect(answers).to.deep.equal(Array.from({ length: 200 }, (_, i) => i))
     })
 
-    it('carries an error with code, details, plugin, where and mend', async () => {
+    it('carries an error with code, details, plugin, where and hint', async () => {
       const error = await failureOf(far.clock.fail('coded', use))
       expect(error).to.include({
         name: 'SvcError',
@@ -73,7 +73,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
         message: 'the spring is gone',
         plugin: 'clocks',
         where: 'spring',
-        mend: 'wind it',
+        hint: 'wind it',
       })
       expect(error.details).to.deep.equal({ retryable: true, at: new Date(0) })
       expect(error.stack).to.not.include('create-clock')

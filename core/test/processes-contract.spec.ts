@@ -61,7 +61,7 @@ describe('a channel', () => {
     for (const error of [await failureOf(near.handshake(use)), await failureOf(clock.echo(1, use))]) {
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'near' })
       expect(error.message).to.include('{echo: call}').and.include(' cheat: stream')
-      expect(error.mend).to.include('same contract')
+      expect(error.hint).to.include('same contract')
     }
     near.close()
   })

@@ -78,10 +78,10 @@ describe('a far side that is not trusted', () => {
     peer.speak([
       FAIL,
       1,
-      { code: 'no code', message: `\u001b[2J\u0007gone\n${'x'.repeat(20_000)}`, mend: '\u009b1mnow', details },
+      { code: 'no code', message: `\u001b[2J\u0007gone\n${'x'.repeat(20_000)}`, hint: '\u009b1mnow', details },
     ])
     const error = await waiting
-    expect(error).to.deep.include({ code: 'INTERNAL_ERROR', mend: '1mnow', details: { some: 1, cut: true } })
+    expect(error).to.deep.include({ code: 'INTERNAL_ERROR', hint: '1mnow', details: { some: 1, cut: true } })
     expect(error.message).to.match(/^\[2Jgone\nxxx/)
     expect(error.message.length).to.be.below(10_001)
   })

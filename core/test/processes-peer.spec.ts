@@ -96,8 +96,8 @@ describe('a channel whose far side lies', () => {
   it('takes an error for what it is, whatever its parts are', async () => {
     const peer = lying()
     const waiting = failureOf(peer.channel.reach('clock', Clock).echo(1, systemUse(new AbortController().signal)))
-    peer.speak([FAIL, 1, { code: 5, message: { a: 1 }, details: 'x', plugin: [], mend: 'look' }])
-    expect(await waiting).to.deep.include({ code: 'INTERNAL_ERROR', message: '', details: {}, mend: 'look' })
+    peer.speak([FAIL, 1, { code: 5, message: { a: 1 }, details: 'x', plugin: [], hint: 'look' }])
+    expect(await waiting).to.deep.include({ code: 'INTERNAL_ERROR', message: '', details: {}, hint: 'look' })
   })
 })
 

@@ -54,7 +54,7 @@ describe('a supervisor', () => {
     await using _ = supervisor
     const error = (await failureOf(supervisor.start())) as StartFailed
     expect(error.code).to.equal('START_FAILED')
-    expect(error.problems[0]).to.include({ code: 'NO_WAY', message: 'it cannot be', plugin: 'web', mend: 'let it be' })
+    expect(error.problems[0]).to.include({ code: 'NO_WAY', message: 'it cannot be', plugin: 'web', hint: 'let it be' })
     expect(error.problems[1]).to.include({ code: 'INTERNAL_ERROR', message: 'nor this' })
     expect(supervisor.state.state).to.equal('failed')
     await seen('exited', 1)
@@ -80,7 +80,7 @@ describe('a supervisor', () => {
     await using _ = supervisor
     const error = (await failureOf(supervisor.start())) as StartFailed
     expect(error.problems[0]).to.include({ code: 'WORKER_BLOCKED' })
-    expect(error.problems[0]!.mend).to.include('isolation: process')
+    expect(error.problems[0]!.hint).to.include('isolation: process')
   })
 
   it('runs as many workers as the first one says', async () => {

@@ -19,17 +19,17 @@ describe('a setup that fails', () => {
     const cause = new Error('no luck')
     const error = await problemOf({ plugins: [entry('a', definePlugin({ setup: () => Promise.reject(cause) }))] })
     expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', message: 'its setup failed: no luck', cause })
-    expect(error.mend).to.equal('mend the plugin, or take it out of "plugins" to start without it')
+    expect(error.hint).to.equal('fix the plugin, or take it out of "plugins" to start without it')
   })
 
   it('says how to start without it, where the program knows another way than the list of plugins', async () => {
     const broken = entry('a', definePlugin({ setup: () => Promise.reject(new Error('no luck')) }))
     const without = (plugin: string) => `drop ${plugin}`
-    expect(await problemOf({ plugins: [broken], without })).to.have.property('mend', 'mend the plugin, or drop a')
+    expect(await problemOf({ plugins: [broken], without })).to.have.property('hint', 'fix the plugin, or drop a')
   })
 
-  it('hands on the code and the mend of what went wrong', async () => {
-    const cause = svcError('STORE_NEWER', 'the file is newer', { mend: 'update svc' })
+  it('hands on the code and the hint of what went wrong', async () => {
+    const cause = svcError('STORE_NEWER', 'the file is newer', { hint: 'update svc' })
     const error = await problemOf({
       plugins: [
         entry(
@@ -42,7 +42,7 @@ describe('a setup that fails', () => {
         ),
       ],
     })
-    expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', mend: 'update svc' })
+    expect(error).to.include({ code: 'SETUP_FAILED', plugin: 'a', hint: 'update svc' })
     expect(error.details).to.deep.equal({ cause: 'STORE_NEWER' })
   })
 
@@ -111,7 +111,7 @@ describe('a setup that never ends', () => {
     expect(error).to.include({ code: 'SETUP_TIMEOUT', plugin: 'waiter' })
     expect(error.message).to.equal('its setup did not end within 30 ms; it was waiting for the answer of store.open')
     expect(error.details).to.deep.equal({ ms: 30, waited: 'the answer of store.open' })
-    expect(error.mend).to.include('host.setup_timeout_ms')
+    expect(error.hint).to.include('host.setup_timeout_ms')
   })
 
   it('is told with what it waited for in a strict host, too', async () => {
@@ -150,7 +150,7 @@ describe('a setup that never ends', () => {
     expect(await late.promise).to.include({
       code: 'SCOPE_CLOSED',
       plugin: 'sleeper',
-      mend: 'stop the work when scope.signal aborts',
+      hint: 'stop the work when scope.signal aborts',
     })
   })
 })

@@ -24,7 +24,7 @@ describe('a start that fails before anything is set up', () => {
     await using dir = await folder()
     const error = await problemOf({ plugins: ['svc-plugin-nowhere'], from: [dir.url] })
     expect(error).to.include({ code: 'PLUGIN_UNKNOWN', plugin: 'svc-plugin-nowhere' })
-    expect(error.mend).to.equal('install it (npm install svc-plugin-nowhere), mend the name, or take it out of "plugins"')
+    expect(error.hint).to.equal('install it (npm install svc-plugin-nowhere), fix the name, or take it out of "plugins"')
     expect(error.message).to.include(dir.path.split('/').at(-1)).and.not.include(dir.path)
   })
 
@@ -37,7 +37,7 @@ describe('a start that fails before anything is set up', () => {
     const svc = { api: 1, kind: 'tool', contributes: { tools: 'weather' }, permisions: {} }
     await using dir = await folder(packageFiles('svc-plugin-bad', svc, PLAIN_PLUGIN))
     const error = await problemOf({ plugins: ['svc-plugin-bad'], from: [dir.url] })
-    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-bad', mend: 'did you mean "permissions"?' })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-bad', hint: 'did you mean "permissions"?' })
     expect(error.message).to.include('svc.permisions is no known key').and.include('svc.contributes.tools must be array')
     expect(error.where).to.match(/^package\.json:1[0-9]$/)
   })
@@ -45,7 +45,7 @@ describe('a start that fails before anything is set up', () => {
   it('names the line where a package.json is no JSON', async () => {
     await using dir = await folder({ 'plug/package.json': '{\n  "name": "plug",\n  "svc": { "api": 1 "kind": "tool" }\n}' })
     const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
-    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug', where: 'package.json:3', mend: 'mend the file' })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug', where: 'package.json:3', hint: 'fix the file' })
   })
 
   for (const text of ['null', '[]', '{ "name": 5 }', '{ "svc": {} }', '{'])
@@ -54,20 +54,20 @@ describe('a start that fails before anything is set up', () => {
       const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
       expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'plug' })
       expect(error.where).to.match(/^package\.json/)
-      expect(error.mend).to.be.a('string')
+      expect(error.hint).to.be.a('string')
     })
 
   it('refuses a package that is no plugin', async () => {
     await using dir = await folder({ 'plug/package.json': { name: 'left-pad' } })
     const error = await problemOf({ plugins: ['./plug'], from: [dir.url] })
-    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'left-pad', mend: 'add "svc": { "api": 1, "kind": "tool" }' })
+    expect(error).to.include({ code: 'MANIFEST_INVALID', plugin: 'left-pad', hint: 'add "svc": { "api": 1, "kind": "tool" }' })
   })
 
   it('refuses a manifest of a newer api, with its line', async () => {
     await using dir = await folder(packageFiles('svc-plugin-new', { api: 2, kind: 'tool', novelty: true }, PLAIN_PLUGIN))
     const error = await problemOf({ plugins: ['svc-plugin-new'], from: [dir.url] })
     expect(error).to.include({ code: 'MANIFEST_NEWER', plugin: 'svc-plugin-new', where: 'package.json:7' })
-    expect(error.mend).to.equal('update svc, or install a version of svc-plugin-new for api 1')
+    expect(error.hint).to.equal('update svc, or install a version of svc-plugin-new for api 1')
     expect(error.details).to.deep.equal({ api: 2, host: 1 })
   })
 
@@ -78,14 +78,14 @@ describe('a start that fails before anything is set up', () => {
       await using dir = await folder(packageFiles(`svc-plugin-${name}`, svc, text))
       const error = await problemOf({ plugins: [`svc-plugin-${name}`], from: [dir.url] })
       expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: `svc-plugin-${name}` })
-      expect(error.mend).to.include(name === 'empty' ? 'export default definePlugin' : 'its module must load')
+      expect(error.hint).to.include(name === 'empty' ? 'export default definePlugin' : 'its module must load')
       if (name !== 'empty') expect(error.cause).to.be.instanceOf(Error)
     }
   })
 
   it('names a plugin that is listed twice', async () => {
     const error = await problemOf({ plugins: [entry('a', nothing()), entry('a', nothing())] })
-    expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', mend: 'keep one entry of it in "plugins"' })
+    expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', hint: 'keep one entry of it in "plugins"' })
   })
 
   it('names both providers of one service', async () => {
@@ -93,7 +93,7 @@ describe('a start that fails before anything is set up', () => {
     const error = await problemOf({ plugins: [greeter(), other] })
     expect(error).to.include({ code: 'SERVICE_TAKEN', plugin: 'other' })
     expect(error.message).to.equal('provides the service "greeter", which greeter provides already')
-    expect(error.mend).to.equal('disable one: plugins: [{ use: "greeter", enabled: false }]')
+    expect(error.hint).to.equal('disable one: plugins: [{ use: "greeter", enabled: false }]')
   })
 
   it("lets nobody take the host's own service", async () => {
@@ -109,7 +109,7 @@ describe('a start that fails before anything is set up', () => {
     const error = await problemOf({ plugins: [greeter(), entry('guest', definePlugin({ requires: { g: Greter }, setup() {} }))] })
     expect(error).to.include({ code: 'SERVICE_MISSING', plugin: 'guest' })
     expect(error.message).to.equal('requires the service "greter", which no loaded plugin provides')
-    expect(error.mend).to.equal('add a plugin that provides "greter" to "plugins" (did you mean "greeter"?)')
+    expect(error.hint).to.equal('add a plugin that provides "greter" to "plugins" (did you mean "greeter"?)')
   })
 
   it('prints a circle as a path', async () => {
@@ -120,7 +120,7 @@ describe('a start that fails before anything is set up', () => {
     expect(error).to.include({ code: 'SERVICE_CYCLE', plugin: 'a' })
     expect(error.message).to.equal('plugins require each other in a circle: a → b → a')
     expect(error.details).to.deep.equal({ path: ['a', 'b', 'a'] })
-    expect(error.mend).to.include('optional')
+    expect(error.hint).to.include('optional')
   })
 
   it('names a contract that differs under one name, of a service, a slot and a hook', async () => {
@@ -142,7 +142,7 @@ describe('a start that fails before anything is set up', () => {
       const error = await problemOf({ plugins: [greeter(), guest] })
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'guest' })
       expect(error.message).to.match(new RegExp(`^knows "${name}" in another form than this host: .+ against `))
-      expect(error.mend).to.include('same contract')
+      expect(error.hint).to.include('same contract')
     }
   })
 
@@ -177,7 +177,7 @@ describe('a start that fails before anything is set up', () => {
       ['CONFIG_UNKNOWN_KEY', 'nowhere'],
       ['CONFIG_UNKNOWN_KEY', 'lgo'],
     ])
-    expect(problems[2]!.mend).to.equal('did you mean "log"? (or it belongs to svc-plugin-nowhere, which could not be loaded)')
+    expect(problems[2]!.hint).to.equal('did you mean "log"? (or it belongs to svc-plugin-nowhere, which could not be loaded)')
   })
 
   it('only notes unknown keys where all that could not be loaded was optional', async () => {
@@ -192,7 +192,7 @@ describe('a start that fails before anything is set up', () => {
   })
 
   it('tells what a plugin finds wrong with what its configuration names, with all other faults', async () => {
-    const wrong = async () => [svcError('FILE_WRONG', 'its file is wrong', { mend: 'mend it' })]
+    const wrong = async () => [svcError('FILE_WRONG', 'its file is wrong', { hint: 'fix it' })]
     const hangs = () => new Promise<never>(() => {})
     const plugins = [
       entry('a', definePlugin({ check: wrong, setup() {} })),
@@ -226,7 +226,7 @@ describe('a setup that adds what it may not', () => {
     const error = await problemOf({ plugins: [adds('first', 'hello'), adds('second', 'hello')] })
     expect(error).to.include({ code: 'NAME_TAKEN', plugin: 'second' })
     expect(error.message).to.equal('adds "hello" to words, where first has added that name already')
-    expect(error.mend).to.equal('rename one of the two, or disable one of the plugins')
+    expect(error.hint).to.equal('rename one of the two, or disable one of the plugins')
   })
 
   it('names a contribution that the manifest does not declare, and the words to add', async () => {
@@ -235,6 +235,6 @@ describe('a setup that adds what it may not', () => {
       plugins: [adds('a', 'hello', { manifest }), adds('b', 'hi__x', { manifest }), adds('c', 'hi', { manifest })],
     })
     expect(error).to.include({ code: 'CONTRIBUTION_UNDECLARED', plugin: 'c' })
-    expect(error.mend).to.equal('add it to its package.json: "svc": { "contributes": { "words": ["hi"] } }')
+    expect(error.hint).to.equal('add it to its package.json: "svc": { "contributes": { "words": ["hi"] } }')
   })
 })

@@ -54,7 +54,7 @@ describe('a strict host names who cheats:', () => {
     })
     const stream = await caught({ stream: (async () => 5) as never }, far => read(far.stream(1, use)))
     expect(stream).to.include({ code: 'NOT_OF_KIND', plugin: 'test:far', where: 'far.stream' })
-    expect(stream.mend).to.include('AsyncIterable')
+    expect(stream.hint).to.include('AsyncIterable')
   })
 
   const UNPLAIN: [string, unknown, string][] = [
@@ -81,18 +81,18 @@ describe('a strict host names who cheats:', () => {
         far => read(far.stream(1, use))
       )
       expect(yielded).to.include({ code: 'NOT_PLAIN', plugin: 'test:far', message: `far.stream.item.${place}` })
-      expect(yielded.mend).to.include('Uint8Array')
+      expect(yielded.hint).to.include('Uint8Array')
     })
 
   it('progress by callback', async () => {
     const error = await caught({}, far => far.call({ onProgress: () => {} }, use))
     expect(error.message).to.equal('far.call.args[0].onProgress is a function')
-    expect(error.mend).to.include('progress is an item of a stream')
+    expect(error.hint).to.include('progress is an item of a stream')
   })
 
   it('a call without use, or with more in it than crosses', async () => {
     const error = await caught({}, far => (far.call as (value: unknown) => unknown)(1))
-    expect(error).to.include({ code: 'USE_MISSING', where: 'far.call', mend: 'hand on the use you were given' })
+    expect(error).to.include({ code: 'USE_MISSING', where: 'far.call', hint: 'hand on the use you were given' })
     let seen: Use | undefined
     await using host = await open({ call: async (_value, given) => void (seen = given) })
     await host.service(Far).call(1, { ...use, log: () => {} } as Use)
@@ -121,7 +121,7 @@ describe('a strict host names who cheats:', () => {
     const far = await caught({ call: async value => (value as { list: number[] }).list.push(2) })
     expect(far).to.include({ code: 'ARGUMENT_CHANGED', plugin: 'test:far', where: 'far.call' })
     expect(far.message).to.match(/^far\.call changes what it was given: Cannot add property 1/)
-    expect(far.mend).to.include('a waterfall returns a new value')
+    expect(far.hint).to.include('a waterfall returns a new value')
     const plugin = definePlugin({ setup: scope => void scope.tap(Far.hooks.change, value => Object.assign(value, { a: 1 })) })
     const owner = definePlugin({
       provides: Far,

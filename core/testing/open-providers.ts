@@ -23,7 +23,7 @@ export const ask = (provider: Provider, request: ModelRequest): Promise<ModelEve
   Array.fromAsync(provider.chat(request, testUse()))
 
 /** What a provider fails with. */
-type ProviderFailed = Error & { readonly code?: string; readonly mend?: string; readonly details: Record<string, unknown> }
+type ProviderFailed = Error & { readonly code?: string; readonly hint?: string; readonly details: Record<string, unknown> }
 
 /** What this work fails with. Rejects where it does not fail. */
 export const failureOf = (work: Promise<unknown>): Promise<ProviderFailed> =>

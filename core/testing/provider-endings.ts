@@ -80,7 +80,7 @@ export function checkFailure(error: unknown, kind: ModelFailureKind, secrets: re
     const value = details[name]
     assert.ok(value === undefined || (Number.isFinite(value) && value >= 0), `details.${name} is ${value}`)
   }
-  const words = `${messageOf(error)} ${JSON.stringify(details)} ${(error as { mend?: string }).mend ?? ''}`
+  const words = `${messageOf(error)} ${JSON.stringify(details)} ${(error as { hint?: string }).hint ?? ''}`
   assert.notEqual(messageOf(error), '', 'the error says nothing')
   for (const secret of secrets) assert.ok(!words.includes(secret), 'the error tells a secret')
 }

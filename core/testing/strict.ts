@@ -35,7 +35,7 @@ const PLAIN_MEND = 'contracts carry JSON, undefined, bigint, Date and Uint8Array
 function cross<T>(value: T, place: string, by?: string): T {
   const cheat = findUnplain(value, place)
   if (cheat)
-    throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, mend: PLAIN_MEND })
+    throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, hint: PLAIN_MEND })
   return copyPlain(value)
 }
 
@@ -68,8 +68,8 @@ function crossMethods(
 function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
   const use = args.at(-1) as Use | undefined
   if (!(use?.signal instanceof AbortSignal)) {
-    const mend = 'hand on the use you were given'
-    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, mend })
+    const hint = 'hand on the use you were given'
+    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
   }
   const { signal } = use
   return [
@@ -136,13 +136,13 @@ const FROZEN = /read only property|not extensible|Cannot delete property|Cannot 
 
 function changed(error: unknown, place: string, by: string): SvcError | undefined {
   if (!(error instanceof TypeError && FROZEN.test(error.message))) return undefined
-  const mend = 'copy it before you change it; a waterfall returns a new value'
-  return svcError('ARGUMENT_CHANGED', `${place} changes what it was given: ${error.message}`, { plugin: by, where: place, mend })
+  const hint = 'copy it before you change it; a waterfall returns a new value'
+  return svcError('ARGUMENT_CHANGED', `${place} changes what it was given: ${error.message}`, { plugin: by, where: place, hint })
 }
 
 const notOfKind = ({ place, by }: Side, kind: string) =>
   svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, {
     plugin: by,
     where: place,
-    mend: 'a call returns a Promise, a stream an AsyncIterable',
+    hint: 'a call returns a Promise, a stream an AsyncIterable',
   })

@@ -32,7 +32,7 @@ describe('installed plugins without a server', function () {
   const it = sideBySideIn(inPlace)
   const itInSandbox = itWith('bubblewrap', it)
 
-  itInSandbox('are refused at the start once a file of them has changed, with the mend; updated they start', async place => {
+  itInSandbox('are refused at the start once a file of them has changed, with the hint; updated they start', async place => {
     const { svc, folder } = place
     const from = await tidesFolder(folder, { version: '1.0.0', asksCore: true })
     const { code, err } = await svc('plugins', 'install', from, '--yes')

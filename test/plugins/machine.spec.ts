@@ -11,7 +11,7 @@ describe('installed plugins', function () {
   this.timeout(120_000)
   const it = sideBySideIn(inPlace)
 
-  it('are refused on a machine that cannot hold them, with the mend, and run there only where the configuration says so', async place => {
+  it('are refused on a machine that cannot hold them, with the hint, and run there only where the configuration says so', async place => {
     const { folder, home } = place
     const bin = join(folder, 'bin')
     await mkdir(bin)

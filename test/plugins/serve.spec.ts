@@ -106,7 +106,7 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     await allTell('1.0.0')
   })
 
-  it('serves on where somebody changes a file of it: no reload takes that up, and the mend is told and mends', async () => {
+  it('serves on where somebody changes a file of it: no reload takes that up, and following the hint fixes it', async () => {
     const sets = join(home, 'plugins', 'sets')
     const { set } = await readLock(home)
     const file = join(sets, set, 'node_modules', TIDES, 'index.js')

@@ -231,7 +231,7 @@ const MESSAGES: readonly ((dice: Dice, id: number) => unknown[])[] = [
   (_, id) => [4, id],
   (_, id) => [5, id, { content: [{ type: 'text', text: 'done' }] }],
   (_, id) => [6, id, { type: 'text', text: 'token' }],
-  (_, id) => [7, id, { code: 'FAILED', message: 'it failed', details: { a: 1 }, plugin: 'x', where: 'y', mend: 'z' }],
+  (_, id) => [7, id, { code: 'FAILED', message: 'it failed', details: { a: 1 }, plugin: 'x', where: 'y', hint: 'z' }],
   () => [8, 'given.echo', { name: 'echo', api: 1, methods: { echo: 'call', count: 'stream' } }],
 ]
 

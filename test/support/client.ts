@@ -53,7 +53,7 @@ export function createClient(url: string, { keepAlive = true } = {}): Client {
   const { hostname, port } = new URL(url)
   const begin = async (request: Request): Promise<[ClientRequest, IncomingMessage]> => {
     const { bytes, headers } = contentOf(request)
-    // not as a URL: that would mend the path
+    // not as a URL: that would fix the path
     const sending = open({ agent, hostname, port, path: request.path, method: request.method, headers })
     sending.end(bytes)
     const [answer] = (await once(sending, 'response')) as [IncomingMessage]

@@ -54,7 +54,7 @@ async function layOut(files: Readonly<Record<string, string>>, change: Readonly<
   await put(files)
   await commit(folder, 'Begin')
   await put(change)
-  await commit(folder, 'Mend the sum of the cart')
+  await commit(folder, 'Fix the sum of the cart')
   return folder
 }
 

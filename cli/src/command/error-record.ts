@@ -4,9 +4,9 @@ import type { ErrorRecord } from '@svc/core/contracts'
 /** An error record of the API as an error for a person, with a hint where the record has facts for one. */
 export function errorFromRecord(
   { error, error_code: code, details }: Omit<ErrorRecord, 'success'>,
-  { mend = hintOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'mend' | 'cause'> = {}
+  { hint = hintOf(code, details), ...parts }: Pick<ErrorParts, 'where' | 'hint' | 'cause'> = {}
 ): SvcError {
-  return svcError(code, error, { ...parts, details: { ...details }, ...(mend === undefined ? {} : { mend }) })
+  return svcError(code, error, { ...parts, details: { ...details }, ...(hint === undefined ? {} : { hint }) })
 }
 
 const MOST_NAMES = 20

@@ -7,7 +7,7 @@ export interface ErrorFacts {
   readonly message: string
   readonly plugin?: string
   readonly where?: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** The problems in an error that reports several, else the error itself. */
@@ -18,12 +18,12 @@ export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
 }
 
 export const factsOf = (error: unknown): ErrorFacts[] =>
-  problemsOf(error).map(({ code, message, plugin, where, mend }) => ({
+  problemsOf(error).map(({ code, message, plugin, where, hint }) => ({
     code,
     message,
     ...(plugin === undefined ? {} : { plugin }),
     ...(where === undefined ? {} : { where }),
-    ...(mend === undefined ? {} : { mend }),
+    ...(hint === undefined ? {} : { hint }),
   }))
 
 /** An error as a person reads it. What it says may be a plugin's: nothing in it reaches a terminal that this would obey. */

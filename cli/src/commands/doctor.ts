@@ -5,7 +5,7 @@ import { oclifFlags, optionsOf, settingFlagNames } from './shared-flags.ts'
 export class Doctor extends Command {
   static override summary = SUMMARIES.doctor
   static override description =
-    'Looks at Node, the svc home, the configuration, the profiles, the store, the providers, authentication, the port, the certificate and the sandbox as `svc serve` with the same options would find them, and says of each fault how to mend it. Starts the configured plugins in this process, but not those that would listen; a server may run meanwhile. Ends with 1 when something fails, with 0 when it only warns.'
+    'Looks at Node, the svc home, the configuration, the profiles, the store, the providers, authentication, the port, the certificate and the sandbox as `svc serve` with the same options would find them, and says of each fault how to fix it. Starts the configured plugins in this process, but not those that would listen; a server may run meanwhile. Ends with 1 when something fails, with 0 when it only warns.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --config ./staging.yaml',

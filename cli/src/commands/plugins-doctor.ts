@@ -4,7 +4,7 @@ import { SUMMARIES } from '../summaries.ts'
 export class PluginsDoctor extends Command {
   static override summary = SUMMARIES['plugins:doctor']
   static override description =
-    'Looks at the lock, the files of each installed plugin, what they need of svc, what earlier changes left behind, the sandbox and npm; where none of these fails, starts a host once as `svc serve` would; asks the servers that run which plugins are out there; says of each fault how it is mended. Ends with 1 when something fails. `svc doctor` looks at all the rest.'
+    'Looks at the lock, the files of each installed plugin, what they need of svc, what earlier changes left behind, the sandbox and npm; where none of these fails, starts a host once as `svc serve` would; asks the servers that run which plugins are out there; says of each fault how it is fixed. Ends with 1 when something fails. `svc doctor` looks at all the rest.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
   static override flags = { json: Flags.boolean({ summary: 'One JSON object' }) }
 

@@ -19,11 +19,11 @@ export async function authenticationFindings(
     return [off, ...(await prepared(schemes.filter(([, { always }]) => always)))]
   }
   if (schemes.every(([, { guards }]) => guards !== undefined))
-    return [fail(NAME, 'it is on, and no loaded plugin knows any credential', MEND)]
+    return [fail(NAME, 'it is on, and no loaded plugin knows any credential', HINT)]
   return await prepared(schemes)
 }
 
-const MEND = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'
+const HINT = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'
 
 const open = (host: string) =>
   warn(
@@ -38,9 +38,9 @@ async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): P
   try {
     await within(LIMIT_MS, async ending => scheme.prepare?.(systemUse(ending, 'doctor')), { signal })
     const { doubt } = scheme
-    return doubt ? warn(NAME, `${name}: ${doubt.message}`, doubt.mend) : ok(NAME, `${name} is ready`)
+    return doubt ? warn(NAME, `${name}: ${doubt.message}`, doubt.hint) : ok(NAME, `${name} is ready`)
   } catch (error) {
-    const { mend } = Object(error) as Partial<SvcError>
-    return fail(NAME, `${name}: ${messageOf(error)}`, mend)
+    const { hint } = Object(error) as Partial<SvcError>
+    return fail(NAME, `${name}: ${messageOf(error)}`, hint)
   }
 }

@@ -13,25 +13,25 @@ export interface Ssl {
 const SOON_DAYS = 21
 const DAY_MS = 86_400_000
 const NAME = 'tls'
-const MEND = 'mend server.ssl.cert and server.ssl.key: PEM files, the key without a password'
+const HINT = 'fix server.ssl.cert and server.ssl.key: PEM files, the key without a password'
 
 const UNUSED = 'it is off, although server.ssl names a certificate or a key: what is sent can be read on the way'
 
 /** Certificate and key: there, of one pair, valid for a while, the key for its owner's eyes. Nothing where TLS is off and neither is named. */
 export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<Finding[]> {
   if (!enabled) return cert === undefined && key === undefined ? [] : [warn(NAME, UNUSED, 'set server.ssl.enabled to true')]
-  if (cert === undefined || key === undefined) return [fail(NAME, 'server.ssl needs both cert and key', MEND)]
+  if (cert === undefined || key === undefined) return [fail(NAME, 'server.ssl needs both cert and key', HINT)]
   try {
     const leaf = new X509Certificate(await readFile(cert))
     const pair = leaf.checkPrivateKey(createPrivateKey(await readFile(key)))
-    if (!pair) return [fail(NAME, `${key} is not the key of ${cert}`, MEND)]
+    if (!pair) return [fail(NAME, `${key} is not the key of ${cert}`, HINT)]
     const { mode } = await stat(key)
     return [
       validity(leaf),
       ...(mode & 0o007 ? [warn(NAME, `everybody on this machine may read ${key}`, `chmod 600 ${key}`)] : []),
     ]
   } catch (error) {
-    return [fail(NAME, messageOf(error), MEND)]
+    return [fail(NAME, messageOf(error), HINT)]
   }
 }
 

@@ -4,18 +4,18 @@ export interface Finding {
   readonly name: string
   readonly state: 'ok' | 'warn' | 'fail'
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
   /** File and line. */
   readonly where?: string
 }
 
 export const ok = (name: string, message: string): Finding => ({ name, state: 'ok', message })
-export const warn = (name: string, message: string, mend: string): Finding => ({ name, state: 'warn', message, mend })
-export const fail = (name: string, message: string, mend?: string): Finding => ({
+export const warn = (name: string, message: string, hint: string): Finding => ({ name, state: 'warn', message, hint })
+export const fail = (name: string, message: string, hint?: string): Finding => ({
   name,
   state: 'fail',
   message,
-  ...(mend === undefined ? {} : { mend }),
+  ...(hint === undefined ? {} : { hint }),
 })
 
 const GB = 1e9
@@ -30,7 +30,7 @@ const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` 
 /** How much room is left, as a finding where that is little; `text` for one where it is enough. */
 export function room(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
   const text = `${bytes(free)} free`
-  const mend = 'make room on that disk: without any, nothing can be kept'
-  if (free < SPENT) return { text, finding: fail(name, `only ${text}`, mend) }
-  return free < SCARCE ? { text, finding: warn(name, `only ${text}`, mend) } : { text }
+  const hint = 'make room on that disk: without any, nothing can be kept'
+  if (free < SPENT) return { text, finding: fail(name, `only ${text}`, hint) }
+  return free < SCARCE ? { text, finding: warn(name, `only ${text}`, hint) } : { text }
 }

@@ -9,9 +9,9 @@ export function findingsText(findings: readonly Finding[]): string {
   const names = Math.max(...findings.map(one => one.name.length))
   const indent = names + STATE + 4
   const width = Math.max(40, (process.stdout.columns || 100) - indent)
-  const lines = findings.map(({ name, state, message, mend, where }) => {
+  const lines = findings.map(({ name, state, message, hint, where }) => {
     const word = styleText(COLOURS[state], state.padEnd(STATE), { stream: process.stdout })
-    const said = [message, where, mend].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
+    const said = [message, where, hint].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
     return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
   })
   const count = (state: Finding['state']) => findings.filter(one => one.state === state).length

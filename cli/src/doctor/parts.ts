@@ -36,12 +36,12 @@ function describe(check: string, report: CheckReport): Finding[] {
     status === 'healthy'
       ? ok(name, text || 'works')
       : status === 'degraded'
-        ? warn(name, reason ?? 'does not work in full', MEND)
-        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_MEND : MEND)
+        ? warn(name, reason ?? 'does not work in full', HINT)
+        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_MEND : HINT)
   return [main, ...(free?.finding ? [free.finding] : [])]
 }
 
-const MEND = 'the log of the server (svc serve --debug) tells more'
+const HINT = 'the log of the server (svc serve --debug) tells more'
 const STORE_MEND = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
 
 function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {

@@ -15,18 +15,18 @@ export async function profileFindings(host: RunningHost, signal: AbortSignal): P
 function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
   const isLost = (one: string) => !known.includes(one)
   const spare = fallback.map(one => one.provider)
-  const lost = [...new Set(spare.filter(isLost))].map(one => warn(NAME, tells(`fallback of "${name}"`, one), mendOf(one, known)))
+  const lost = [...new Set(spare.filter(isLost))].map(one => warn(NAME, tells(`fallback of "${name}"`, one), hintOf(one, known)))
   if (provider === undefined || !isLost(provider)) return lost
-  const [message, mend] = [tells(`profile "${name}"`, provider), mendOf(provider, known)]
+  const [message, hint] = [tells(`profile "${name}"`, provider), hintOf(provider, known)]
   // a fallback that is there answers in its place
   const isDeaf = isActive && spare.every(isLost)
-  return [isDeaf ? fail(NAME, `${message}: no chat is answered`, mend) : warn(NAME, message, mend), ...lost]
+  return [isDeaf ? fail(NAME, `${message}: no chat is answered`, hint) : warn(NAME, message, hint), ...lost]
 }
 
 const tells = (who: string, provider: string) => `${who} names the provider "${provider}", which is not there`
 
-function mendOf(provider: string, known: readonly string[]): string {
+function hintOf(provider: string, known: readonly string[]): string {
   const near = nearest(provider, known)
   const names = near === undefined ? `there are: ${known.join(', ') || 'none'}` : `did you mean "${near}"?`
-  return `${names}; mend the name in the profiles, or configure it: providers: { ${provider}: … }`
+  return `${names}; fix the name in the profiles, or configure it: providers: { ${provider}: … }`
 }

@@ -42,11 +42,11 @@ const HOLDERS: Readonly<Record<LimitHolder, string>> = {
 const held = (what: string, by: LimitHolder | null) =>
   by === null ? `no limit of ${what} can be held` : `${what} held by ${HOLDERS[by]}`
 
-function findingOf({ ready, bubblewrap, memory, pids, reason = '', mend = '' }: SandboxAbility): Finding {
-  if (!ready) return warn(NAME, `${reason}: ${LOST}`, mend)
+function findingOf({ ready, bubblewrap, memory, pids, reason = '', hint = '' }: SandboxAbility): Finding {
+  if (!ready) return warn(NAME, `${reason}: ${LOST}`, hint)
   const message = `bubblewrap ${bubblewrap} works; ${held('memory', memory)}, ${held('processes', pids)}`
   // Every sandbox asks for a limit of memory.
-  return memory === null ? warn(NAME, `${message}: ${LOST}`, mend) : ok(NAME, message)
+  return memory === null ? warn(NAME, `${message}: ${LOST}`, hint) : ok(NAME, message)
 }
 
 const run = promisify(execFile)
@@ -65,6 +65,6 @@ async function trial(): Promise<Finding> {
       codeOf(error) === 'ENOENT'
         ? 'bubblewrap is not installed'
         : `bubblewrap does not work (${(stderr || messageOf(error)).trim()})`
-    return warn(NAME, `${why}: ${LOST}`, 'install bubblewrap, mend what fails above, and run svc doctor again')
+    return warn(NAME, `${why}: ${LOST}`, 'install bubblewrap, fix what fails above, and run svc doctor again')
   }
 }

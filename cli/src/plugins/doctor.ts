@@ -30,8 +30,8 @@ const isGood = (findings: readonly Finding[]) => findings.every(one => one.state
 async function startFindings(): Promise<Finding[]> {
   const problems = await startProblems()
   if (problems.length === 0) return [ok('start', 'a host has started with them')]
-  return problems.map(({ plugin, message, code, mend }) =>
-    fail('start', visible(`${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`), mend)
+  return problems.map(({ plugin, message, code, hint }) =>
+    fail('start', visible(`${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`), hint)
   )
 }
 
@@ -47,9 +47,9 @@ async function lockFindings(home: string): Promise<Finding[]> {
       ...(await packageFindings(home, lock)),
     ]
   } catch (error) {
-    const { code, message, mend } = error as SvcError
+    const { code, message, hint } = error as SvcError
     if (code !== 'LOCK_INVALID') throw error
-    return [fail('lock', `${message} (${code})`, mend)]
+    return [fail('lock', `${message} (${code})`, hint)]
   }
 }
 
@@ -68,14 +68,14 @@ async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
   if (lock.plugins.length === 0) return []
   const problems = await verified(home, lock)
   if (problems.length === 0) return [ok('files', 'those that were installed')]
-  return problems.map(({ plugin, message, code, mend }) =>
-    fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, mend)
+  return problems.map(({ plugin, message, code, hint }) =>
+    fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, hint)
   )
 }
 
 const run = promisify(execFile)
 const NPM_MS = 60_000
-const MEND = 'svc plugins update, or install it again in a version that fits'
+const HINT = 'svc plugins update, or install it again in a version that fits'
 
 /** What npm says of the packages of the set: peers of another range, packages that are missing or belong to none. */
 async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
@@ -85,7 +85,7 @@ async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
   if (problems === undefined) return []
   return problems.length === 0
     ? [ok('packages', 'all that they need is there, in a version that fits')]
-    : problems.map(text => warn('packages', text, MEND))
+    : problems.map(text => warn('packages', text, HINT))
 }
 
 /** npm ends with 1 when it has something to say; undefined where it could not be asked. */

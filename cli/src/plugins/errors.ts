@@ -3,26 +3,26 @@ import { nearest, type SvcError, svcError } from '@svc/core'
 /** Nobody is there to be asked whether plugins may have what they ask for. */
 export const consentMissing = (verb: string): SvcError =>
   svcError('CONSENT_MISSING', `nobody can be asked whether to ${verb}: this is no terminal`, {
-    mend: 'read what is asked for above, and say --yes to accept it',
+    hint: 'read what is asked for above, and say --yes to accept it',
   })
 
 export const needsTrust = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, where nothing holds it: ${why}`, {
     plugin,
-    mend: 'read its code, and say --trust if you trust it as much as svc itself',
+    hint: 'read its code, and say --trust if you trust it as much as svc itself',
   })
 
 export const isolationUnfit = (plugin: string, isolation: string, why: string): SvcError =>
   svcError('PLUGIN_ISOLATION_UNFIT', `cannot run with --isolation ${isolation}: ${why}`, {
     plugin,
-    mend: 'leave --isolation away: each plugin is given what fits it',
+    hint: 'leave --isolation away: each plugin is given what fits it',
   })
 
 export const notInstalled = (plugin: string, installed: readonly string[]): SvcError => {
   const near = nearest(plugin, installed) ?? endingWith(plugin, installed)
   return svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
     plugin,
-    mend:
+    hint:
       near === undefined
         ? 'svc plugins list shows what is; one of the configuration is switched off there: plugins: [{ use: …, enabled: false }]'
         : `did you mean "${near}"?`,
@@ -38,7 +38,7 @@ function endingWith(plugin: string, installed: readonly string[]): string | unde
 export const notBuilt = (plugin: string, file: string): SvcError =>
   svcError('PLUGIN_IMPORT_FAILED', `has no ${file}, which its package.json names as its module`, {
     plugin,
-    mend: 'build it (npm run build writes what was made from TypeScript) and install it again; svc plugins lint tells more',
+    hint: 'build it (npm run build writes what was made from TypeScript) and install it again; svc plugins lint tells more',
   })
 
 /** As a start would say it. */
@@ -46,27 +46,27 @@ export const nameTaken = (plugin: string, slot: string, name: string, by: string
   svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
     plugin,
     details: { slot, name, by },
-    mend: `switch one of them off (svc plugins disable, or enabled: false in "plugins"), or install another plugin`,
+    hint: `switch one of them off (svc plugins disable, or enabled: false in "plugins"), or install another plugin`,
   })
 
 export const severalWithBundle = (): SvcError =>
   svcError('COMMAND_LINE_INVALID', 'a bundle takes the place of all that is installed: nothing else can be installed with it', {
-    mend: 'restore the bundle first, and install the others then',
+    hint: 'restore the bundle first, and install the others then',
   })
 
 export const figuresUntold = (why?: { readonly code: string; readonly message: string }): SvcError =>
   svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    mend: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
   })
 
 /** A start on trial that gave no sign of life. */
 export const trialHung = (ms: number): SvcError =>
   svcError('SETUP_TIMEOUT', `the start with them gave no sign of life for ${ms / 1000} s: a setup keeps its process busy`, {
-    mend: 'a plugin with --isolation in-process does not let go of the process; mend its setup, or install it without --trust',
+    hint: 'a plugin with --isolation in-process does not let go of the process; fix its setup, or install it without --trust',
   })
 
 /** A start on trial that ended without a word. */
 export const trialEnded = (how: string): SvcError =>
   svcError('SETUP_FAILED', `the start with them ended its process (${how})`, {
-    mend: 'a plugin with --isolation in-process ends the process in its setup; mend that, or install it without --trust',
+    hint: 'a plugin with --isolation in-process ends the process in its setup; fix that, or install it without --trust',
   })

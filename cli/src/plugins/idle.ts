@@ -7,7 +7,7 @@ export interface Idle {
   /** `not configured`: it waits for an entry of the configuration; `not loaded`: it has been switched off there, or came after the start. */
   readonly health: 'not configured' | 'not loaded'
   /** What makes it run. */
-  readonly mend: string
+  readonly hint: string
 }
 
 /** Those of `plugins` that none of `loaded` is. */
@@ -22,15 +22,15 @@ export async function idleOf(
   // what is wrong with the configuration is not the matter of those who ask
   const waiting = await unconfiguredIn('providers', config).catch(() => [])
   return idle.map(locked => {
-    const mend = waiting.find(one => one.plugin === locked.name)?.mend
-    return mend === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', mend }
+    const hint = waiting.find(one => one.plugin === locked.name)?.hint
+    return hint === undefined ? { locked, ...NOT_LOADED } : { locked, health: 'not configured', hint }
   })
 }
 
 const NOT_LOADED = {
   health: 'not loaded',
-  mend: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
+  hint: 'svc reload, where a server runs; unless svc.config.* says enabled: false of it',
 } as const
 
 /** What a person reads of it: `not configured: write providers: { weather: {} } into svc.config.*`. */
-export const idleText = ({ health, mend }: Idle): string => `${health}: ${mend}`
+export const idleText = ({ health, hint }: Idle): string => `${health}: ${hint}`

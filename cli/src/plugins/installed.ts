@@ -22,7 +22,7 @@ export async function readInstalled(home: string, lock?: Lock): Promise<Installe
   }
 }
 
-/** What `verifySet` finds, with a mend that fits: in a build nothing can be put together anew. */
+/** What `verifySet` finds, with a hint that fits: in a build nothing can be put together anew. */
 export async function verified(home: string, lock: Lock): Promise<SvcError[]> {
   const problems = await verifySet(home, lock)
   return process.env.SVC_PLUGINS ? problems.map(ofBuild) : problems
@@ -33,7 +33,7 @@ const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
     details,
     ...(plugin === undefined ? {} : { plugin }),
     ...(where === undefined ? {} : { where }),
-    mend: 'this is a build: put a new one (svc build) in its place, or copy it again from where it is as it was',
+    hint: 'this is a build: put a new one (svc build) in its place, or copy it again from where it is as it was',
   })
 
 function layerOf(home: string, lock: Lock): Layer {

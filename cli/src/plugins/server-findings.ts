@@ -9,8 +9,8 @@ export async function serverFindings(): Promise<Finding[]> {
   try {
     return (await reportsOf(() => true)).flatMap(findingsOf)
   } catch (error) {
-    const { message, code, mend } = asSvcError(error, 'FAILED')
-    return [warn('server', visible(`could not be asked: ${message} (${code})`), mend ?? 'svc status tells more')]
+    const { message, code, hint } = asSvcError(error, 'FAILED')
+    return [warn('server', visible(`could not be asked: ${message} (${code})`), hint ?? 'svc status tells more')]
   }
 }
 
@@ -28,7 +28,7 @@ function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
   if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
   if (state === 'running') return []
   const why = error === undefined ? '' : `: ${error.message} (${error.code})`
-  return [fail('server', visible(`${who} has failed${why}`), error?.mend ?? 'svc reload tries again')]
+  return [fail('server', visible(`${who} has failed${why}`), error?.hint ?? 'svc reload tries again')]
 }
 
 const ENDED = 'the log line "the process of an isolated plugin has ended" says how'

@@ -61,7 +61,7 @@ function originFacts(plugin: PluginReport, { installed }: PluginTree): string[] 
   ]
 }
 
-const idleFacts = ({ locked, mend }: Idle) => [`from      ${originText(locked)}`, `mend      ${mend}`].map(visible)
+const idleFacts = ({ locked, hint }: Idle) => [`from      ${originText(locked)}`, `hint      ${hint}`].map(visible)
 
 const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
 const bold = (text: string) => styleText('bold', visible(text), { stream: process.stdout })

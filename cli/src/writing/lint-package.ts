@@ -8,14 +8,14 @@ import { TEMPLATES } from '../templates-folder.ts'
 import type { Finding, Linted, PackageJson } from './lint.ts'
 import { faultOf } from './names.ts'
 
-const error = (code: string, message: string, mend: string): Finding => ({
+const error = (code: string, message: string, hint: string): Finding => ({
   level: 'error',
   code,
   message,
-  mend,
+  hint,
   where: 'package.json',
 })
-const warning = (code: string, message: string, mend: string): Finding => ({ ...error(code, message, mend), level: 'warning' })
+const warning = (code: string, message: string, hint: string): Finding => ({ ...error(code, message, hint), level: 'warning' })
 
 /** What is wrong with the package as npm and Node see it. */
 export const packageFindings = (linted: Linted): Finding[] => [
@@ -106,7 +106,7 @@ const missing = (file: string, { scripts = {} }: PackageJson) =>
   error(
     'FILE_MISSING',
     `${file} is not there`,
-    scripts.build === undefined ? 'mend "exports", or add the file' : 'npm run build writes it'
+    scripts.build === undefined ? 'fix "exports", or add the file' : 'npm run build writes it'
   )
 
 const stripped = (file: string) =>
@@ -121,16 +121,16 @@ function coreFindings({ dependencies = {}, peerDependencies = {} }: PackageJson)
   const own = (
     JSON.parse(readFileSync(new URL('../package.json', TEMPLATES), 'utf8')) as { dependencies: Record<string, string> }
   ).dependencies['@svc/core']!
-  const mend = `add "peerDependencies": { "@svc/core": "^${own}" }`
+  const hint = `add "peerDependencies": { "@svc/core": "^${own}" }`
   return [
     ...(dependencies['@svc/core'] === undefined
       ? []
-      : [error('CORE_TWICE', '@svc/core as a dependency would be installed a second time', mend)]),
-    ...(range === undefined ? [error('CORE_MISSING', 'it does not say which @svc/core it works with', mend)] : []),
+      : [error('CORE_TWICE', '@svc/core as a dependency would be installed a second time', hint)]),
+    ...(range === undefined ? [error('CORE_MISSING', 'it does not say which @svc/core it works with', hint)] : []),
     ...(range === undefined || takes(range, own)
       ? []
-      : [error('CORE_RANGE', `its range "${range}" of @svc/core does not take ${own}, the one of this svc`, mend)]),
-    ...(range === '*' || range === 'latest' ? [warning('CORE_OPEN', 'a later @svc/core may break it', mend)] : []),
+      : [error('CORE_RANGE', `its range "${range}" of @svc/core does not take ${own}, the one of this svc`, hint)]),
+    ...(range === '*' || range === 'latest' ? [warning('CORE_OPEN', 'a later @svc/core may break it', hint)] : []),
   ]
 }
 

@@ -16,7 +16,7 @@ const routeOpen = (name: string, path: string): Finding => ({
   level: 'error',
   code: 'PERMISSION_MISSING',
   message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not ask for the permission`,
-  mend: `give it a scope, or ask for the permission: "permissions": { "public_routes": ["${name}"] }`,
+  hint: `give it a scope, or ask for the permission: "permissions": { "public_routes": ["${name}"] }`,
   where: 'package.json',
 })
 
@@ -24,6 +24,6 @@ const routeReserved = (name: string, path: string): Finding => ({
   level: 'warning',
   code: 'ROUTE_RESERVED',
   message: `the route "${name}" (${path}) is not served where the plugin runs in a process of its own`,
-  mend: 'choose a path that is not below /.well-known',
+  hint: 'choose a path that is not below /.well-known',
   where: 'package.json',
 })

@@ -73,11 +73,11 @@ const WRITES =
 const writesIn = ({ code }: Line): string[] =>
   /from ['"]node:fs(\/promises)?['"]/.test(code) ? [...code.matchAll(WRITES)].map(([name]) => name) : []
 
-const warning = (code: string, message: string, mend: string, { where }: Line): Finding => ({
+const warning = (code: string, message: string, hint: string, { where }: Line): Finding => ({
   level: 'warning',
   code,
   message,
-  mend,
+  hint,
   where,
 })
 

@@ -18,7 +18,7 @@ const nameTaken = (slot: string, name: string, by: string): Finding => ({
   level: 'error',
   code: 'NAME_TAKEN',
   message: `${slot} has a "${name}" already, of ${by}`,
-  mend: 'choose another name',
+  hint: 'choose another name',
   where: 'package.json',
 })
 
@@ -35,7 +35,7 @@ const topicFindings = (manifest: Manifest): Finding[] =>
       level: 'warning',
       code: 'TOPIC_UNDESCRIBED',
       message: `\`svc --help\` has no line of its own for "${topic}": it shows the description of the package`,
-      mend: `add "topics": { "${topic}": "…" } to the "svc" part`,
+      hint: `add "topics": { "${topic}": "…" } to the "svc" part`,
       where: 'package.json',
     }))
 

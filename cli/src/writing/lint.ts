@@ -13,7 +13,7 @@ export interface Finding {
   readonly level: 'error' | 'warning'
   readonly code: string
   readonly message: string
-  readonly mend: string
+  readonly hint: string
   readonly where?: string
 }
 
@@ -50,8 +50,8 @@ async function manifestOf(file: string): Promise<{ info?: PackageInfo; faults: F
   try {
     return { info: await readManifest(file), faults: [] }
   } catch (error) {
-    const { code, where = 'package.json', mend = 'mend the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
-    return { faults: [{ level: 'error', code, message: messageOf(error), where, mend }] }
+    const { code, where = 'package.json', hint = 'fix the manifest' } = asSvcError(error, 'MANIFEST_INVALID')
+    return { faults: [{ level: 'error', code, message: messageOf(error), where, hint }] }
   }
 }
 
@@ -73,7 +73,7 @@ export function findingsText(findings: readonly Finding[]): string {
   return [...lines, `${errors.length} errors, ${findings.length - errors.length} warnings`].join('\n')
 }
 
-function lineOf({ level, code, message, mend, where }: Finding): string {
+function lineOf({ level, code, message, hint, where }: Finding): string {
   const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
-  return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${mend}`
+  return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
 }

@@ -18,7 +18,7 @@ export function createClock(log: ClockLog = { produced: 0, finished: [], aborted
     async fail(how) {
       if (how === 'foreign') throw new TypeError('no such thing')
       const details = how === 'unplain' ? { why: () => 1 } : { retryable: true, at: new Date(0) }
-      throw svcError('CLOCK_BROKEN', 'the spring is gone', { details, plugin: 'clocks', where: 'spring', mend: 'wind it' })
+      throw svcError('CLOCK_BROKEN', 'the spring is gone', { details, plugin: 'clocks', where: 'spring', hint: 'wind it' })
     },
     async wait({ signal }) {
       await aborted(signal)

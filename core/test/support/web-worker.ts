@@ -10,7 +10,7 @@ const how = process.env.WEB_FAILS
 if (how === 'report') {
   await link.failed(
     Object.assign(new Error('all'), {
-      problems: [svcError('NO_WAY', 'it cannot be', { plugin: 'web', mend: 'let it be' }), new Error('nor this')],
+      problems: [svcError('NO_WAY', 'it cannot be', { plugin: 'web', hint: 'let it be' }), new Error('nor this')],
     })
   )
   process.exit(1)

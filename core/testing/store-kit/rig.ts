@@ -76,7 +76,7 @@ export async function fails(work: Promise<unknown>, code: string, details?: Reco
   const error = await failureOf(work)
   const codes = code === 'STORE_INVALID' ? [code, 'NOT_PLAIN'] : [code]
   assert.ok(codes.includes(codeOf(error) ?? ''), `expected ${code}, was ${String(error)}`)
-  assert.ok((error as { mend?: string }).mend, `${code} names no mend`)
+  assert.ok((error as { hint?: string }).hint, `${code} names no hint`)
   if (details) assert.deepEqual((error as { details?: unknown }).details, details)
 }
 

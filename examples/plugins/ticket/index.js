@@ -17,7 +17,7 @@ const createTicket = secret => ({
   async prepare() {
     if (secret.length < 16)
       throw svcError('TICKET_SECRET_MISSING', 'TICKET_SECRET is not set, or shorter than 16 characters', {
-        mend: 'set the environment variable TICKET_SECRET',
+        hint: 'set the environment variable TICKET_SECRET',
       })
   },
   async authenticate({ headers }) {

@@ -4,8 +4,8 @@ import type { Failure, FromWorker, Functions, Job } from './messages.ts'
 
 const LONGEST_MESSAGE = 2_000
 
-/** Makes an error that crosses to the caller with its code: `throw refusal('CSV_INVALID', 'line 3 has 4 fields', { mend: 'quote it' })`. */
-export const refusal = (code: string, message: string, parts: { details?: Record<string, unknown>; mend?: string } = {}): Error =>
+/** Makes an error that crosses to the caller with its code: `throw refusal('CSV_INVALID', 'line 3 has 4 fields', { hint: 'quote it' })`. */
+export const refusal = (code: string, message: string, parts: { details?: Record<string, unknown>; hint?: string } = {}): Error =>
   Object.assign(new Error(message), { code, refusal: true, ...parts })
 
 /** Called once, by the file that a worker process is started with: `export const work = serveWork({ matchRegex, … })`. */
@@ -50,11 +50,11 @@ function orphanSafe(work: () => unknown, lastMs: number): unknown {
 
 /** Refusals keep their code; what else was thrown is said in its words, never with a stack. */
 function failed(error: unknown): { failure: Failure } {
-  const { code, refusal: meant, details, mend } = (error ?? {}) as { code?: string; refusal?: true } & Failure
+  const { code, refusal: meant, details, hint } = (error ?? {}) as { code?: string; refusal?: true } & Failure
   const message = cut(error instanceof Error ? error.message : String(error))
   // a stack that is full, a string or an array that is longer than can be
   if (!meant) return { failure: { code: error instanceof RangeError ? 'WORK_MEMORY' : 'WORK_FAILED', message } }
-  return { failure: { code: code!, message, ...(details && { details }), ...(mend && { mend }) } }
+  return { failure: { code: code!, message, ...(details && { details }), ...(hint && { hint }) } }
 }
 
 const cut = (message: string) => (message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message)

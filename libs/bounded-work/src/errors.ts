@@ -4,26 +4,26 @@ import type { Failure } from './messages.ts'
 export const workTimeout = (work: string, ms: number): SvcError =>
   svcError('WORK_TIMEOUT', `${work} did not end within ${ms} ms and was stopped`, {
     details: { work, ms },
-    mend: 'give it less to do',
+    hint: 'give it less to do',
   })
 
 const workMemory = (work: string, megabytes: number): SvcError =>
   svcError('WORK_MEMORY', `${work} needs more memory than it may have (${megabytes} MB, or its stack) and was stopped`, {
     details: { work, megabytes },
-    mend: 'give it less to do',
+    hint: 'give it less to do',
   })
 
 export const workBusy = (waiting: number): SvcError =>
-  svcError('WORK_BUSY', `${waiting} pieces of work are waiting already`, { mend: 'try again later' })
+  svcError('WORK_BUSY', `${waiting} pieces of work are waiting already`, { hint: 'try again later' })
 
 export const workLate = (ms: number): SvcError =>
   svcError('WORK_BUSY', `it waited ${ms} ms for its turn behind other work, and was given up`, {
     details: { ms },
-    mend: 'ask for less at once, or try again later',
+    hint: 'ask for less at once, or try again later',
   })
 
 export const workClosed = (): SvcError =>
-  svcError('WORK_CLOSED', 'its processes were closed', { mend: 'start no work while closing' })
+  svcError('WORK_CLOSED', 'its processes were closed', { hint: 'start no work while closing' })
 
 /** What the work threw without meaning to: its words go to whoever asked for the work, but no path of this machine. */
 export const workFailed = (work: string, why: string): SvcError =>
@@ -34,10 +34,10 @@ const PATH = /(?:\bfile:\/\/|\b[A-Za-z]:\\|\\\\|(?<![\p{L}\p{N}\p{M}_.\-/])\/).*
 
 /** A failure that the worker told. */
 export function fromWorker(work: string, failure: Failure, megabytes: number): SvcError {
-  const { code, message, details, mend } = failure
+  const { code, message, details, hint } = failure
   if (code === 'WORK_MEMORY') return workMemory(work, megabytes)
   if (code === 'WORK_FAILED') return workFailed(work, message)
-  return svcError(code, message, { ...(details && { details }), ...(mend && { mend }) })
+  return svcError(code, message, { ...(details && { details }), ...(hint && { hint }) })
 }
 
 /** What a process dies of when V8 has no memory left, whether in the heap or for one array. */

@@ -14,7 +14,7 @@ export interface Failure {
   readonly code: string
   readonly message: string
   readonly details?: Record<string, unknown>
-  readonly mend?: string
+  readonly hint?: string
 }
 
 export type FromWorker = { readonly ready: true } | { readonly value: unknown } | { readonly failure: Failure }

@@ -11,7 +11,7 @@ const use = () => ({ signal: new AbortController().signal })
 const refusal = (running: Promise<unknown>) =>
   running.then(
     () => expect.fail('it was not refused'),
-    (error: Error & { code?: string; details?: object; mend?: string }) => error
+    (error: Error & { code?: string; details?: object; hint?: string }) => error
   )
 const EVIL = { pattern: '^(a+)+$', text: `${'a'.repeat(40)}b` }
 
@@ -70,7 +70,7 @@ describe('bounded work', () => {
   it('tells what the work refused with its code, what else it threw in its words, and never a stack or a path', async () => {
     await using bounded = open()
     const refused = await refusal(bounded.run('refuse', undefined, use()))
-    expect(refused).to.include({ code: 'NO_SUCH_THING', message: 'there is none', mend: 'take another' })
+    expect(refused).to.include({ code: 'NO_SUCH_THING', message: 'there is none', hint: 'take another' })
     expect(refused.details).to.deep.equal({ thing: 7 })
     expect(await refusal(bounded.run('fail', undefined, use()))).to.include({
       code: 'WORK_FAILED',

@@ -1,20 +1,20 @@
 import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
 
-const WORDS: Readonly<Record<string, { readonly says: string; readonly mend: string }>> = {
-  ENOENT: { says: 'there is no such program, or no such working directory', mend: 'install it, or write its whole path' },
-  EACCES: { says: 'it may not be run', mend: 'make it executable for who runs svc' },
-  E2BIG: { says: 'its arguments and variables are too long', mend: 'hand over less, or through its standard input' },
-  EAGAIN: { says: 'this machine allows no further process', mend: 'run fewer at once, or raise the limit of processes' },
+const WORDS: Readonly<Record<string, { readonly says: string; readonly hint: string }>> = {
+  ENOENT: { says: 'there is no such program, or no such working directory', hint: 'install it, or write its whole path' },
+  EACCES: { says: 'it may not be run', hint: 'make it executable for who runs svc' },
+  E2BIG: { says: 'its arguments and variables are too long', hint: 'hand over less, or through its standard input' },
+  EAGAIN: { says: 'this machine allows no further process', hint: 'run fewer at once, or raise the limit of processes' },
 }
 
 /** A program that could not be started; its folder and arguments are not told. */
 export function notStarted(file: string, error: unknown): SvcError {
   const name = file.split('/').at(-1)
   const code = codeOf(error) ?? ''
-  const { says, mend } = WORDS[code] ?? { says: code || messageOf(error), mend: 'try it by hand as the user who runs svc' }
+  const { says, hint } = WORDS[code] ?? { says: code || messageOf(error), hint: 'try it by hand as the user who runs svc' }
   return svcError('CHILD_NOT_STARTED', `${name} could not be started: ${says}`, {
     details: { code, reason: says },
-    mend,
+    hint,
     cause: error,
   })
 }
@@ -23,5 +23,5 @@ export function notStarted(file: string, error: unknown): SvcError {
 export const stuck = (pid: number): SvcError =>
   svcError('CHILD_STUCK', `process ${pid} was killed and does not end`, {
     details: { pid },
-    mend: 'look at what it waits for (a dead disk or network file system); only the kernel can let it go',
+    hint: 'look at what it waits for (a dead disk or network file system); only the kernel can let it go',
   })

@@ -88,5 +88,5 @@ function listOf(networks: readonly string[]): BlockList {
 
 const notAllowable = (entry: string) =>
   svcError('CONFIG_INVALID', `"${entry}" is no address, network or name`, {
-    mend: 'write 10.0.0.7, 10.0.0.0/8, internal.example or *.internal.example',
+    hint: 'write 10.0.0.7, 10.0.0.0/8, internal.example or *.internal.example',
   })

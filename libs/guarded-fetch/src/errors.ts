@@ -10,24 +10,24 @@ function shownUrl(url: URL): string {
   return origin + (pathname.length > LONGEST_PATH ? `${pathname.slice(0, LONGEST_PATH)}…` : pathname)
 }
 
-const about = (code: string, url: URL, words: string, mend: string, more: Record<string, unknown> = {}): SvcError =>
-  svcError(code, `${shownUrl(url)} ${words}`, { details: { url: shownUrl(url), ...more }, mend })
+const about = (code: string, url: URL, words: string, hint: string, more: Record<string, unknown> = {}): SvcError =>
+  svcError(code, `${shownUrl(url)} ${words}`, { details: { url: shownUrl(url), ...more }, hint })
 
-export const urlInvalid = (why: string, mend: string): SvcError => svcError('URL_INVALID', `the URL ${why}`, { mend })
+export const urlInvalid = (why: string, hint: string): SvcError => svcError('URL_INVALID', `the URL ${why}`, { hint })
 
 export const addressForbidden = (host: string): SvcError =>
   svcError('ADDRESS_FORBIDDEN', `${host} leads to an address that may not be reached: it is local, private or reserved`, {
     details: { host },
-    mend: 'use a public address; who runs this server can allow an address or a name',
+    hint: 'use a public address; who runs this server can allow an address or a name',
   })
 
 export const hostUnknown = (host: string): SvcError =>
-  svcError('HOST_UNKNOWN', `the name ${host} leads to no address`, { details: { host }, mend: 'check the name' })
+  svcError('HOST_UNKNOWN', `the name ${host} leads to no address`, { details: { host }, hint: 'check the name' })
 
 export const dnsTimeout = (host: string, ms: number): SvcError =>
   svcError('HOST_UNKNOWN', `the name ${host} was not resolved within ${ms} ms`, {
     details: { host, ms },
-    mend: 'try again later',
+    hint: 'try again later',
   })
 
 export const tooSlow = (url: URL, ms: number): SvcError =>

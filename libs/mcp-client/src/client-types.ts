@@ -66,7 +66,7 @@ export interface McpClient extends AsyncDisposable {
   setReconnectPolicy(maxAttempts: number, backoff: Backoff): void
   /** Off: disconnects, and stays so. On also ends a quarantine. */
   setEnabled(enabled: boolean): Promise<void>
-  /** Breaks a promise of the server (a changed tool): `degraded` until it is mended (`undefined`). */
+  /** Breaks a promise of the server (a changed tool): `degraded` until it is fixed (`undefined`). */
   setDegraded(reason: McpFailure | undefined): void
   /** Disconnects; a call connects again. For a server that is no longer needed here. */
   disconnect(reason: string): Promise<void>

@@ -11,12 +11,12 @@ export interface FailureFacts {
   readonly cause?: unknown
 }
 
-const MENDS: Readonly<Record<McpErrorClass, string>> = {
+const HINTS: Readonly<Record<McpErrorClass, string>> = {
   connection_refused: 'see whether the server runs: svc mcp test <name>',
   authentication_failed: 'check the key, or log in: svc mcp login <name>',
   tool_not_found: 'see what it has: svc mcp tools <name>',
   timeout: 'give it more time (timeout), or ask for less',
-  tool_error: 'mend what the tool says, and call it again',
+  tool_error: 'fix what the tool says, and call it again',
   protocol_error: 'the server does not keep to the protocol: svc mcp test <name> tells more',
   cancelled: 'call it again',
 }
@@ -35,7 +35,7 @@ export function callFailed(server: string, kind: McpErrorClass, said: string, fa
       delivered,
       ...(rpcCode !== undefined && { rpcCode }),
     },
-    mend: MENDS[kind].replace('<name>', server),
+    hint: HINTS[kind].replace('<name>', server),
     cause,
   })
 }

@@ -11,45 +11,45 @@ const whyOf = (cause: unknown) => plainWords(messageOf(cause))
 
 export const specInvalid = (spec: string, why: string): SvcError =>
   svcError('PLUGIN_SPEC_INVALID', `${JSON.stringify(plainWords(spec))} names no plugin: ${why}`, {
-    mend: 'write name, name@range, a folder (./weather), or a tarball (./weather-1.0.0.tgz)',
+    hint: 'write name, name@range, a folder (./weather), or a tarball (./weather-1.0.0.tgz)',
   })
 
 export const notInstalled = (plugin: string, near: string | undefined): SvcError =>
   svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
     plugin,
-    mend: near === undefined ? 'svc plugins list shows what is' : `did you mean "${near}"?`,
+    hint: near === undefined ? 'svc plugins list shows what is' : `did you mean "${near}"?`,
   })
 
 export const notAPlugin = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NOT_A_PLUGIN', why, {
     plugin,
-    mend: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
+    hint: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
   })
 
 export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
     ...(plugin === undefined ? {} : { plugin }),
-    mend: 'do not install it; of your own: let it depend on packages of the registry, by their names',
+    hint: 'do not install it; of your own: let it depend on packages of the registry, by their names',
   })
 
 export const nameOurs = (plugin: string): SvcError =>
   svcError('PLUGIN_NAME_OURS', 'has a name that only what comes with svc may have', {
     plugin,
-    mend: 'rename the package: names that begin with @svc/ are taken',
+    hint: 'rename the package: names that begin with @svc/ are taken',
   })
 
 export const nameDiffers = (asked: string, plugin: string): SvcError =>
   svcError('PLUGIN_NAME_DIFFERS', `the registry has it as ${asked}, its package.json says ${plugin}`, {
     plugin: asked,
     details: { asked, name: plugin },
-    mend: 'do not install it, and tell the registry: a package goes by one name',
+    hint: 'do not install it, and tell the registry: a package goes by one name',
   })
 
 export const tarballUnsafe = (plugin: string, why: string, cause?: unknown): SvcError =>
   svcError('PLUGIN_TARBALL_UNSAFE', `its tarball ${why}`, {
     plugin,
     cause,
-    mend: 'do not install it; of your own: make it with npm pack, without links, of files below one folder',
+    hint: 'do not install it; of your own: make it with npm pack, without links, of files below one folder',
   })
 
 export const unpackedOtherwise = (plugin: string, files: readonly string[]): SvcError =>
@@ -59,19 +59,19 @@ export const changedFiles = (plugin: string, files: readonly string[]): SvcError
   svcError('PLUGIN_CHANGED', `its files are not those that were installed${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
     plugin,
     details: { files },
-    mend: `put it together anew: svc plugins update ${plugin}; or disable it: svc plugins disable ${plugin}`,
+    hint: `put it together anew: svc plugins update ${plugin}; or disable it: svc plugins disable ${plugin}`,
   })
 
 export const changedDependencies = (): SvcError =>
   svcError('PLUGIN_CHANGED', 'what the installed plugins depend on is not what was installed', {
     where: 'node_modules',
-    mend: 'install the plugins again (svc plugins update), or restore a bundle',
+    hint: 'install the plugins again (svc plugins update), or restore a bundle',
   })
 
 export const filesMissing = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_FILES_MISSING', what, {
     ...(plugin === undefined ? {} : { plugin }),
-    mend:
+    hint:
       plugin === undefined
         ? 'install the plugins again, or restore a bundle'
         : `install it again, or take it out: svc plugins uninstall ${plugin}`,
@@ -83,25 +83,25 @@ export const setBusy = (what: string, pid: number | undefined, since: string | u
     `the plugins are being changed: ${what}${pid === undefined ? '' : ` (process ${pid}, since ${since})`}`,
     {
       details: { what, pid: pid ?? null, since: since ?? null },
-      mend: 'try again when that has ended',
+      hint: 'try again when that has ended',
     }
   )
 
 export const setUnbuilt = (): SvcError =>
   svcError('PLUGIN_SET_UNBUILT', 'the new set is not built', {
-    mend: 'call build() before commit(), once, with an entry for each candidate',
+    hint: 'call build() before commit(), once, with an entry for each candidate',
   })
 
 export const lockInvalid = (why: string): SvcError =>
   svcError('LOCK_INVALID', why, {
     where: 'svc-plugins.lock',
-    mend: 'put the file back as svc wrote it; or remove it, and install the plugins again',
+    hint: 'put the file back as svc wrote it; or remove it, and install the plugins again',
   })
 
 export const npmMissing = (cause: unknown): SvcError =>
   svcError('NPM_MISSING', 'npm could not be started', {
     cause,
-    mend: 'install npm (it comes with Node.js), and let PATH lead to it',
+    hint: 'install npm (it comes with Node.js), and let PATH lead to it',
   })
 
 export const notFound = (plugin: string, reason: 'package' | 'version', words: readonly string[]): SvcError =>
@@ -111,10 +111,10 @@ export const notFound = (plugin: string, reason: 'package' | 'version', words: r
     {
       plugin,
       details: { reason, npm: words },
-      mend:
+      hint:
         reason === 'package'
-          ? 'mend the name (svc plugins search finds plugins)'
-          : `mend the version: npm view ${nameIn(plugin)} versions`,
+          ? 'fix the name (svc plugins search finds plugins)'
+          : `fix the version: npm view ${nameIn(plugin)} versions`,
     }
   )
 
@@ -124,11 +124,11 @@ export interface NpmFault {
   /** Why, for a program. */
   readonly reason: string
   readonly says: string
-  readonly mend: string
+  readonly hint: string
 }
 
-export const npmFailed = ({ reason, says, mend }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
-  svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, mend })
+export const npmFailed = ({ reason, says, hint }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
+  svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, hint })
 
 /** Many registries of companies keep packages and search none. */
 export const searchFailed = (cause: SvcError): SvcError => {
@@ -136,28 +136,28 @@ export const searchFailed = (cause: SvcError): SvcError => {
   return svcError('PLUGIN_SEARCH_FAILED', `the registry does not answer a search${status === undefined ? '' : ` (${status})`}`, {
     cause,
     details: cause.details,
-    mend: 'install by name, which needs no search: svc plugins install <name>; or ask another registry: npm_config_registry=<url> svc plugins search …',
+    hint: 'install by name, which needs no search: svc plugins install <name>; or ask another registry: npm_config_registry=<url> svc plugins search …',
   })
 }
 
 export const setEmpty = (): SvcError =>
-  svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { mend: 'install one first: svc plugins install <name>' })
+  svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { hint: 'install one first: svc plugins install <name>' })
 
 export const linked = (plugin: string): SvcError =>
   svcError('PLUGIN_LINKED', 'is a link to a folder, which no bundle can hold', {
     plugin,
-    mend: `install the folder instead (svc plugins install <folder>), or take it out: svc plugins uninstall ${plugin}`,
+    hint: `install the folder instead (svc plugins install <folder>), or take it out: svc plugins uninstall ${plugin}`,
   })
 
 export const leadsOut = (path: string): SvcError =>
   svcError('PLUGIN_LEADS_OUT', `${path} is a link that leads out of what is installed: no other machine has what it leads to`, {
-    mend: 'svc plugins update puts the files together anew; or take the plugin out, whose install script made the link',
+    hint: 'svc plugins update puts the files together anew; or take the plugin out, whose install script made the link',
   })
 
 export const bundleInvalid = (why: string, cause?: unknown): SvcError =>
   svcError('BUNDLE_INVALID', `it is no whole bundle: ${why}`, {
     cause,
-    mend: 'copy the file again from where svc plugins pack wrote it',
+    hint: 'copy the file again from where svc plugins pack wrote it',
   })
 
 export const archiveWords = whyOf

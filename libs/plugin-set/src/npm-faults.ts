@@ -7,22 +7,22 @@ const MOST_LINES = 8
 const NETWORK: NpmFault = {
   reason: 'network',
   says: 'the registry could not be reached',
-  mend: 'mend the network or npm config get registry; what npm has in its cache installs with --offline',
+  hint: 'fix the network or npm config get registry; what npm has in its cache installs with --offline',
 }
 const DENIED: NpmFault = {
   reason: 'denied',
   says: 'the registry wants a login for this',
-  mend: 'npm login, or mend the token in .npmrc',
+  hint: 'npm login, or fix the token in .npmrc',
 }
 const REGISTRY: NpmFault = {
   reason: 'registry',
   says: 'the registry failed',
-  mend: 'try again later; what npm has in its cache installs with --offline',
+  hint: 'try again later; what npm has in its cache installs with --offline',
 }
 const DISK: NpmFault = {
   reason: 'disk',
   says: 'npm could not write',
-  mend: 'make room, and let who runs svc write to the svc home and to npm config get cache',
+  hint: 'make room, and let who runs svc write to the svc home and to npm config get cache',
 }
 
 /** By npm's own code, `npm error code E500`. */
@@ -30,20 +30,20 @@ const FAULTS: Readonly<Record<string, NpmFault>> = {
   ENOTCACHED: {
     reason: 'not-cached',
     says: 'npm does not have all of it in its cache',
-    mend: 'install it without --offline, or from a bundle (svc plugins pack)',
+    hint: 'install it without --offline, or from a bundle (svc plugins pack)',
   },
   ERESOLVE: {
     reason: 'conflict',
     says: 'its dependencies do not go with what is installed',
-    mend: 'install a version that was made for this svc and the other plugins: details say what conflicts',
+    hint: 'install a version that was made for this svc and the other plugins: details say what conflicts',
   },
   EINTEGRITY: {
     reason: 'integrity',
     says: 'what came is not what the registry promised',
-    mend: 'npm cache verify, then try again; do not install it if that stays',
+    hint: 'npm cache verify, then try again; do not install it if that stays',
   },
-  EBADENGINE: { reason: 'engine', says: 'it was made for another Node.js', mend: 'install a version for this one' },
-  EBADPLATFORM: { reason: 'platform', says: 'it was made for another system', mend: 'install a version for this one' },
+  EBADENGINE: { reason: 'engine', says: 'it was made for another Node.js', hint: 'install a version for this one' },
+  EBADPLATFORM: { reason: 'platform', says: 'it was made for another system', hint: 'install a version for this one' },
   ENOSPC: DISK,
   EROFS: DISK,
   EACCES: DISK,
@@ -51,7 +51,7 @@ const FAULTS: Readonly<Record<string, NpmFault>> = {
 }
 const NETWORK_CODE =
   /^(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ERR_SOCKET_TIMEOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|EIDLETIMEOUT|.*CERT.*|SELF_SIGNED.*|UNABLE_TO_.*)$/
-const OTHER: NpmFault = { reason: 'other', says: 'npm failed', mend: 'details have its own words' }
+const OTHER: NpmFault = { reason: 'other', says: 'npm failed', hint: 'details have its own words' }
 
 /** What a run of npm that failed means: PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY, NPM_FAILED. */
 export function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
@@ -82,7 +82,7 @@ function faultOf(code: string): NpmFault {
 const tooLong = (limitMs: number): NpmFault => ({
   reason: 'timeout',
   says: `npm did not end within ${limitMs} ms`,
-  mend: 'try again; a slow network may need more than one try, for npm keeps what came',
+  hint: 'try again; a slow network may need more than one try, for npm keeps what came',
 })
 
 /** It may be a dependency that is missing. */

@@ -13,7 +13,7 @@ const NAMED = 5
 
 /**
  * Whether everything that is installed is as it was: each enabled plugin's own files by hash; the dependencies by size and times, by hash where these differ. Returns what is wrong,
- * nothing thrown: PLUGIN_CHANGED, PLUGIN_FILES_MISSING, each with the plugin (dependencies: without) and the mend.
+ * nothing thrown: PLUGIN_CHANGED, PLUGIN_FILES_MISSING, each with the plugin (dependencies: without) and the hint.
  */
 export async function verifySet(home: string, lock: Lock): Promise<SvcError[]> {
   return problemsOf(home, lock, { enabledOnly: true })

@@ -207,7 +207,7 @@ describe('what is installed', () => {
   })
 
   it('is gone without a trace after its uninstall', async () => {
-    expect((await failing(planChange(place.home, { uninstall: ['svc-plugin-on'] }))).mend).to.contain('svc-plugin-one')
+    expect((await failing(planChange(place.home, { uninstall: ['svc-plugin-on'] }))).hint).to.contain('svc-plugin-one')
     await place.change({ uninstall: ['svc-plugin-one'] })
     expect(await place.lock()).to.deep.include({ set: '', plugins: [] })
     await sweepSets(place.home)

@@ -112,7 +112,7 @@ describe('plugins of a registry', function () {
     const error = await failing(searchPlugins('weather'))
     settings(before)
     expect([error.code, error.message]).to.deep.equal(['PLUGIN_SEARCH_FAILED', 'the registry does not answer a search (404)'])
-    expect(error.mend).to.contain('svc plugins install <name>')
+    expect(error.hint).to.contain('svc plugins install <name>')
   })
 
   it('bring nothing from an address, and nobody is asked for it: neither for what a plugin names nor for what a package of the registry does', async () => {

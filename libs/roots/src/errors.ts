@@ -18,13 +18,13 @@ export const isDirectory = (path: string): SvcError => pathError('PATH_KIND', pa
 export const isNoDirectory = (path: string): SvcError => pathError('PATH_KIND', path, 'is no directory: use read_file')
 export const isSpecial = (path: string): SvcError =>
   pathError('PATH_KIND', path, 'is neither a file nor a directory (a device, pipe or socket)')
-export const exists = (path: string, mend: string): SvcError => pathError('PATH_EXISTS', path, `exists already; ${mend}`)
+export const exists = (path: string, hint: string): SvcError => pathError('PATH_EXISTS', path, `exists already; ${hint}`)
 export const isProtected = (path: string, why: string): SvcError => pathError('PATH_PROTECTED', path, why)
 export const notSafeHere = (path: string): SvcError =>
   pathError('PATH_UNSAFE', path, 'cannot be changed: this system has no /proc/self/fd, without which a folder could be swapped')
 export const globInvalid = (pattern: string, why: string): SvcError =>
   svcError('GLOB_INVALID', `"${shorten(pattern)}" is no pattern: ${why}`, {
-    mend: 'write * for a part of a name, ** for any folders, ? for one character, {a,b} for one of some',
+    hint: 'write * for a part of a name, ** for any folders, ? for one character, {a,b} for one of some',
   })
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -69,5 +69,5 @@ export async function inWords<T>(path: string, signal: AbortSignal, work: () => 
 export const rootUnusable = (root: string, why: string, where: string): SvcError =>
   svcError('CONFIG_INVALID', `${where}: "${root}" ${why}`, {
     where,
-    mend: 'create the folder, or take it out of the list',
+    hint: 'create the folder, or take it out of the list',
   })

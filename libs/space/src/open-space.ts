@@ -63,6 +63,6 @@ async function take(step: Migration, space: string, version: number, context: Mi
     await context.store.batch([...last, { op: 'migrated', space, version: version + 1 }], { fence: context.fence }, context.use)
   } catch (error) {
     if (context.use.signal.aborted || codeOf(error)?.startsWith('STORE_')) throw error
-    throw migrationFailed(space, version, asSvcError(error, 'MIGRATION_FAILED', { mend: messageOf(error) }))
+    throw migrationFailed(space, version, asSvcError(error, 'MIGRATION_FAILED', { hint: messageOf(error) }))
   }
 }

@@ -45,4 +45,4 @@ export function bounded<T>(check: () => T): T {
 }
 
 const tooLong = () =>
-  svcError('ARGUMENTS_TOO_LONG', 'the arguments are too long for the patterns of the schema', { mend: 'give it less' })
+  svcError('ARGUMENTS_TOO_LONG', 'the arguments are too long for the patterns of the schema', { hint: 'give it less' })

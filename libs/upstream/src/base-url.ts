@@ -10,7 +10,7 @@ export interface BaseUrl {
 export function checkBaseUrl(text: string, provider: string): BaseUrl {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol))
-    throw wrong(provider, `must be a URL that begins with http:// or https://${shown(text)}`, mendOf(text))
+    throw wrong(provider, `must be a URL that begins with http:// or https://${shown(text)}`, hintOf(text))
   if (url.username !== '' || url.password !== '')
     throw wrong(provider, 'must have no user and no password in it', 'name the key in api_key_env or api_key_file instead')
   if (url.search !== '' || url.hash !== '' || /[?#]$/.test(text))
@@ -21,10 +21,10 @@ export function checkBaseUrl(text: string, provider: string): BaseUrl {
 /** A text with credentials in it, or what may be some, is not told. */
 const shown = (text: string) => (/[@?#]/.test(text) || text.length > 100 ? '' : `, was ${JSON.stringify(text)}`)
 
-const mendOf = (text: string) =>
+const hintOf = (text: string) =>
   /^[\w.-]+(:\d+)?(\/[\w./-]*)?$/.test(text)
     ? `write http://${text}${text.includes('/') ? '' : '/v1'}`
     : 'write for example http://localhost:11434/v1'
 
-const wrong = (provider: string, message: string, mend: string): SvcError =>
-  svcError('PROVIDER_CONFIG', `providers.${provider}.base_url ${message}`, { where: `providers.${provider}.base_url`, mend })
+const wrong = (provider: string, message: string, hint: string): SvcError =>
+  svcError('PROVIDER_CONFIG', `providers.${provider}.base_url ${message}`, { where: `providers.${provider}.base_url`, hint })

@@ -18,9 +18,9 @@ const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
 export type FailureParts = Omit<ModelFailure, 'retryable'> & { readonly retryable?: boolean }
 
 /** A failed call of a model: code MODEL_FAILED, the failure as details. */
-export function modelFailure(provider: string, failure: FailureParts, message: string, mend?: string): SvcError {
+export function modelFailure(provider: string, failure: FailureParts, message: string, hint?: string): SvcError {
   const details = { retryable: RETRYABLE[failure.kind], ...failure }
-  return svcError('MODEL_FAILED', `${provider}: ${message}`, { details, ...(mend === undefined ? {} : { mend }) })
+  return svcError('MODEL_FAILED', `${provider}: ${message}`, { details, ...(hint === undefined ? {} : { hint }) })
 }
 
 /** What the status alone says. */
@@ -62,13 +62,13 @@ export function answerFailure(answer: RefusedAnswer, read: ReadFailure | undefin
     kind,
   }
   const words = status >= 400 ? `the upstream answered ${status}` : 'the upstream reported an error'
-  return modelFailure(provider, failure, message === '' ? words : `${words}: ${hide(message)}`, mendOf(provider, kind))
+  return modelFailure(provider, failure, message === '' ? words : `${words}: ${hide(message)}`, hintOf(provider, kind))
 }
 
 const kindOf = (status: number): ModelFailureKind =>
   KINDS[status] ?? (status >= 500 ? 'overloaded' : status >= 400 ? 'bad_request' : 'overloaded')
 
-const mendOf = (provider: string, kind: ModelFailureKind): string | undefined =>
+const hintOf = (provider: string, kind: ModelFailureKind): string | undefined =>
   kind === 'authentication'
     ? `check the key that providers.${provider} names: that it is valid and may use this model`
     : kind === 'context_too_long'

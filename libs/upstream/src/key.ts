@@ -60,7 +60,7 @@ async function readKeyFile(path: string, where: Where): Promise<string> {
     .then(contentOf)
     .catch((error: unknown) => codeOf(error) ?? 'unknown')
   if (typeof read === 'string')
-    throw wrong(where, `its api_key_file cannot be read (${read})`, 'mend the path, or let the user that runs svc read it')
+    throw wrong(where, `its api_key_file cannot be read (${read})`, 'fix the path, or let the user that runs svc read it')
   if (read.fault !== undefined)
     throw wrong(where, `its api_key_file ${read.fault}`, 'name a file that holds the key and nothing else')
   return read.text
@@ -96,5 +96,5 @@ const missing = (options: Where, name: string | undefined): SvcError =>
         `set ${name} to the key, or name another variable in ${options.where}.api_key_env, or a file in api_key_file`
       )
 
-const wrong = ({ where, code }: Where, message: string, mend: string): SvcError =>
-  svcError(code, `${where}: ${message}`, { where, mend })
+const wrong = ({ where, code }: Where, message: string, hint: string): SvcError =>
+  svcError(code, `${where}: ${message}`, { where, hint })

@@ -18,7 +18,7 @@ describe('a base URL', () => {
     expect(checkBaseUrl('http://[::1]:11434', 'acme')).to.deep.equal({ origin: 'http://[::1]:11434', path: '' })
   })
 
-  for (const [text, words, mend] of [
+  for (const [text, words, hint] of [
     ['localhost:11434', /begins with http.*localhost:11434/, /write http:\/\/localhost:11434\/v1/],
     ['nonsense', /begins with http/, /write/],
     ['ftp://acme.example', /begins with http/, /write/],
@@ -28,11 +28,11 @@ describe('a base URL', () => {
     ['https://acme.example/v1?key=sk-123456', /no query/, /leave out/],
     ['https://acme.example/v1#sk-123456', /no query/, /leave out/],
   ] as const)
-    it(`is refused with the mend: ${text.slice(0, 20)}`, async () => {
+    it(`is refused with the hint: ${text.slice(0, 20)}`, async () => {
       const error = await failing((async () => checkBaseUrl(text, 'acme'))())
       expect(error).to.include({ code: 'PROVIDER_CONFIG', where: 'providers.acme.base_url' })
       expect(error.message).to.match(words).and.not.include('sk-')
-      expect(error.mend).to.match(mend)
+      expect(error.hint).to.match(hint)
     })
 })
 
@@ -74,17 +74,17 @@ describe('the key of a provider', () => {
       [{}, /set SVC_TEST_UPSTREAM_KEY/],
       [{}, /api_key_env/, { provider: 'acme', required: true }],
       [{ api_key_env: NAME }, /set SVC_TEST/, { provider: 'acme', required: false }],
-      [{ api_key_file: join(folder, 'none') }, /mend the path/],
+      [{ api_key_file: join(folder, 'none') }, /fix the path/],
       [{ api_key_file: folder }, /file/],
       [{ api_key_file: await pipe() }, /nothing else/],
       [{ api_key_file: await file('x'.repeat(20_000)) }, /nothing else/],
       [{ api_key_env: NAME, api_key_file: 'x' }, /keep one/],
     ]
-    for (const [entry, mend, other] of cases) {
+    for (const [entry, hint, other] of cases) {
       const error = await failing(readKey(entry, other ?? options))
       expect(error).to.include({ code: 'PROVIDER_KEY', where: 'providers.acme' })
-      expect(error.mend).to.match(mend)
-      expect(`${error.message}${error.mend}`).not.to.include(folder)
+      expect(error.hint).to.match(hint)
+      expect(`${error.message}${error.hint}`).not.to.include(folder)
     }
   })
 
@@ -93,7 +93,7 @@ describe('the key of a provider', () => {
     expect(await readKeyOf({}, where)).to.equal(undefined)
     const error = await failing(readKeyOf({ api_key_env: NAME }, where))
     expect(error).to.include({ code: 'CONFIG_INVALID', where: 'tools.web.search' })
-    expect(error.mend).to.include('tools.web.search.api_key_env')
+    expect(error.hint).to.include('tools.web.search.api_key_env')
   })
 
   for (const text of ['', '  \n', 'sk-1\nsk-2', 'sk 1', 'sk-ä'])

@@ -50,7 +50,7 @@ describe('an upstream, failing', () => {
       expect((await failing(rig.upstream.json('GET', '/models', undefined, abortable().use))).details).to.deep.equal(expected)
     })
 
-  it('refuses a redirect with the mend, and asks nobody else', async () => {
+  it('refuses a redirect with the hint, and asks nobody else', async () => {
     await using other = await openUpstream((_, reply) => reply.end(DONE))
     await using rig = await open((_, reply) => reply.redirect(307, `${other.url}/v1/chat`))
     for (const error of [
@@ -58,7 +58,7 @@ describe('an upstream, failing', () => {
       await failing(rig.upstream.json('GET', '/models', undefined, abortable().use)),
     ]) {
       expect(error.details).to.deep.equal({ kind: 'bad_request', retryable: false, upstreamStatus: 307 })
-      expect(error.mend).to.include('providers.acme.base_url')
+      expect(error.hint).to.include('providers.acme.base_url')
     }
     expect(other.received).to.deep.equal([])
   })
@@ -112,7 +112,7 @@ describe('an upstream, failing', () => {
     errors.push(await failing(rig.upstream.stream('/chat', {}, telling, abortable().use).next()))
     for (const error of errors) {
       expect(error.message).to.include('bad key [secret]')
-      const words = `${error.message} ${error.mend} ${JSON.stringify(error.details)} ${String(error.cause)}`
+      const words = `${error.message} ${error.hint} ${JSON.stringify(error.details)} ${String(error.cause)}`
       for (const secret of [SECRET, 'header-secret-1', 'file/secret+1', 'secret%2B1']) expect(words).not.to.include(secret)
     }
   })

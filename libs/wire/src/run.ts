@@ -119,11 +119,11 @@ function fieldsOf({ ask, ...data }: RunEvent['data']) {
 }
 
 /** A thing wrong with a definition. */
-export const problemRecord = ({ message, path, line, mend }: WorkflowProblem) => ({
+export const problemRecord = ({ message, path, line, hint }: WorkflowProblem) => ({
   message,
   path,
   line: line ?? null,
-  mend: mend ?? null,
+  hint: hint ?? null,
 })
 
 /** A workflow that there is. */

@@ -19,8 +19,8 @@ export const callFaults = (root: Tree, value: Tree): Wrong[] => [...new Fitting(
 function wrongOf({ keys, message, keyword, nearest, allowed = [] }: Fault): Wrong {
   if (keyword !== 'unknown') return { keys, message }
   const names = allowed.slice(0, 20).join(', ')
-  const mend = nearest ? `did you mean "${nearest}"?` : names && `it has ${names}`
-  return { keys, message, ...(mend ? { mend } : {}) }
+  const hint = nearest ? `did you mean "${nearest}"?` : names && `it has ${names}`
+  return { keys, message, ...(hint ? { hint } : {}) }
 }
 
 /** Goes down a value and its schema: what is constant is checked as a whole, of the rest only what no expression can change. */

@@ -71,8 +71,8 @@ function checkBody(check: Check, body: unknown, within: Within): void {
   const isNode = !('nodes' in body)
   if (!isNode)
     for (const { keys, message, keyword, nearest } of GRAPH_SHAPE.check(shallow(body))) {
-      const mend = keyword === 'unknown' && nearest ? { mend: `did you mean "${nearest}"?` } : {}
-      check.notes.note({ keys: [...within.keys, ...keys], message, ...mend })
+      const hint = keyword === 'unknown' && nearest ? { hint: `did you mean "${nearest}"?` } : {}
+      check.notes.note({ keys: [...within.keys, ...keys], message, ...hint })
     }
   const graph = graphIn(body)
   if (graph) checkGraph(check, graph, { ...within, isNode })

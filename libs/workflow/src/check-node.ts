@@ -50,15 +50,15 @@ function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: Node
   for (const fault of shape.check(copy)) {
     const [key = ''] = fault.keys
     if (!Object.hasOwn(NODE_PROPERTIES, key) && isMade(settings, node, fault)) continue
-    const mend =
-      fault.keyword === 'unknown' && fault.nearest ? { mend: `did you mean "${fault.nearest}"?` } : unknownMend(fault, settings)
-    notes.note({ keys: [...keys, ...fault.keys], message: fault.message, ...mend })
+    const hint =
+      fault.keyword === 'unknown' && fault.nearest ? { hint: `did you mean "${fault.nearest}"?` } : unknownHint(fault, settings)
+    notes.note({ keys: [...keys, ...fault.keys], message: fault.message, ...hint })
   }
 }
 
-const unknownMend = ({ keyword, keys }: { readonly keyword: string; readonly keys: readonly string[] }, settings: object) =>
+const unknownHint = ({ keyword, keys }: { readonly keyword: string; readonly keys: readonly string[] }, settings: object) =>
   keyword === 'unknown' && keys.length === 1 && Object.keys(settings).length > 0
-    ? { mend: `its own keys are ${Object.keys(settings).join(', ')}` }
+    ? { hint: `its own keys are ${Object.keys(settings).join(', ')}` }
     : {}
 
 function isMade(

@@ -12,7 +12,7 @@ export function checkTemplates(check: Check, value: unknown, keys: Keys, names: 
 
 function checkText(check: Check, text: string, keys: Keys, names: Names): void {
   const fault = templateFault(text)
-  if (fault) check.notes.add(keys, fault.message, fault.mend)
+  if (fault) check.notes.add(keys, fault.message, fault.hint)
   for (const one of expressionsIn(text)) checkExpression(check, one, keys, names, 'any')
 }
 

@@ -57,13 +57,13 @@ function checkBranches({ notes }: Check, type: WorkflowNode, { node, keys, branc
   for (const branch of Object.keys(branches ?? {})) {
     if (all.includes(branch)) continue
     const near = nearest(branch, all)
-    const mend = all.length === 0 ? 'write next' : `it answers ${all.join(', ')}`
-    notes.add([...at, branch], `a ${node.type} never answers "${branch}"`, near ? `did you mean "${near}"?` : mend)
+    const hint = all.length === 0 ? 'write next' : `it answers ${all.join(', ')}`
+    notes.add([...at, branch], `a ${node.type} never answers "${branch}"`, near ? `did you mean "${near}"?` : hint)
   }
   const missing = needed.filter(branch => !branches || !Object.hasOwn(branches, branch))
   // an end that is written is meant, but only where there are no branches beside it
   const goesOn = node.next !== undefined && (node.next !== END || !branches)
-  if (missing.length > 0 && !goesOn) notes.add(at, `leads nowhere for ${missing.join(', ')}`, mendOf(missing))
+  if (missing.length > 0 && !goesOn) notes.add(at, `leads nowhere for ${missing.join(', ')}`, hintOf(missing))
 }
 
 interface Answered {
@@ -89,5 +89,5 @@ function answeredBy({ branches, answers = [] }: WorkflowNode, node: NodeDefiniti
   return { needed, all: [...needed, ...(rule.optional ?? [])] }
 }
 
-const mendOf = (missing: readonly string[]) =>
+const hintOf = (missing: readonly string[]) =>
   `write branches: { ${missing.map(branch => `${branch}: <node>`).join(', ')} }, with end where the way ends`

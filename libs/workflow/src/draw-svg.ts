@@ -74,5 +74,5 @@ function connect(graph: Graph, { id, ways, bodies }: DrawnNode): void {
 const tooLarge = (nodes: number) =>
   svcError('GRAPH_TOO_LARGE', `a drawing of ${nodes} nodes cannot be made: at most ${MOST}`, {
     details: { nodes, limit: MOST },
-    mend: 'draw it in the terminal, or split it with subworkflows',
+    hint: 'draw it in the terminal, or split it with subworkflows',
   })

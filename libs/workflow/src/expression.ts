@@ -53,10 +53,10 @@ function compiled(text: string): Expression {
 
 /** Once more where it was the keys of the data that the engine stumbled over. Throws EXPRESSION_FAILED. */
 function again(text: string, scope: Scope, error: unknown, evaluate: Expression): Json {
-  const mended = withOddKeys(scope) as Scope
-  if (mended === scope) throw expressionFailed(text, error)
+  const fixed = withOddKeys(scope) as Scope
+  if (fixed === scope) throw expressionFailed(text, error)
   try {
-    return evaluate(mended)
+    return evaluate(fixed)
   } catch (last) {
     throw expressionFailed(text, last)
   }
@@ -98,17 +98,17 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 const HELP = 'it is CEL: a.b, a["b"], == != < <= > >= && || ! in, has(a.b), size(a), a ? b : c, list.map(x, …), list.filter(x, …)'
 
 /** What may have been meant. */
-const mendOf = (text: string): string => WORDS.find(([wrong]) => wrong.test(text))?.[1] ?? HELP
+const hintOf = (text: string): string => WORDS.find(([wrong]) => wrong.test(text))?.[1] ?? HELP
 
 const shortOf = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
 const expressionInvalid = (text: string, error: unknown) =>
-  svcError('EXPRESSION_INVALID', `"${shortOf(text)}" is no expression: ${firstLine(error)}`, { mend: mendOf(text) })
+  svcError('EXPRESSION_INVALID', `"${shortOf(text)}" is no expression: ${firstLine(error)}`, { hint: hintOf(text) })
 
 const MISSING = 'ask with has(a.b), or give a value of its own with a.?b.orValue(…), where a key may be missing'
 
 const expressionFailed = (text: string, error: unknown) =>
   svcError('EXPRESSION_FAILED', `"${shortOf(text)}" has no value: ${firstLine(error)}`, {
     details: { expression: shortOf(text) },
-    mend: isTooLong(error) ? 'loop over less, or do it in a node of type compute' : MISSING,
+    hint: isTooLong(error) ? 'loop over less, or do it in a node of type compute' : MISSING,
   })

@@ -16,13 +16,13 @@ export class Notes {
     this.#lineOf = lineOf
   }
 
-  add(keys: readonly string[], message: string, mend?: string): void {
-    this.note({ keys, message, ...(mend === undefined ? {} : { mend }) })
+  add(keys: readonly string[], message: string, hint?: string): void {
+    this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  note({ keys, message, mend, line = this.#lineOf?.(keys) }: Wrong & { readonly line?: number }): void {
+  note({ keys, message, hint, line = this.#lineOf?.(keys) }: Wrong & { readonly line?: number }): void {
     if (this.#problems.length >= MOST) return void (this.#more += 1)
-    const about = { ...(line === undefined ? {} : { line }), ...(mend === undefined ? {} : { mend: cut(mend) }) }
+    const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
     this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })
   }
 

@@ -37,7 +37,7 @@ export function namesAt(place: Place, at: At, more: ReadonlyMap<string, Known> =
   return {
     vars,
     node: name => nodeNamed(place, at, name),
-    mendOf: name => MENDS[name] ?? `there are ${[...vars.keys(), 'nodes'].join(', ')}`,
+    hintOf: name => HINTS[name] ?? `there are ${[...vars.keys(), 'nodes'].join(', ')}`,
   }
 }
 
@@ -47,7 +47,7 @@ export const ERROR = {
   additionalProperties: false,
 } as const
 
-const MENDS: Readonly<Record<string, string>> = {
+const HINTS: Readonly<Record<string, string>> = {
   error: 'only nodes that come after a `catch` have it',
   inputs: 'the input is called input',
   params: 'they are called parameters',
@@ -64,10 +64,10 @@ function nodeNamed(place: Place, at: At, name: string): Named {
   if (isOwn)
     return {
       message: `nodes.${name} has no output yet: no way leads from "${name}" to here`,
-      mend: 'name a node that comes before',
+      hint: 'name a node that comes before',
     }
   const near = nearest(name, namesOf(place))
-  return { message: `there is no node "${name}"`, ...(near ? { mend: `did you mean "${near}"?` } : {}) }
+  return { message: `there is no node "${name}"`, ...(near ? { hint: `did you mean "${near}"?` } : {}) }
 }
 
 function mayHaveRun({ flow }: Place, at: At, name: string): boolean {

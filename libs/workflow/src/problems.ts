@@ -60,7 +60,7 @@ function check(value: unknown, ground: Ground, notes: Notes): void {
   if (isDeep(value))
     return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'write bodies as workflows of their own')
   for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {
-    notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { mend: `did you mean "${nearest}"?` } : {}) })
+    notes.note({ keys, message, ...(keyword === 'unknown' && nearest ? { hint: `did you mean "${nearest}"?` } : {}) })
   }
   checkSchemas(value, notes)
   checkSecrets(value.secrets, ground, notes)
@@ -115,7 +115,7 @@ function checkSecrets(secrets: unknown, ground: Ground, notes: Notes): void {
 function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
   const told = (key: string, json: unknown) => {
     const faults = json === undefined ? [] : schemaFaults(json)
-    for (const { keys, message, mend } of faults) notes.add([key, ...keys], message, mend)
+    for (const { keys, message, hint } of faults) notes.add([key, ...keys], message, hint)
     return faults.length === 0
   }
   if (told('inputs', inputs) && isTree(inputs) && (typeOf(inputs) ?? 'object') !== 'object')
@@ -128,7 +128,7 @@ function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, u
 function checkParameter(name: string, json: unknown, notes: Notes): void {
   const at = ['parameters', name]
   const faults = schemaFaults(json)
-  for (const { keys, message, mend } of faults) notes.add([...at, ...keys], message, mend)
+  for (const { keys, message, hint } of faults) notes.add([...at, ...keys], message, hint)
   if (faults.length > 0 || !isTree(json) || json.default === undefined) return
   for (const { keys, message } of valueFaults(json, json.default))
     notes.add([...at, 'default', ...keys], message, 'its own schema does not take it')

@@ -15,7 +15,7 @@ export function typeOf(known: Known): string | undefined {
 }
 
 /** What is known of a key of a value, or why there is none. */
-export type Field = { readonly known: Known } | { readonly message: string; readonly mend?: string }
+export type Field = { readonly known: Known } | { readonly message: string; readonly hint?: string }
 
 /** `place` is how the value is called in the message: `input`. */
 export function fieldOf(known: Known, key: string, place: string): Field {
@@ -27,8 +27,8 @@ export function fieldOf(known: Known, key: string, place: string): Field {
   if (known.additionalProperties !== false || known.patternProperties !== undefined) return { known: undefined }
   const near = nearest(key, Object.keys(properties))
   const names = Object.keys(properties).slice(0, 20).join(', ')
-  const mend = near ? { mend: `did you mean "${near}"?` } : names ? { mend: `it has ${names}` } : {}
-  return { message: `"${place}" has no "${key}"`, ...mend }
+  const hint = near ? { hint: `did you mean "${near}"?` } : names ? { hint: `it has ${names}` } : {}
+  return { message: `"${place}" has no "${key}"`, ...hint }
 }
 
 /** What is known of the items of a list, and of the keys of an object, which loops go over. */
@@ -81,7 +81,7 @@ const META = schema({
 export interface Wrong {
   readonly keys: readonly string[]
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** Where one of several kinds fits none, each of them says so. */
@@ -104,7 +104,7 @@ export function schemaFaults(json: unknown): Wrong[] {
 function faultsIn(json: unknown): Wrong[] {
   const faults = META.check(json)
   if (faults.length > 0)
-    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, mend: 'it has to be a JSON Schema' }))
+    return firstOfEach(faults).map(({ keys, message }) => ({ keys, message, hint: 'it has to be a JSON Schema' }))
   try {
     // compiles it: what refers to nothing is found
     schema(json as JsonSchema, { regExp }).check(Symbol.for('nothing'))

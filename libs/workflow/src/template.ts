@@ -36,10 +36,10 @@ export const expressionsIn = (text: string): string[] =>
   [...holesIn(text)].flatMap(({ inside, isEscaped }) => (isEscaped ? [] : [inside]))
 
 /** What is wrong with the holes of a text: one that is not closed would be taken for text. */
-export function templateFault(text: string): { readonly message: string; readonly mend: string } | undefined {
+export function templateFault(text: string): { readonly message: string; readonly hint: string } | undefined {
   const end = [...holesIn(text)].at(-1)?.to ?? 0
   if (!text.includes(OPENING, end)) return undefined
-  return { message: 'has ${{ without }} after it', mend: 'close it, with quotes in pairs; $${{ … }} stands for ${{ … }} itself' }
+  return { message: 'has ${{ without }} after it', hint: 'close it, with quotes in pairs; $${{ … }} stands for ${{ … }} itself' }
 }
 
 /** Makes a template of a value. Throws EXPRESSION_INVALID. */

@@ -11,16 +11,16 @@ export interface Names {
   /** What is known of the output of a node, or why it cannot be named. */
   node(name: string): Named
   /** What to do about a variable that there is not. */
-  mendOf(name: string): string | undefined
+  hintOf(name: string): string | undefined
 }
-export type Named = { readonly known: Known } | { readonly message: string; readonly mend?: string }
+export type Named = { readonly known: Known } | { readonly message: string; readonly hint?: string }
 
 /** What an expression has to answer. */
 export type Expected = 'bool' | 'list' | 'any'
 
 export interface ExpressionFault {
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** A text is checked with its names replaced by these: an environment for all definitions there will ever be. */
@@ -62,8 +62,8 @@ export function expressionFaults(text: string, names: Names, expected: Expected)
     return new Typing(names).faultsOf(parsed(text).ast, expected)
   } catch (error) {
     if (codeOf(error) !== 'EXPRESSION_INVALID') throw error
-    const { mend } = error as { readonly mend?: string }
-    return [{ message: messageOf(error), ...(mend === undefined ? {} : { mend }) }]
+    const { hint } = error as { readonly hint?: string }
+    return [{ message: messageOf(error), ...(hint === undefined ? {} : { hint }) }]
   }
 }
 
@@ -131,19 +131,19 @@ class Typing {
     if (name === 'nodes') return { known: undefined, place: name }
     if (checkedEnvironment().hasVariable(name) && !(name in KINDS)) return undefined
     const near = nearest(name, [...vars.keys(), 'nodes', ...bound.keys()])
-    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : this.#names.mendOf(name))
+    this.#fault(`nothing is called "${name}" here`, near ? `did you mean "${near}"?` : this.#names.hintOf(name))
     return { known: undefined, place: name }
   }
 
   #node(name: string): Path {
     const named = this.#names.node(name)
-    if ('message' in named) this.#fault(named.message, named.mend)
+    if ('message' in named) this.#fault(named.message, named.hint)
     return { known: 'known' in named ? named.known : undefined, place: `nodes.${name}` }
   }
 
   #field({ known, place }: Path, key: string): Path {
     const field = fieldOf(known, key, place)
-    if ('message' in field) this.#fault(field.message, field.mend)
+    if ('message' in field) this.#fault(field.message, field.hint)
     return { known: 'known' in field ? field.known : undefined, place: `${place}.${key}` }
   }
 
@@ -169,8 +169,8 @@ class Typing {
     return 'has(_dyn.key)'
   }
 
-  #fault(message: string, mend: string | undefined) {
-    this.#faults.push({ message, ...(mend === undefined ? {} : { mend }) })
+  #fault(message: string, hint: string | undefined) {
+    this.#faults.push({ message, ...(hint === undefined ? {} : { hint }) })
   }
 }
 
@@ -207,13 +207,13 @@ function checked(text: string): { readonly type: string } | ExpressionFault {
   const { type, error } = env.check(text)
   if (!error) return { type: type ?? 'dyn' }
   const message = firstLine(error)
-  const mend = mendOf(message, env)
-  return { message, ...(mend === undefined ? {} : { mend }) }
+  const hint = hintOf(message, env)
+  return { message, ...(hint === undefined ? {} : { hint }) }
 }
 
 const CALLED = /matching overload for '(?:[^'(]*\.)?(\w+)\(/
 
-function mendOf(message: string, env: Environment): string | undefined {
+function hintOf(message: string, env: Environment): string | undefined {
   const called = CALLED.exec(message)?.[1]
   if (called === undefined)
     return message.includes('overload') ? 'int(…), double(…) and string(…) make one of the other' : undefined

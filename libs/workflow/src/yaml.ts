@@ -41,16 +41,16 @@ export function readYaml(text: string): Read {
 /** The parser takes a time that grows with the square of the depth. */
 const NESTED = new RegExp(`^[ \\t]*(?:[-?:&!*][^\\s]*[ \\t]+){${DEEPEST},}`, 'm')
 
-function refusal(text: string): { readonly message: string; readonly mend: string } | undefined {
+function refusal(text: string): { readonly message: string; readonly hint: string } | undefined {
   if (text.length > LONGEST || Buffer.byteLength(text) > LONGEST)
-    return { message: `is longer than ${LONGEST} bytes`, mend: 'split it: a node of type subworkflow runs another workflow' }
+    return { message: `is longer than ${LONGEST} bytes`, hint: 'split it: a node of type subworkflow runs another workflow' }
   let depth = 0
   for (const [sign] of text.matchAll(/[[{\]}]/g)) {
     depth = Math.max(0, depth + (sign === '[' || sign === '{' ? 1 : -1))
     if (depth > 5 * DEEPEST) break
   }
   if (depth > 5 * DEEPEST || NESTED.test(text))
-    return { message: 'is nested too deeply', mend: `write at most ${DEEPEST} levels` }
+    return { message: 'is nested too deeply', hint: `write at most ${DEEPEST} levels` }
   return undefined
 }
 

@@ -55,8 +55,8 @@ const CALLS: Ground = {
   takes: (kind, name) => (kind === 'tool' ? TAKES[name] : undefined),
 }
 const told = (text: string) =>
-  readDefinition(text, 'sample.yaml', CALLS).problems.map(({ line, path, message, mend }) =>
-    [`${line} ${path}: ${message}`, ...(mend === undefined ? [] : [mend])].join(' | ')
+  readDefinition(text, 'sample.yaml', CALLS).problems.map(({ line, path, message, hint }) =>
+    [`${line} ${path}: ${message}`, ...(hint === undefined ? [] : [hint])].join(' | ')
   )
 /** What is said of one call, without the place of the node. */
 const call = (tool: string, args: string) =>
@@ -97,7 +97,7 @@ describe('what a node calls a thing with', () => {
       expect(call('write', args), args).to.deep.equal([])
   })
 
-  it('is told with what no expression beside it can mend', () => {
+  it('is told with what no expression beside it can fix', () => {
     const args =
       "{ content: '${{ input.text }}', pth: x, tags: ['${{ input.tag }}', 3], owner: { name: '${{ input.who }}', home: { line: no } } }"
     expect(call('write', args)).to.deep.equal([

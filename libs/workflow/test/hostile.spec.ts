@@ -3,8 +3,8 @@ import { problemsOf, readDefinition } from '../src/index.ts'
 import { GROUND } from './ground.ts'
 
 const told = (text: string) =>
-  readDefinition(text, 'sample.yaml', GROUND).problems.map(({ line, path, message, mend }) =>
-    [`${line} ${path}: ${message}`, ...(mend === undefined ? [] : [mend])].join(' | ')
+  readDefinition(text, 'sample.yaml', GROUND).problems.map(({ line, path, message, hint }) =>
+    [`${line} ${path}: ${message}`, ...(hint === undefined ? [] : [hint])].join(' | ')
   )
 const graph = (nodes: string, head = '') => `name: sample\n${head}nodes:\n${nodes}`
 

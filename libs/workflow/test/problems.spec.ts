@@ -5,8 +5,8 @@ import { FAULTS, graph, node } from './faults.ts'
 import { GROUND } from './ground.ts'
 
 const told = (text: string, ground = GROUND) =>
-  readDefinition(text, 'flows/sample.yaml', ground).problems.map(({ line, path, message, mend }) =>
-    [`${line} ${path}: ${message}`, ...(mend === undefined ? [] : [mend])].join(' | ')
+  readDefinition(text, 'flows/sample.yaml', ground).problems.map(({ line, path, message, hint }) =>
+    [`${line} ${path}: ${message}`, ...(hint === undefined ? [] : [hint])].join(' | ')
   )
 describe('a definition', () => {
   for (const [fault, text, ...expected] of FAULTS)

@@ -44,7 +44,7 @@ export function createApiKey({ variable, env, log }: ApiKeyParts): AuthScheme {
     async prepare() {
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
-      if (doubt) log.warn({ variable }, `${doubt.message}; ${doubt.mend}`)
+      if (doubt) log.warn({ variable }, `${doubt.message}; ${doubt.hint}`)
     },
     async authenticate({ headers }, { signal }) {
       const given = headers['x-api-key']

@@ -7,14 +7,14 @@ export const keyMissing = (variable: string) =>
   svcError('API_KEY_MISSING', `authentication is on, and the environment variable ${variable} is not set or empty`, {
     where: 'server.auth.api_key_env',
     details: { variable },
-    mend: `put the key into ${variable}, name the variable that has it in server.auth.api_key_env, ${TAKE_OUT}`,
+    hint: `put the key into ${variable}, name the variable that has it in server.auth.api_key_env, ${TAKE_OUT}`,
   })
 
 export const keyUnusable = (variable: string, longest: number) =>
   svcError('API_KEY_UNUSABLE', `the environment variable ${variable} holds no key that a header can carry`, {
     where: 'server.auth.api_key_env',
     details: { variable },
-    mend: `put a key of visible ASCII characters without blanks into it, at most ${longest} of them`,
+    hint: `put a key of visible ASCII characters without blanks into it, at most ${longest} of them`,
   })
 
 export const keyRefused = () => svcError('AUTHENTICATION_FAILED', 'the API key is not valid')
@@ -25,5 +25,5 @@ export const keyMisplaced = () =>
 /** Not an error: the server starts. Neither the key nor its length is told. */
 export const keyGuessable = (variable: string, short: number) => ({
   message: `the API key in ${variable} can be guessed: it has fewer than ${short} characters, not counting well-known words and repetitions`,
-  mend: `put a long one that nobody has thought up into ${variable} (openssl rand -hex 32)`,
+  hint: `put a long one that nobody has thought up into ${variable} (openssl rand -hex 32)`,
 })

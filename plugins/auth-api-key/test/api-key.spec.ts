@@ -42,12 +42,12 @@ describe('auth-api-key', () => {
       expect(await ask(other), other).to.equal(undefined)
   })
 
-  it('keeps the server from starting without a key, and says the mend', async () => {
+  it('keeps the server from starting without a key, and says the hint', async () => {
     for (const env of [{}, { SVC_API_KEY: '' }, { SVC_API_KEY: ' \n' }]) {
       const scheme = createApiKey({ variable: 'SVC_API_KEY', env, log })
       const error = await scheme.prepare!(use).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'API_KEY_MISSING' })
-      expect(error).to.have.property('mend').that.contains('SVC_API_KEY').and.contains('server.auth.enabled')
+      expect(error).to.have.property('hint').that.contains('SVC_API_KEY').and.contains('server.auth.enabled')
     }
   })
 
@@ -59,7 +59,7 @@ describe('auth-api-key', () => {
     }
   })
 
-  it('warns at the start of a key that can be guessed, and tells doctor, with the mend and without the key; of another it says nothing', async () => {
+  it('warns at the start of a key that can be guessed, and tells doctor, with the hint and without the key; of another it says nothing', async () => {
     warnings.length = 0
     const short = ['q', 'q7-x'.repeat(3), `${'q7-'.repeat(5)}\n`]
     const known = [

@@ -4,13 +4,13 @@ export const tokenRefused = () => svcError('AUTHENTICATION_FAILED', 'the access 
 
 export const tokenUnknown = (nameOrId: string) =>
   svcError('TOKEN_UNKNOWN', `there is no token "${nameOrId.startsWith('svc_') ? 'svc_…' : nameOrId.slice(0, 100)}"`, {
-    mend: 'name it by its name or id; `svc tokens list` shows both',
+    hint: 'name it by its name or id; `svc tokens list` shows both',
   })
 
 export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { mend: `write: svc ${usage}` })
+  svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
 
 export const storeForgets = (kind: string) =>
   svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know the token`, {
-    mend: 'configure a store that lasts: @svc/plugin-store-sqlite',
+    hint: 'configure a store that lasts: @svc/plugin-store-sqlite',
   })

@@ -8,5 +8,5 @@ export const issuerUnavailable = (cause: unknown, retryAfterMs: number) =>
 
 export const answerRefused = (url: URL, what: string) =>
   svcError('ISSUER_ANSWER', `${url.origin}${url.pathname} ${what}`, {
-    mend: 'server.auth.oidc.issuer must be the issuer to the letter; server.auth.oidc.jwks_uri says where its keys are',
+    hint: 'server.auth.oidc.issuer must be the issuer to the letter; server.auth.oidc.jwks_uri says where its keys are',
   })

@@ -27,7 +27,7 @@ describe('auth-oidc', () => {
       'has endless keys': (req, res) => req.url === '/keys' && !!res.end(KEYS_TOO_LONG),
     }
     for (const [what, answer] of Object.entries(answers))
-      it(`is 503 and no refusal when it ${what}, and works as soon as it is mended`, async () => {
+      it(`is 503 and no refusal when it ${what}, and works as soon as it is fixed`, async () => {
         const scheme = schemeOf(issuer, { times: NO_PAUSE })
         issuer.answer = answer
         expect(await codeFor(ask(scheme, await issuer.token()))).to.equal('UNAVAILABLE')

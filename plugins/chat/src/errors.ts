@@ -9,13 +9,13 @@ export const invalid = (field: string, reason: string, more: Record<string, unkn
 export const toolUnknown = (tool: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no tool "${clip(tool)}"`, {
     details: { field: 'tools', value: clip(tool), allowed, reason: 'unknown tool' },
-    mend: allowed.length > 0 ? `known: ${allowed.slice(0, 20).join(', ')}` : 'this mode allows no tool',
+    hint: allowed.length > 0 ? `known: ${allowed.slice(0, 20).join(', ')}` : 'this mode allows no tool',
   })
 
 export const toolForbidden = (tool: string, mode: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `the mode "${mode}" does not allow the tool "${tool}"`, {
     details: { field: 'tools', value: tool, allowed, reason: `not allowed in mode ${mode}` },
-    mend: 'leave it out, or switch the mode',
+    hint: 'leave it out, or switch the mode',
   })
 
 /** The same words for a question that nobody asked and for one of another principal. */
@@ -50,14 +50,14 @@ export const budgetExhausted = (budget: number, spent: number, needed: number) =
     `the turn may take ${budget} tokens, has taken ${spent}, and its next round needs ${needed} before any answer`,
     {
       details: { budget, spent, needed },
-      mend: 'grant it more tokens, or ask for less',
+      hint: 'grant it more tokens, or ask for less',
     }
   )
 
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
   svcError('ANSWER_INVALID', `the model ${model} was told twice what to answer, and did not: ${reason}`, {
     details: { provider, model, reason },
-    mend: 'ask for a simpler form, or another model',
+    hint: 'ask for a simpler form, or another model',
   })
 
 /** The limit is the turn's own: it says nothing of how the model is, unless that was silent for most of it. */

@@ -106,7 +106,7 @@ export class Round {
   }
 
   readonly #onFail = (error: unknown) => {
-    this.#mend(error).then(() => this.#read(), this.#reject)
+    this.#fix(error).then(() => this.#read(), this.#reject)
   }
 
   async #begin(): Promise<Reading> {
@@ -179,7 +179,7 @@ export class Round {
   }
 
   /** What a failed call means: another try (then it returns), or the end of the turn. */
-  async #mend(error: unknown): Promise<void> {
+  async #fix(error: unknown): Promise<void> {
     const isStalled = this.#reading?.stalled === true
     this.#reading?.close()
     this.#reading = undefined
@@ -188,20 +188,22 @@ export class Round {
     const { who, until, tried } = this.#turn
     const failure = await this.#measured({ ...failureOf(error), ...(isStalled && { requestOnly: true }) })
     const message = this.#wordsOf(error)
-    const mend = this.answer.any ? undefined : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
+    const recovery = this.answer.any
+      ? undefined
+      : await this.#room.hooks.modelFailed({ ...this.#call, failure, message }, this.#use)
     await this.settle()
     this.#done(failure)
     this.#failed.push(who)
-    const waitMs = mend?.waitMs ?? 0
-    if (!mend || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
+    const waitMs = recovery?.waitMs ?? 0
+    if (!recovery || this.#failed.length >= TRIES || performance.now() + waitMs >= until)
       throw modelFailed(who.provider, failure, message, error)
     // a try that failed after all may have said that it had finished, and what it had cost
     spend(this.#turn, this.answer)
     this.answer = this.#unsaid()
     if (waitMs > 0) await pause(waitMs, this.#use.signal)
-    if (!('model' in mend)) return
-    if (!sameModel(mend, who)) tried.push(who)
-    this.#turn.who = { provider: mend.provider, model: mend.model }
+    if (!('model' in recovery)) return
+    if (!sameModel(recovery, who)) tried.push(who)
+    this.#turn.who = { provider: recovery.provider, model: recovery.model }
   }
 
   #unsaid(): Answer {

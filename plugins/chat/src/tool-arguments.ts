@@ -19,7 +19,7 @@ export async function faultOf(name: string, tool: Tool, args: Arguments, log: Lo
     // the check fills in defaults, and what is given to a tool is nobody's to change: so it is given a copy
     const faults = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
     if (faults.length === 0) return undefined
-    return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Mend them and call again.`
+    return `The arguments do not fit: ${faults.slice(0, TOLD).map(words).join('; ')}. Fix them and call again.`
   } catch (error) {
     if (error instanceof RangeError) return 'The arguments are nested too deeply.'
     if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments do not fit: ${messageOf(error)}.`

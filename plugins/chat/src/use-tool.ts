@@ -122,12 +122,12 @@ const SPEECHLESS = 'The tool failed and did not say why.'
 /** A tool may throw anything, even what cannot be looked at. */
 function wordsOf(error: unknown): string {
   try {
-    const { message, mend } = (typeof error === 'string' ? { message: error } : Object(error)) as {
+    const { message, hint } = (typeof error === 'string' ? { message: error } : Object(error)) as {
       message?: unknown
-      mend?: unknown
+      hint?: unknown
     }
     if (typeof message !== 'string' || message.trim() === '') return SPEECHLESS
-    return typeof mend === 'string' && mend.trim() !== '' ? `${message}; ${mend}` : message
+    return typeof hint === 'string' && hint.trim() !== '' ? `${message}; ${hint}` : message
   } catch {
     return SPEECHLESS
   }

@@ -95,7 +95,7 @@ describe('the commands of the chat plugin', () => {
 
   it('list the installed providers that no entry of the configuration makes, of this home alone', async () => {
     await using house = await openHost()
-    const waiting = { plugin: 'svc-plugin-parrot', type: 'parrot', mend: 'write it' }
+    const waiting = { plugin: 'svc-plugin-parrot', type: 'parrot', hint: 'write it' }
     const unconfigured = async (section: string) => (section === 'providers' ? [waiting] : [])
     const own = await runCommand(COMMANDS['providers:list'], ['--json'], { host: async () => house.host, unconfigured })
     expect(JSON.parse(own.out[0]!).not_configured).to.deep.equal([waiting])

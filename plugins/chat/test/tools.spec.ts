@@ -38,7 +38,7 @@ describe('a tool call', () => {
     await using house = await chatHouse({ give: [item(Providers, 'a', a), item(Tools, 't', tool({ parameters, call }))] })
     const { toolsUsed } = await house.chat.reply({ message: 'hi', provider: 'a' }, testUse())
     expect(toolsUsed.map(one => one.error)).to.deep.equal([
-      'The arguments do not fit: n must be integer, was text "one". Mend them and call again.',
+      'The arguments do not fit: n must be integer, was text "one". Fix them and call again.',
       undefined,
     ])
     expect(given).to.deep.equal([{ n: 1 }])
@@ -219,7 +219,7 @@ describe('what a tool answers', () => {
     )
     for (const [thrown, words] of [
       [new Error('no such file'), 'no such file'],
-      [svcError('NO_FILE', 'no such file', { mend: 'one of: a, b' }), 'no such file; one of: a, b'],
+      [svcError('NO_FILE', 'no such file', { hint: 'one of: a, b' }), 'no such file; one of: a, b'],
       ['just text', 'just text'],
       [undefined, 'The tool failed and did not say why.'],
       [Symbol('x'), 'The tool failed and did not say why.'],

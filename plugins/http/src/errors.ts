@@ -121,26 +121,26 @@ export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', 
 
 export const noScheme = () =>
   svcError('AUTHENTICATION_WITHOUT_SCHEME', 'server.auth.enabled is true, and no loaded plugin knows any credential', {
-    mend: 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins", or set server.auth.enabled to false and keep server.host at 127.0.0.1',
+    hint: 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins", or set server.auth.enabled to false and keep server.host at 127.0.0.1',
   })
 
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
   svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
     cause,
     ...(plugin === undefined ? {} : { plugin }),
-    mend: `mend that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
+    hint: `fix that plugin, switch it off (${switchedOff(plugin)}), or set server.auth.enabled to false`,
   })
 
 export const schemeInvalid = (name: string, plugin: string | undefined, what: string) =>
   svcError('SCHEME_INVALID', `the credential scheme "${name}" ${what}`, {
     ...(plugin === undefined ? {} : { plugin }),
-    mend: 'declare the headers that it reads and its challenge (headers: ["x-my-key"], challenge: "MyKey"); answer { id, scopes } with an id of your own',
+    hint: 'declare the headers that it reads and its challenge (headers: ["x-my-key"], challenge: "MyKey"); answer { id, scopes } with an id of your own',
   })
 
 /** What a scheme's plugin says of itself, as its own. */
 export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
-  const { details = {}, mend } = Object(cause) as Partial<SvcError>
-  const named = { ...(plugin === undefined ? {} : { plugin }), ...(mend === undefined ? {} : { mend }) }
+  const { details = {}, hint } = Object(cause) as Partial<SvcError>
+  const named = { ...(plugin === undefined ? {} : { plugin }), ...(hint === undefined ? {} : { hint }) }
   return svcError(code, messageOf(cause), { cause, details, ...named })
 }
 
@@ -151,57 +151,57 @@ const switchedOff = (plugin = '<name>') =>
 export const schemeSilent = (asked: { readonly name: string; readonly plugin: string | undefined } | undefined, ms: number) =>
   svcError('UNAVAILABLE', 'the credential could not be checked in time', {
     where: `the credentials of "${asked?.name}" (${asked?.plugin}), silent for ${ms} ms`,
-    mend: `mend that plugin or what it asks, switch it off (${switchedOff(asked?.plugin)}), or raise server.auth.timeout_ms`,
+    hint: `fix that plugin or what it asks, switch it off (${switchedOff(asked?.plugin)}), or raise server.auth.timeout_ms`,
   })
 
 export const proxyInvalid = (entry: string) =>
   svcError('PROXY_INVALID', `server.trusted_proxies: "${entry}" is no address and no network`, {
-    mend: 'write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',
+    hint: 'write an address (10.0.0.7, fd00::7) or a network (10.0.0.0/8, fd00::/8)',
   })
 
 export const corsCredentials = () =>
   svcError('CORS_INVALID', 'server.cors.credentials with the origin * would lend every page the credentials of its reader', {
-    mend: 'name the origins in server.cors.origins, or set server.cors.credentials to false',
+    hint: 'name the origins in server.cors.origins, or set server.cors.credentials to false',
   })
 
 const SSL_MEND = 'svc serve --ssl-cert cert.pem --ssl-key key.pem, or server.ssl.cert and server.ssl.key'
 
 export const sslIncomplete = (key: 'cert' | 'key') =>
-  svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { mend: SSL_MEND })
+  svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { hint: SSL_MEND })
 
 export const certificateUnreadable = (file: string, cause: unknown) =>
-  svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, mend: SSL_MEND })
+  svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, hint: SSL_MEND })
 
 export const certificateInvalid = (file: string, reason: string) =>
   svcError('CERTIFICATE_INVALID', `${file} is no certificate that can be used: ${reason}`, {
-    mend: "give a certificate in PEM form (-----BEGIN CERTIFICATE-----), the server's own first",
+    hint: "give a certificate in PEM form (-----BEGIN CERTIFICATE-----), the server's own first",
   })
 
 export const keyInvalid = (file: string, reason: string) =>
   svcError('KEY_INVALID', `${file} is no private key that can be used: ${reason}`, {
-    mend: 'give the private key in PEM form (-----BEGIN PRIVATE KEY-----)',
+    hint: 'give the private key in PEM form (-----BEGIN PRIVATE KEY-----)',
   })
 
 export const keyProtected = (file: string) =>
   svcError('KEY_PROTECTED', `the key in ${file} is protected by a password`, {
-    mend: `give it without one, readable by this user only: openssl pkey -in ${file} -out key.pem`,
+    hint: `give it without one, readable by this user only: openssl pkey -in ${file} -out key.pem`,
   })
 
 export const keyMismatch = (cert: string, key: string) =>
   svcError('KEY_MISMATCH', `the key in ${key} does not belong to the certificate in ${cert}`, {
-    mend: "give the key that the certificate was asked for with; in a chain the server's own certificate comes first",
+    hint: "give the key that the certificate was asked for with; in a chain the server's own certificate comes first",
   })
 
 export const portTaken = (host: string, port: number, cause: unknown) =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by another program`, {
     cause,
     details: { host, port },
-    mend: 'stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
+    hint: 'stop that program, or choose another port: svc serve --port 9000, SVC_SERVER__PORT=9000, or server.port in svc.config',
   })
 
 export const listenFailed = (host: string, port: number, cause: unknown) =>
   svcError('LISTEN_FAILED', `cannot listen on ${host}:${port}: ${messageOf(cause)}`, {
     cause,
     details: { host, port },
-    mend: 'server.host must be an address of this machine; ports below 1024 need special rights',
+    hint: 'server.host must be an address of this machine; ports below 1024 need special rights',
   })

@@ -133,7 +133,7 @@ function createConnections(server: NodeServer, { max_connections: max, ssl }: Se
   }
 }
 
-const MEND = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
+const HINT = 'switch authentication on (server.auth.enabled: true), or set server.host to 127.0.0.1'
 
 const TLS_OFF =
   'server.ssl names a certificate or a key, and TLS is off: what is sent, keys and tokens too, can be read on the way; set server.ssl.enabled to true'
@@ -143,7 +143,7 @@ function warningsOf({ host, auth, cors, ssl }: ServerConfig): string[] {
   if (auth.enabled) return unused
   return [
     ...unused,
-    ...(!isLoopback(host) ? [`everybody who reaches ${host} may use this server: ${MEND}`] : []),
+    ...(!isLoopback(host) ? [`everybody who reaches ${host} may use this server: ${HINT}`] : []),
     ...(cors.enabled && cors.origins?.includes('*')
       ? [
           'every page that somebody here opens may use this server: name origins in server.cors.origins, or switch authentication on',

@@ -47,9 +47,9 @@ describe('the address of a client', () => {
   for (const entry of ['proxy.example', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', 'fd00::/129', ''])
     it(`fails the start where server.trusted_proxies names "${entry}"`, async () => {
       const failed = await serve({}, { trusted_proxies: [entry] }).catch((error: unknown) => error)
-      const [problem] = (failed as { problems: { code: string; details: object; mend: string }[] }).problems
+      const [problem] = (failed as { problems: { code: string; details: object; hint: string }[] }).problems
       if (entry === '') return expect(problem!.code).to.equal('CONFIG_INVALID')
       expect(problem!.code).to.equal('PROXY_INVALID')
-      return expect(problem!.mend).to.include('10.0.0.0/8')
+      return expect(problem!.hint).to.include('10.0.0.0/8')
     })
 })

@@ -182,27 +182,27 @@ describe('authentication that is off', () => {
 describe('authentication at the start', () => {
   const problem = async (given: Readonly<Record<string, AuthScheme>>, server?: ConfigTree) => {
     const failed = (await house(server, given).catch((error: unknown) => error)) as {
-      problems: { code: string; plugin: string; mend: string; message: string }[]
+      problems: { code: string; plugin: string; hint: string; message: string }[]
     }
     return failed.problems[0]!
   }
 
   it('fails it where no scheme is loaded, and says what to do', async () => {
-    const { code, mend, plugin } = await problem({})
+    const { code, hint, plugin } = await problem({})
     expect([code, plugin]).to.deep.equal(['AUTHENTICATION_WITHOUT_SCHEME', '@svc/plugin-http'])
-    expect(mend).to.include('server.auth.enabled').and.include('@svc/plugin-auth-api-key')
+    expect(hint).to.include('server.auth.enabled').and.include('@svc/plugin-auth-api-key')
   })
 
   const unready: AuthScheme = {
     ...schemes.key!,
     async prepare() {
-      throw svcError('NO_KEY', 'the key is empty', { mend: 'set it' })
+      throw svcError('NO_KEY', 'the key is empty', { hint: 'set it' })
     },
   }
 
   it('fails it where a scheme cannot work', async () => {
     const plugin = 'test:auth_schemes/key'
-    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', mend: 'set it', plugin })
+    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', hint: 'set it', plugin })
     const broken = { ...schemes.key!, prepare: async () => Promise.reject(new Error('no such issuer')) }
     const { code, message, plugin: named } = await problem({ key: broken })
     expect([code, named]).to.deep.equal(['SCHEME_FAILED', plugin])

@@ -45,13 +45,13 @@ describe('the life of the server', () => {
     await once(other, 'listening')
     const { port } = other.address() as { port: number }
     const failed = await testHost([folder], { config: { server: { port } } }).catch(
-      (error: unknown) => error as { problems: { code: string; mend: string; plugin: string }[] }
+      (error: unknown) => error as { problems: { code: string; hint: string; plugin: string }[] }
     )
     other.close()
     expect(failed).to.have.property('problems')
-    const [problem] = (failed as { problems: { code: string; mend: string; plugin: string }[] }).problems
+    const [problem] = (failed as { problems: { code: string; hint: string; plugin: string }[] }).problems
     expect(problem).to.include({ code: 'PORT_TAKEN', plugin: '@svc/plugin-http' })
-    expect(problem!.mend).to.include('--port')
+    expect(problem!.hint).to.include('--port')
   })
 
   it('warns who listens to everybody without authentication', async () => {

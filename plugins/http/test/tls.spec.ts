@@ -99,13 +99,13 @@ describe('TLS', () => {
         one => ({ ...one, key: makeCertificate().key }),
       ],
     }
-    for (const [title, [code, mend, spoil, more]] of Object.entries(faults))
+    for (const [title, [code, hint, spoil, more]] of Object.entries(faults))
       it(`${title}, and says what to do`, async () => {
         const failed = (await house(spoil(made), more).catch((error: unknown) => error)) as {
-          problems: { code: string; mend: string }[]
+          problems: { code: string; hint: string }[]
         }
         expect(failed.problems[0]!.code).to.equal(code)
-        expect(failed.problems[0]!.mend).to.include(mend)
+        expect(failed.problems[0]!.hint).to.include(hint)
       })
   })
 

@@ -1,16 +1,16 @@
 import { type SvcError, svcError } from '@svc/core'
 import { OPEN } from './settings.ts'
 
-export const unavailable = (plugin: string, why: string, mend: string): SvcError =>
+export const unavailable = (plugin: string, why: string, hint: string): SvcError =>
   svcError('ISOLATION_UNAVAILABLE', `${plugin} is to run in a process of its own, which this machine cannot hold: ${why}`, {
     details: { plugin, reason: why },
-    mend: `${mend}; "svc doctor" shows what this machine can hold. To run it all the same: isolation.without_sandbox: ${OPEN}`,
+    hint: `${hint}; "svc doctor" shows what this machine can hold. To run it all the same: isolation.without_sandbox: ${OPEN}`,
   })
 
 export const pathMissing = (plugin: string, path: string): SvcError =>
   svcError('ISOLATION_PATH', `${plugin} may write to ${path}, which is not there`, {
     details: { plugin, path },
-    mend: 'create it, or take it out of what the plugin may write',
+    hint: 'create it, or take it out of what the plugin may write',
   })
 
 export const dependencyInvalid = (name: string, file: string): SvcError =>
@@ -20,6 +20,6 @@ export const dependencyInvalid = (name: string, file: string): SvcError =>
     {
       where: file,
       details: { name: name.slice(0, 200) },
-      mend: 'take it out of the dependencies of that package.json',
+      hint: 'take it out of the dependencies of that package.json',
     }
   )

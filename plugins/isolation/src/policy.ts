@@ -79,9 +79,9 @@ async function prepareOne(request: IsolationRequest, refusals: Refusals, options
   const visible = await foldersOf([request.folder, ...request.hostFolders])
   const why = sandbox
     ? await missing(sandbox, use)
-    : { why: 'no plugin provides the process sandbox', mend: 'add @svc/plugin-sandbox-process to "plugins"' }
+    : { why: 'no plugin provides the process sandbox', hint: 'add @svc/plugin-sandbox-process to "plugins"' }
   if (!why) return inSandbox(request, { allowed, visible, refusals, config, sandbox: sandbox! }, use)
-  if (config.without_sandbox === 'refuse') throw unavailable(plugin, why.why, why.mend)
+  if (config.without_sandbox === 'refuse') throw unavailable(plugin, why.why, why.hint)
   log.warn(
     { of: plugin, why: why.why },
     `${plugin} runs with open network and unlimited memory: this machine has no sandbox for it, and the configuration says to go without`
@@ -89,10 +89,10 @@ async function prepareOne(request: IsolationRequest, refusals: Refusals, options
   return behindPermissions(request, allowed, visible, config)
 }
 
-/** Why this machine cannot hold a plugin, and what mends that. */
-async function missing(sandbox: ProcessSandbox, use: Use): Promise<{ readonly why: string; readonly mend: string } | undefined> {
-  const { ready, memory, pids, reason = 'it cannot hold what is asked', mend = 'install bubblewrap' } = await sandbox.probe(use)
-  return ready && memory && pids ? undefined : { why: reason, mend }
+/** Why this machine cannot hold a plugin, and what fixes that. */
+async function missing(sandbox: ProcessSandbox, use: Use): Promise<{ readonly why: string; readonly hint: string } | undefined> {
+  const { ready, memory, pids, reason = 'it cannot hold what is asked', hint = 'install bubblewrap' } = await sandbox.probe(use)
+  return ready && memory && pids ? undefined : { why: reason, hint }
 }
 
 /** What it may read need not be there; what it may write must. */
@@ -159,7 +159,7 @@ async function inSandbox(request: IsolationRequest, parts: InSandbox, use: Use):
     }
   } catch (error) {
     await close()
-    throw codeOf(error) === 'SANDBOX_UNAVAILABLE' ? unavailable(request.plugin, messageOf(error), 'mend what it says') : error
+    throw codeOf(error) === 'SANDBOX_UNAVAILABLE' ? unavailable(request.plugin, messageOf(error), 'fix what it says') : error
   }
 }
 

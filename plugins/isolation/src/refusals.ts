@@ -33,7 +33,7 @@ export function createRefusals(plugin: string, log: Log): Refusals {
       told.add(key)
       if (told.size > TOLD)
         log.warn({ of: plugin }, `${plugin} was refused more than ${TOLD} things: what follows is only counted`)
-      else log.warn({ of: plugin, kind, what, mend: mendOf(kind, what) }, `${plugin} tried to ${VERBS[kind]} ${what}, ${why}`)
+      else log.warn({ of: plugin, kind, what, hint: hintOf(kind, what) }, `${plugin} tried to ${VERBS[kind]} ${what}, ${why}`)
     },
   }
 }
@@ -42,7 +42,7 @@ export function createRefusals(plugin: string, log: Log): Refusals {
 const isBare = (what: string) => what.endsWith(' by a bare socket')
 const whyOf = (what: string) => (isBare(what) ? 'which finds no network' : 'which its manifest does not declare')
 
-const mendOf = (kind: RefusalKind, what: string) =>
+const hintOf = (kind: RefusalKind, what: string) =>
   kind === 'process'
     ? 'a plugin in a process of its own starts no others; run it in-process if you trust it'
     : isBare(what)

@@ -210,7 +210,7 @@ withSandbox('an isolated plugin that dies again and again', () => {
 describe('without a sandbox', () => {
   const policy = [new URL('../', import.meta.url)]
 
-  it('an isolated plugin is refused with what would mend that', async () => {
+  it('an isolated plugin is refused with what would fix that', async () => {
     const error = await failed(openHostile({ policy }))
     expect(error).to.match(/cannot hold/)
     expect(error).to.include('run-with-open-network-and-unlimited-memory')

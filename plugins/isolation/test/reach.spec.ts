@@ -70,7 +70,7 @@ withSandbox('what an isolated plugin reaches for', () => {
   it('joins no hook that it was not permitted to join, and is told which', async () => {
     const error = (await failureOf(openHostile({ permissions: { hooks: ['chat.*'] } }))) as StartFailed
     expect(error.problems.map(one => [one.code, one.plugin])).to.deep.equal([['NOT_PERMITTED', 'svc-plugin-hostile']])
-    expect(error.problems[0]!.mend).to.include('"hooks": ["gong.struck"]')
+    expect(error.problems[0]!.hint).to.include('"hooks": ["gong.struck"]')
   })
 
   it('has the variables that it declares, and no other of the host', async () => {

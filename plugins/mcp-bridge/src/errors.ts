@@ -7,7 +7,7 @@ const words = (names: readonly string[]) => names.map(name => `"${name}"`).join(
 export const nobodyToAsk = (tool: string, asked: readonly string[]): SvcError =>
   svcError('TOOL_NEEDS_ANSWER', `the tool "${tool}" asks for something before it goes on (${words(asked)})`, {
     details: { tool, asked },
-    mend: 'call it from a client of the tool protocol that can be asked',
+    hint: 'call it from a client of the tool protocol that can be asked',
   })
 
 export const noResult = (tool: string, server: string): SvcError =>
@@ -20,7 +20,7 @@ export const nameClash = (name: string, server: string, cause: unknown): SvcErro
     `a tool of the server "${server}" would be called "${name}", and there is one of that name already`,
     {
       details: { name, server },
-      mend: `it stays out of use; give the server another name, or leave the tool out: deny: [...] in its entry of mcp.clients`,
+      hint: `it stays out of use; give the server another name, or leave the tool out: deny: [...] in its entry of mcp.clients`,
       cause,
     }
   )

@@ -1,18 +1,18 @@
 import { basename } from 'node:path'
 import type { McpClientConfig } from './settings.ts'
 
-/** What no schema says of an entry: `keys` is where, `mend` what to do. */
+/** What no schema says of an entry: `keys` is where, `hint` what to do. */
 export interface EntryFault {
   readonly keys: readonly string[]
   readonly message: string
-  readonly mend: string
+  readonly hint: string
 }
 
 /** Programs that fetch others and run them. */
 const FETCHERS: readonly string[] = ['npx', 'bunx', 'pnpx', 'uvx', 'pipx']
 
 type Rule = (entry: McpClientConfig) => EntryFault | undefined
-const fault = (keys: readonly string[], message: string, mend: string): EntryFault => ({ keys, message, mend })
+const fault = (keys: readonly string[], message: string, hint: string): EntryFault => ({ keys, message, hint })
 
 /** All that is wrong with one entry that fits the schema. */
 export const entryFaults = (entry: McpClientConfig): EntryFault[] =>

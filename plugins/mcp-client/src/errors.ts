@@ -3,29 +3,29 @@ import { nearest, svcError } from '@svc/core'
 export const serverUnknown = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `there is no tool server "${name.slice(0, 100)}"`, {
     details: { server: name.slice(0, 100), available: [...known] },
-    mend: knownMend(name, known),
+    hint: knownHint(name, known),
   })
 
-function knownMend(name: string, known: readonly string[]): string {
+function knownHint(name: string, known: readonly string[]): string {
   const near = nearest(name, [...known])
   if (near !== undefined) return `did you mean "${near}"?`
   return known.length === 0 ? 'add one: svc mcp add <name> <url>' : `there are: ${known.join(', ')}`
 }
 
 /** One fault of an entry of `mcp.clients` or mcp.yaml. */
-export const clientInvalid = (message: string, where: string, mend: string) =>
-  svcError('MCP_CLIENT_INVALID', message, { where, mend })
+export const clientInvalid = (message: string, where: string, hint: string) =>
+  svcError('MCP_CLIENT_INVALID', message, { where, hint })
 
 export const nameTwice = (name: string, where: string, other: string) =>
   svcError('MCP_CLIENT_INVALID', `the tool server "${name}" is there twice: ${other} has it as well`, {
     where,
-    mend: `rename one of the two, or take one out (svc mcp remove ${name} takes out the one of mcp.yaml)`,
+    hint: `rename one of the two, or take one out (svc mcp remove ${name} takes out the one of mcp.yaml)`,
   })
 
 export const toolUnknown = (server: string, tool: string, known: readonly string[]) =>
   svcError('MCP_TOOL_UNKNOWN', `the tool server "${server}" has no tool "${tool.slice(0, 100)}"`, {
     details: { server, tool: tool.slice(0, 100), available: [...known] },
-    mend: known.length === 0 ? `see what it has: svc mcp tools ${server}` : `it has: ${known.join(', ')}`,
+    hint: known.length === 0 ? `see what it has: svc mcp tools ${server}` : `it has: ${known.join(', ')}`,
   })
 
 /** The worker that was asked does not own the server any more: whoever asked looks again who does. */
@@ -34,24 +34,24 @@ export const moved = (server: string) =>
 
 export const storeForgets = (kind: string) =>
   svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know of this`, {
-    mend: 'configure a store that lasts: @svc/plugin-store-sqlite',
+    hint: 'configure a store that lasts: @svc/plugin-store-sqlite',
   })
 
-export const notInFile = (name: string, file: string, mend: string) =>
-  svcError('MCP_SERVER_UNKNOWN', `${file} has no tool server "${name}"`, { mend })
+export const notInFile = (name: string, file: string, hint: string) =>
+  svcError('MCP_SERVER_UNKNOWN', `${file} has no tool server "${name}"`, { hint })
 
 export const fileBusy = (file: string, cause: unknown) =>
   svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command holds it`, {
     cause,
-    mend: 'Wait until the other command has ended, then run this one again',
+    hint: 'Wait until the other command has ended, then run this one again',
   })
 
 export const nameTaken = (name: string, where: string) =>
   svcError('MCP_CLIENT_INVALID', `there is a tool server "${name}" already, in ${where}`, {
-    mend: `take another name, or take that one out first: svc mcp remove ${name}`,
+    hint: `take another name, or take that one out first: svc mcp remove ${name}`,
   })
 
 export const importInvalid = (message: string) =>
   svcError('MCP_IMPORT_INVALID', message, {
-    mend: 'give a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
+    hint: 'give a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
   })

@@ -25,11 +25,11 @@ export const addToFile = (file: string, entries: readonly McpClientConfig[]): Pr
   })
 
 /** Takes a server out of the file. Throws MCP_SERVER_UNKNOWN where it is not in there. */
-export const removeFromFile = (file: string, name: string, mend: string): Promise<void> =>
+export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
   edit(file, (document, { isMap, isSeq }) => {
     const list = document.get('clients')
     const at = isSeq(list) ? list.items.findIndex(item => isMap(item) && item.get('name') === name) : -1
-    if (at < 0) throw notInFile(name, shownPath(file), mend)
+    if (at < 0) throw notInFile(name, shownPath(file), hint)
     document.deleteIn(['clients', at])
   })
 

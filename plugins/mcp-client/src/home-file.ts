@@ -22,7 +22,7 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
   const faults = MCP_FILE.check(value)
   if (faults.length > 0)
-    return { entries: [], problems: faults.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), mendOf(one))) }
+    return { entries: [], problems: faults.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), hintOf(one))) }
   const { clients } = value as { clients: readonly McpClientConfig[] }
   const entries = clients.map((entry, at) => ({
     entry,
@@ -31,9 +31,9 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
   return { entries, problems: [] }
 }
 
-function mendOf(fault: Fault): string {
+function hintOf(fault: Fault): string {
   if (fault.keyword === 'required') return `set ${fault.path}`
-  if (fault.keyword !== 'unknown') return 'mend the value'
+  if (fault.keyword !== 'unknown') return 'fix the value'
   const known = (fault.allowed ?? []) as string[]
   const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
   return near ? `did you mean "${near}"?` : `known here: ${known.join(', ')}`

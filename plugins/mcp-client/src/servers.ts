@@ -38,7 +38,7 @@ export async function readServers(
   }))
   const all = [...own, ...home.entries]
   const problems = all.flatMap(({ entry, where }) =>
-    entryFaults(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.mend))
+    entryFaults(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.hint))
   )
   const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
   return { servers, problems: [...home.problems, ...problems, ...twice(servers)] }

@@ -69,10 +69,10 @@ async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work']
 
 /** Who tries a server here is told the paths that callers are not, and its command as the entry has it. */
 function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
-  const { cause } = Object(error) as { cause?: { code?: unknown; mend?: unknown } }
-  const mend = cause?.mend === undefined ? '' : `; ${cause.mend as string}`
-  if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${mend}`
-  return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${mend}` : message
+  const { cause } = Object(error) as { cause?: { code?: unknown; hint?: unknown } }
+  const hint = cause?.hint === undefined ? '' : `; ${cause.hint as string}`
+  if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${hint}`
+  return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
 /** The same way as the connection goes, apart from it: so that a person sees where it ends. */

@@ -8,7 +8,7 @@ import { type House, hostile, openHouse } from './support/house.ts'
 const refusal = (work: Promise<unknown>) =>
   work.then(
     () => 'nothing was refused',
-    (error: { code: string; message: string; mend?: string }) => `${error.code} ${error.message} ${error.mend}`
+    (error: { code: string; message: string; hint?: string }) => `${error.code} ${error.message} ${error.hint}`
   )
 
 const toolOf = async (house: House, server: string, name: string): Promise<McpTool> =>

@@ -8,7 +8,7 @@ import { MCP_CLIENTS, type McpClientConfig } from '../src/settings.ts'
 import { isWanted, standings, withFirstSights } from '../src/standing.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
-  (await readServers(entries, file)).problems.map(({ message, where, mend }) => `${message} (${where}) ${mend}`)
+  (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)
 
 describe('the configuration of tool servers', () => {
   let folder: string
@@ -137,7 +137,7 @@ describe('the configuration of tool servers', () => {
       const first = await readFile(file, 'utf8')
       await writeFile(file, `${first}  # mine, and last\n  - url: http://a/mcp # why\n    name: mine\n`)
       await addToFile(file, [{ name: 'more', url: 'https://b/mcp', timeout: 5 }])
-      await removeFromFile(file, 'files', 'mend')
+      await removeFromFile(file, 'files', 'hint')
       const text = await readFile(file, 'utf8')
       expect(text).to.include('# mine, and last').and.include('http://a/mcp # why').and.include('svc mcp add')
       const { servers, problems } = await readServers([], file)
@@ -155,7 +155,7 @@ describe('the configuration of tool servers', () => {
       expect(failed).to.equal('MCP_CLIENT_INVALID')
       expect(await readFile(file, 'utf8')).to.equal('clients:\n  - name: a\n    comand: x\n')
       await writeFile(file, 'clients: []\n')
-      expect(await removeFromFile(file, 'b', 'mend').catch((error: { code: string }) => error.code)).to.equal(
+      expect(await removeFromFile(file, 'b', 'hint').catch((error: { code: string }) => error.code)).to.equal(
         'MCP_SERVER_UNKNOWN'
       )
     })

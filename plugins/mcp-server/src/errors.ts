@@ -9,12 +9,12 @@ export const withheldWords = (name: string, server: string) =>
 export const toolWithheld = (name: string, server: string) =>
   svcError('TOOL_NOT_FOUND', withheldWords(name, server), {
     details: { tool: name, server, reason: 'changed' },
-    mend: `see what is new with svc mcp tools ${server}, and approve it with svc mcp approve ${server}`,
+    hint: `see what is new with svc mcp tools ${server}, and approve it with svc mcp approve ${server}`,
   })
 
 /** The arguments of a call break the schema of the tool; `field` is the place of the first fault (`arguments.path`). */
 export const argumentsInvalid = (message: string, field: string, reason: string) =>
-  svcError('INVALID_VALUE', message, { details: { field, reason }, mend: 'mend the arguments and call again' })
+  svcError('INVALID_VALUE', message, { details: { field, reason }, hint: 'fix the arguments and call again' })
 
 export const toolBroken = (name: string, cause: unknown) =>
   svcError('TOOL_EXECUTION_FAILED', `the tool "${name}" cannot be called: its parameters are no JSON Schema`, {

@@ -42,7 +42,7 @@ export function createServerKey({ auth, env, log }: ServerKeyParts): AuthScheme 
       if (key === '' && !required) return
       if (key === '') throw keyMissing(variable)
       if (!FIT.test(key) || key.length > LONGEST) throw keyUnusable(variable, LONGEST)
-      if (doubt) log.warn({ variable }, `${doubt.message}: ${doubt.mend}`)
+      if (doubt) log.warn({ variable }, `${doubt.message}: ${doubt.hint}`)
     },
     async authenticate({ headers }, { signal }) {
       const { 'x-api-key': plain, authorization } = headers

@@ -1,15 +1,15 @@
 /**
- * What was thrown, in its own words and the mend, else `speechless`: no stack, no path of this machine. It may be anything, even what cannot be looked at.
+ * What was thrown, in its own words and the hint, else `speechless`: no stack, no path of this machine. It may be anything, even what cannot be looked at.
  */
 export function wordsOf(error: unknown, speechless: string): string {
   try {
-    const { message, mend } = (typeof error === 'string' ? { message: error } : Object(error)) as {
+    const { message, hint } = (typeof error === 'string' ? { message: error } : Object(error)) as {
       message?: unknown
-      mend?: unknown
+      hint?: unknown
     }
     if (typeof message !== 'string' || message.trim() === '') return speechless
     const said = message.replace(OF_SYSTEM, '$1').split(STACK, 1)[0]!
-    return typeof mend === 'string' && mend.trim() !== '' ? `${said}; ${mend}` : said
+    return typeof hint === 'string' && hint.trim() !== '' ? `${said}; ${hint}` : said
   } catch {
     return speechless
   }

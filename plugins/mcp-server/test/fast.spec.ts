@@ -35,7 +35,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     throw new Error('an inner secret')
   }),
   refuses: toolOf(async () => {
-    throw svcError('DENIED', 'not you', { mend: 'ask nicely' })
+    throw svcError('DENIED', 'not you', { hint: 'ask nicely' })
   }),
   steps: {
     ...toolOf(async () => ({ content: [] })),

@@ -46,11 +46,11 @@ describe('the key of the tool server', () => {
     expect(await late).to.equal('gone')
   })
 
-  it('keeps the server from starting where it is asked for and missing, and says the mend', async () => {
+  it('keeps the server from starting where it is asked for and missing, and says the hint', async () => {
     for (const key of [undefined, '', ' \n']) {
       const error = await schemeOf(key).prepare!(use).catch((thrown: unknown) => thrown)
       expect(error).to.include({ code: 'MCP_KEY_MISSING' })
-      expect(error).to.have.property('mend').that.contains('KEY').and.contains('mcp.server.auth.required')
+      expect(error).to.have.property('hint').that.contains('KEY').and.contains('mcp.server.auth.required')
       expect(await schemeOf(key, false).prepare!(use)).to.equal(undefined)
     }
     const started = await keyed({ mcp: required }, '').then(

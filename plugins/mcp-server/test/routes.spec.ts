@@ -23,7 +23,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   'a b/c': toolOf(async () => words('found')),
   strange: toolOf(async () => words('strange'), { description: 'Strange', parameters: strange }),
   failing: toolOf(async () => ({ ...words('no such file'), isError: true })),
-  throwing: throwing(() => svcError('FILE_MISSING', 'there is no x', { mend: 'make it' })),
+  throwing: throwing(() => svcError('FILE_MISSING', 'there is no x', { hint: 'make it' })),
   reasoned: throwing(() => svcError('SCRIPT_FAILED', 'too much', { details: { reason: 'memory_limit' } })),
   own_limit: throwing(() => svcError('TIMEOUT', 'the script took 5 s')),
   broken: throwing(() => 'a bare word'),
@@ -133,7 +133,7 @@ describe('the tools over plain HTTP', () => {
     ])
   })
 
-  it('that throw are told in their words and their mend; their own reason counts', async () => {
+  it('that throw are told in their words and their hint; their own reason counts', async () => {
     const thrown = 'there is no x; make it'
     expect(refusal(await call('throwing'))).to.deep.equal([
       500,

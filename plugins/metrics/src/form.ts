@@ -27,6 +27,6 @@ export function familiesIn(source: string, read: unknown): readonly MetricFamily
   if (Array.isArray(read) && read.every(isFamily)) return read
   throw svcError('METRICS_INVALID', `the metric source ${source} returned something that is not a list of metric families`, {
     details: { source },
-    mend: 'return families of the form that MetricFamily names: name, help, type, aggregator, values',
+    hint: 'return families of the form that MetricFamily names: name, help, type, aggregator, values',
   })
 }

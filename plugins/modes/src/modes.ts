@@ -18,7 +18,7 @@ export const MODES: Readonly<Record<string, Mode>> = {
     description: 'Judge what is there; nothing is changed.',
     effects: ['read', 'network'],
     prompt:
-      'You are reviewing. Read closely, name what is wrong and why, and say what would mend it. Change nothing and run nothing.',
+      'You are reviewing. Read closely, name what is wrong and why, and say what would fix it. Change nothing and run nothing.',
     toolBudget: 25,
   },
   delegate: {

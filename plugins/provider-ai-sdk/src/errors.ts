@@ -6,7 +6,7 @@ import { VERSIONS } from './sdk.ts'
 export const packageMissing = (name: string): SvcError =>
   svcError('PROVIDER_PACKAGE', `there is no package "${name}" in this folder or in the svc home`, {
     details: { package: name },
-    mend: `install it in the project: npm install ${name}`,
+    hint: `install it in the project: npm install ${name}`,
   })
 
 /** A package that cannot be imported; its message is told without paths. */
@@ -16,7 +16,7 @@ export const packageBroken = (name: string, message: string): SvcError =>
     `the package "${name}" could not be imported: ${message.replaceAll(/(file:\/\/)?(\/[^\s'":,)]+)+\//g, '…/')}`,
     {
       details: { package: name },
-      mend: `install it anew, with what it needs: npm install ${name}`,
+      hint: `install it anew, with what it needs: npm install ${name}`,
     }
   )
 
@@ -24,7 +24,7 @@ export const packageBroken = (name: string, message: string): SvcError =>
 export const noFactory = (name: string, found: readonly string[]): SvcError =>
   svcError('PROVIDER_PACKAGE', `in the package "${name}" no maker of providers can be told from its exports`, {
     details: { package: name, exports: found },
-    mend:
+    hint:
       found.length === 0
         ? 'name a package that is an AI SDK provider'
         : `name it: export: ${found.slice(0, 8).join(' | ')} (a method of the provider after a dot: createX.chat)`,
@@ -34,7 +34,7 @@ export const noFactory = (name: string, found: readonly string[]): SvcError =>
 export const badExport = (name: string, wanted: string, found: readonly string[]): SvcError =>
   svcError('PROVIDER_PACKAGE', `"${wanted}" of the package "${name}" makes no language models`, {
     details: { package: name, exports: found },
-    mend:
+    hint:
       found.length === 0
         ? 'leave out export'
         : `its makers are ${found.slice(0, 8).join(', ')}; leave out export to have it found`,
@@ -48,7 +48,7 @@ export const versionUnknown = (name: string, installed: string, version: unknown
     `${name} ${installed} speaks version ${said} of the AI SDK's provider interface, not ${VERSIONS.join(', ')}`,
     {
       details: { package: name, installed, version: said, speaks: [...VERSIONS] },
-      mend: mendOf(name, said),
+      hint: hintOf(name, said),
     }
   )
 }
@@ -68,7 +68,7 @@ const MAJORS: Readonly<Record<string, number>> = {
   '@ai-sdk/xai': 5,
 }
 
-function mendOf(name: string, version: string): string {
+function hintOf(name: string, version: string): string {
   const major = Object.hasOwn(MAJORS, name) ? MAJORS[name] : undefined
   if (major !== undefined) return `install version ${major}: npm install ${name}@${major}`
   const built = 'one that depends on @ai-sdk/provider 4, 3 or 2'
@@ -81,13 +81,13 @@ function mendOf(name: string, version: string): string {
 export const factoryFailed = (name: string, message: string): SvcError =>
   svcError('PROVIDER_PACKAGE', `the package "${name}" refuses its configuration: ${message}`, {
     details: { package: name },
-    mend: 'mend base_url, headers or options: they are handed to its maker of providers',
+    hint: 'fix base_url, headers or options: they are handed to its maker of providers',
   })
 
 /** Keys stand in the environment or in a file, nowhere else. */
 export const secretOption = (path: string): SvcError =>
   svcError('PROVIDER_CONFIG', `${path} looks like a secret, and keys do not stand in the configuration`, {
-    mend: 'name the variable in api_key_env or the file in api_key_file; other secrets the package reads from its own environment variables',
+    hint: 'name the variable in api_key_env or the file in api_key_file; other secrets the package reads from its own environment variables',
   })
 
 export const badTarget = (provider: string): SvcError =>

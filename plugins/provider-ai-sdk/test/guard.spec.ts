@@ -24,7 +24,7 @@ describe('the way of provider-ai-sdk to its upstream', () => {
       for (const status of [301, 302, 303, 307, 308]) {
         const { error } = await failing((_, reply) => reply.redirect(status, elsewhere.url), dialect)
         expect(error.details).to.include({ kind: 'bad_request', upstreamStatus: status })
-        expect(error.mend).to.include('providers.mine.base_url')
+        expect(error.hint).to.include('providers.mine.base_url')
       }
       expect(elsewhere.received).to.deep.equal([])
     })
@@ -66,12 +66,12 @@ describe('the way of provider-ai-sdk to its upstream', () => {
     expect(error.details).to.include({ kind: 'rate_limited', retryable: true, retryAfterMs: 7000 })
   })
 
-  it('tells an upstream that is not there, with the mend', async () => {
+  it('tells an upstream that is not there, with the hint', async () => {
     await using rig = await openRig(V4, behaving(V4.wire))
     await rig.upstream.close()
     const error = await failureOf(ask(rig.provider, says('any')))
     expect(error.details).to.include({ kind: 'network', retryable: true })
-    expect(error.mend).to.include('providers.mine.base_url')
+    expect(error.hint).to.include('providers.mine.base_url')
     expect((await failureOf(rig.provider.probe(everUse()))).details).to.include({ kind: 'network' })
   })
 

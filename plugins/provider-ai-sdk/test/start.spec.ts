@@ -33,7 +33,7 @@ describe('a start with provider-ai-sdk', () => {
     const problem = await problemOf({ package: '@ai-sdk/absent' })
     expect(problem).to.include({ code: 'PROVIDER_PACKAGE' })
     expect(problem.message).to.include('"@ai-sdk/absent"')
-    expect(problem.mend).to.include('npm install @ai-sdk/absent')
+    expect(problem.hint).to.include('npm install @ai-sdk/absent')
   })
 
   it('fails where no package is named', async () => {
@@ -44,7 +44,7 @@ describe('a start with provider-ai-sdk', () => {
     it(`fails where the package speaks version ${version}, with the version to install`, async () => {
       const problem = await problemOf({ package: moduleAt('./scripted.ts'), options: { version: version ?? null } })
       expect(problem.message).to.match(/speaks version (v1|v5|none) of the AI SDK's provider interface, not v4, v3, v2/)
-      expect(problem.mend).to.include('@ai-sdk/provider 4, 3 or 2')
+      expect(problem.hint).to.include('@ai-sdk/provider 4, 3 or 2')
     })
 
   it('names the major of a well-known package that is too old', async () => {
@@ -64,7 +64,7 @@ describe('a start with provider-ai-sdk', () => {
       )
       const problem = await problemOf({ package: '@ai-sdk/groq' })
       expect(problem.message).to.include('@ai-sdk/groq 1.2.9 speaks version v1')
-      expect(problem.mend).to.equal('install version 4: npm install @ai-sdk/groq@4')
+      expect(problem.hint).to.equal('install version 4: npm install @ai-sdk/groq@4')
     } finally {
       if (home === undefined) delete process.env.SVC_HOME
       else process.env.SVC_HOME = home
@@ -74,7 +74,7 @@ describe('a start with provider-ai-sdk', () => {
 
   it('fails where a maker cannot be told, with the names to choose from', async () => {
     const problem = await problemOf({ package: moduleAt('./exports.ts') })
-    expect(problem.mend).to.include('createOne').and.include('createTwo')
+    expect(problem.hint).to.include('createOne').and.include('createTwo')
     for (const wrong of ['createNothing', 'ready', 'word', 'absent', 'createOne.image'])
       expect((await problemOf({ package: moduleAt('./exports.ts'), export: wrong })).message).to.include(`"${wrong}"`)
   })
@@ -142,7 +142,7 @@ describe('a start with provider-ai-sdk', () => {
       const request = { model: 'any', messages: [{ role: 'user', parts: [{ type: 'text', text: 'a' }] }] } as const
       const error = await failureOf(Array.fromAsync(host.slot(Providers).get('mine')!.chat(request, everUse())))
       expect(error.details).to.include({ kind: 'authentication', retryable: false })
-      expect(error.mend).to.include('providers.mine.api_key_env')
+      expect(error.hint).to.include('providers.mine.api_key_env')
     } finally {
       if (before !== undefined) process.env.OPENAI_API_KEY = before
     }

@@ -71,7 +71,7 @@ function headersOf({ headers = {} }: UpstreamEntry, key: string | undefined): Re
   return { 'anthropic-version': VERSION, ...(key === undefined ? {} : { 'x-api-key': key }), ...own }
 }
 
-/** Newer models refuse a temperature, and no list says so of all: the first refusal is mended and remembered. */
+/** Newer models refuse a temperature, and no list says so of all: the first refusal is fixed and remembered. */
 function refusesTemperature(error: unknown): boolean {
   const { kind } = ((error as { details?: unknown } | undefined)?.details ?? {}) as Partial<ModelFailure>
   return codeOf(error) === 'MODEL_FAILED' && kind === 'bad_request' && /`?temperature`? (is|may|can)/i.test(messageOf(error))

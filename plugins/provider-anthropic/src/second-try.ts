@@ -3,17 +3,17 @@ import type { ModelEvent } from '@svc/core/contracts'
 type Events = AsyncIterableIterator<ModelEvent, undefined>
 type Result = IteratorResult<ModelEvent, undefined>
 
-/** The events of an answer; when it fails before its first one, `mend` may give another in its stead. */
+/** The events of an answer; when it fails before its first one, `fix` may give another in its stead. */
 export class SecondTry implements AsyncIterableIterator<ModelEvent, undefined> {
   #events: Events
-  readonly #mend: (error: unknown) => Events | undefined
+  readonly #fix: (error: unknown) => Events | undefined
   #first: Promise<Result> | undefined
   #begun = false
   #left = false
 
-  constructor(events: Events, mend: (error: unknown) => Events | undefined) {
+  constructor(events: Events, fix: (error: unknown) => Events | undefined) {
     this.#events = events
-    this.#mend = mend
+    this.#fix = fix
   }
 
   next(): Promise<Result> {
@@ -36,7 +36,7 @@ export class SecondTry implements AsyncIterableIterator<ModelEvent, undefined> {
     try {
       return await this.#events.next()
     } catch (error) {
-      const again = this.#left ? undefined : this.#mend(error)
+      const again = this.#left ? undefined : this.#fix(error)
       if (!again) throw error
       this.#events = again
       return await again.next()

@@ -16,8 +16,8 @@ const FAILURES: Readonly<Record<ModelFailureKind, Omit<ModelFailure, 'kind'>>> =
 /** Whether a word names a kind of failure. */
 export const isFailureKind = (word: string): word is ModelFailureKind => Object.hasOwn(FAILURES, word)
 
-const modelFailed = (message: string, failure: ModelFailure, mend?: string): SvcError =>
-  svcError('MODEL_FAILED', message, { details: { ...failure }, ...(mend === undefined ? {} : { mend }) })
+const modelFailed = (message: string, failure: ModelFailure, hint?: string): SvcError =>
+  svcError('MODEL_FAILED', message, { details: { ...failure }, ...(hint === undefined ? {} : { hint }) })
 
 /** The failure a `/fail` directive asked for. */
 export const asked = (kind: ModelFailureKind, sizes: { limit: number; count: number }): SvcError =>

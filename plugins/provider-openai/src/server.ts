@@ -49,11 +49,11 @@ const keyHeader = ({ keyHeader: header }: Preset, key: string): Record<string, s
 const noBaseUrl = (name: string) =>
   svcError('PROVIDER_CONFIG', `providers.${name} needs a base_url`, {
     where: `providers.${name}`,
-    mend: `write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
+    hint: `write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
   })
 
 const noVersion = (name: string) =>
   svcError('PROVIDER_CONFIG', `providers.${name}.api_version is for the preset azure only`, {
     where: `providers.${name}.api_version`,
-    mend: 'leave it out, or set preset: azure',
+    hint: 'leave it out, or set preset: azure',
   })

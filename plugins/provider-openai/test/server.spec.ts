@@ -158,7 +158,7 @@ describe('the configuration of provider-openai', () => {
     ['a version for a server that has none', { preset: 'groq', api_version: '1' }, /azure/],
     ['a key that is not there', { preset: 'openai', api_key_env: 'SVC_TEST_ABSENT' }, /set SVC_TEST_ABSENT/],
   ] as const)
-    it(`refuses ${what}, with the mend`, async () => {
+    it(`refuses ${what}, with the hint`, async () => {
       expect(await refusal(entry)).to.match(words)
     })
 

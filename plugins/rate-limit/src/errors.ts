@@ -4,5 +4,5 @@ import { svcError } from '@svc/core'
 export const cannotCount = (cause: unknown) =>
   svcError('UNAVAILABLE', 'requests cannot be counted just now', {
     cause,
-    mend: 'see /health for the state of the store; without limits (server.rate_limit.enabled: false) nothing is counted',
+    hint: 'see /health for the state of the store; without limits (server.rate_limit.enabled: false) nothing is counted',
   })

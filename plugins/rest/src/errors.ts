@@ -7,5 +7,5 @@ export const headerInvalid = (field: string, value: string, reason: string) =>
 export const checkInvalid = (check: string) =>
   svcError('CHECK_INVALID', `the check ${check} returned something that is not a report`, {
     details: { check },
-    mend: 'return { status } with healthy, degraded or unhealthy, and perhaps reason and detail',
+    hint: 'return { status } with healthy, degraded or unhealthy, and perhaps reason and detail',
   })

@@ -102,7 +102,7 @@ export const RUN_STEP = object({
   tokens: INTEGER,
 })
 
-const problem = object({ message: STRING, path: STRING, line: nullable('integer'), mend: nullable('string') })
+const problem = object({ message: STRING, path: STRING, line: nullable('integer'), hint: nullable('string') })
 
 /** A workflow that there is. */
 export const WORKFLOW_INFO: JsonSchema = {

@@ -1,14 +1,14 @@
 import { type SvcError, svcError } from '@svc/core'
 
-const DOCTOR = 'run "svc doctor": it shows what this machine can hold, and what would mend it'
+const DOCTOR = 'run "svc doctor": it shows what this machine can hold, and what would fix it'
 
 /** What is asked cannot be held here. `why` is for a person: it may name the machine's parts, no path of its users. */
 export const unavailable = (why: string): SvcError =>
-  svcError('SANDBOX_UNAVAILABLE', `the process sandbox refuses: ${why}`, { details: { reason: why }, mend: DOCTOR })
+  svcError('SANDBOX_UNAVAILABLE', `the process sandbox refuses: ${why}`, { details: { reason: why }, hint: DOCTOR })
 
 /** A path that may not be shown to what runs in the sandbox. */
-export const pathRefused = (path: string, why: string, mend: string): SvcError =>
-  svcError('SANDBOX_PATH', `the sandbox does not show "${path}": ${why}`, { details: { path }, mend })
+export const pathRefused = (path: string, why: string, hint: string): SvcError =>
+  svcError('SANDBOX_PATH', `the sandbox does not show "${path}": ${why}`, { details: { path }, hint })
 
 export const showsHome = (path: string): SvcError =>
   pathRefused(
@@ -51,5 +51,5 @@ export const linkOfProtected = (path: string, owner: string): SvcError =>
 export const noCommand = (command: string): SvcError =>
   svcError('SANDBOX_COMMAND', `there is no program "${command}" to be run`, {
     details: { command },
-    mend: 'install it, or write its whole path; a bare name is looked up in PATH',
+    hint: 'install it, or write its whole path; a bare name is looked up in PATH',
   })

@@ -5,7 +5,7 @@ import { type Attempt, attempt } from './attempt.ts'
 import { type Bubblewrap, lineOf, systemWords, type View } from './bubblewrap.ts'
 import { cgroupHolder } from './cgroups.ts'
 import type { Holder, Kind } from './holding.ts'
-import { mendOf } from './mend.ts'
+import { hintOf } from './hint.ts'
 import { rlimitHolder } from './rlimit.ts'
 import { systemdHolder } from './systemd.ts'
 
@@ -46,7 +46,7 @@ export async function lookAtMachine(): Promise<Machine> {
   const plain = { ...bwrap, isModern: false }
   const second = await tryOut(plain)
   if (second.worked) return withHolders(plain)
-  return lost(`bubblewrap may not make its namespaces (${second.why})`, await mendOf(), version)
+  return lost(`bubblewrap may not make its namespaces (${second.why})`, await hintOf(), version)
 }
 
 const tryOut = (bwrap: Bubblewrap): Promise<Attempt> => {
@@ -54,8 +54,8 @@ const tryOut = (bwrap: Bubblewrap): Promise<Attempt> => {
   return attempt(file!, [...args, '/bin/sh', '-c', ':'])
 }
 
-const lost = (reason: string, mend: string, bubblewrap: string | null = null): Machine => ({
-  ability: { ready: false, bubblewrap, memory: null, pids: null, reason, mend },
+const lost = (reason: string, hint: string, bubblewrap: string | null = null): Machine => ({
+  ability: { ready: false, bubblewrap, memory: null, pids: null, reason, hint },
 })
 
 async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
@@ -84,12 +84,12 @@ async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
   }
 }
 
-function missing(memory: Holder | undefined, pids: Holder | undefined): Pick<SandboxAbility, 'reason' | 'mend'> {
+function missing(memory: Holder | undefined, pids: Holder | undefined): Pick<SandboxAbility, 'reason' | 'hint'> {
   const kinds = [memory ? [] : ['memory'], pids ? [] : ['processes']].flat()
   if (kinds.length === 0) return {}
   return {
     reason: `a limit of ${kinds.join(' and of ')} cannot be held`,
-    mend: 'let svc make control groups: under systemd "Delegate=memory pids" with "DelegateSubgroup=main", in a container a writable /sys/fs/cgroup',
+    hint: 'let svc make control groups: under systemd "Delegate=memory pids" with "DelegateSubgroup=main", in a container a writable /sys/fs/cgroup',
   }
 }
 

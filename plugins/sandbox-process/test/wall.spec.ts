@@ -194,8 +194,8 @@ withSandbox('what runs in the process sandbox', () => {
       { cwd: box.home() },
     ]
     for (const way of ways) {
-      const { code, message, mend } = await refusal(box.wrap('true', [], way))
-      expect([code, mend], JSON.stringify(way)).to.deep.equal(['SANDBOX_PATH', 'name a folder apart from the svc home'])
+      const { code, message, hint } = await refusal(box.wrap('true', [], way))
+      expect([code, hint], JSON.stringify(way)).to.deep.equal(['SANDBOX_PATH', 'name a folder apart from the svc home'])
       expect(message).to.contain('keys and conversations lie')
     }
     expect((await refusal(box.wrap(program))).code).to.equal('SANDBOX_PATH')

@@ -6,17 +6,17 @@ type Maker = (message: string) => SvcError
 const timeout: Maker = message =>
   svcError('SANDBOX_TIMEOUT', `the code was stopped: ${message}`, {
     details: { reason: 'timeout' },
-    mend: 'give it less to do, or raise the time limit of the sandbox',
+    hint: 'give it less to do, or raise the time limit of the sandbox',
   })
 const memory: Maker = message =>
   svcError('SANDBOX_MEMORY_LIMIT', `the code was stopped: it needs more memory or a deeper stack than it may have (${message})`, {
     details: { reason: 'memory_limit' },
-    mend: 'hold less at once, or raise the memory limit of the sandbox',
+    hint: 'hold less at once, or raise the memory limit of the sandbox',
   })
 const blocked: Maker = message =>
   svcError('SANDBOX_BLOCKED', message, {
     details: { reason: 'blocked' },
-    mend: 'use plain JavaScript; network and files are there only where the operator allows them',
+    hint: 'use plain JavaScript; network and files are there only where the operator allows them',
   })
 const failed: Maker = message => svcError('SANDBOX_FAILED', message, { details: { reason: message } })
 
@@ -33,13 +33,13 @@ export const threadMemory = (): SvcError => memory('its thread ran out')
 
 /** The word that the caller of a tool knows for it. */
 export const callTimedOut = ({ message, details }: SvcError): SvcError =>
-  svcError('TIMEOUT', message, { details, mend: 'give it less to do' })
+  svcError('TIMEOUT', message, { details, hint: 'give it less to do' })
 
 export const threadLost = (why: string): SvcError =>
   svcError('SANDBOX_FAILED', `the thread that ran the code ended: ${why}`, { details: { reason: 'the sandbox stopped' } })
 
 export const sandboxClosed = (): SvcError =>
-  svcError('SANDBOX_CLOSED', 'the sandbox was closed', { mend: 'start no work while closing' })
+  svcError('SANDBOX_CLOSED', 'the sandbox was closed', { hint: 'start no work while closing' })
 
 export const limitInvalid = (field: string, why: string): SvcError =>
   svcError('INVALID_VALUE', `${field} ${why}`, { details: { field, reason: why } })
@@ -54,18 +54,18 @@ export const slotUnknown = (plugin: string, slot: string, known: readonly string
   svcError('RUNTIME_SLOT', `its module exports "${slot}"; the runtime quickjs knows ${known.join(', ')} only`, {
     plugin,
     details: { slot, known },
-    mend: 'export only what it knows, or run the plugin without "runtime"',
+    hint: 'export only what it knows, or run the plugin without "runtime"',
   })
 
 export const exportsInvalid = (plugin: string): SvcError =>
   svcError('RUNTIME_EXPORTS', 'what its module exports cannot be read', {
     plugin,
-    mend: 'export const tools = { name: { description, effects, parameters, call } }; docs/sandbox.md shows one',
+    hint: 'export const tools = { name: { description, effects, parameters, call } }; docs/sandbox.md shows one',
   })
 
 export const itemInvalid = (plugin: string, name: string, why: string): SvcError =>
   svcError('RUNTIME_ITEM', `its module exports "${name}", ${why}`, {
     plugin,
     details: { name },
-    mend: 'a tool has description, effects, parameters and call; docs/sandbox.md shows one',
+    hint: 'a tool has description, effects, parameters and call; docs/sandbox.md shows one',
   })

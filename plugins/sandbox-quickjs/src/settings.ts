@@ -61,5 +61,5 @@ export function problemsOf({ memory_limit: memory }: QuickjsConfig): SvcError[] 
   const bytes = bytesOf(memory)
   if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return []
   const where = 'sandbox.quickjs.memory_limit'
-  return [svcError('CONFIG_INVALID', `${where} must be from 32M to 2G, was "${memory}"`, { where, mend: 'write 512M' })]
+  return [svcError('CONFIG_INVALID', `${where} must be from 32M to 2G, was "${memory}"`, { where, hint: 'write 512M' })]
 }

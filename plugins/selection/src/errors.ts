@@ -3,13 +3,13 @@ import { svcError } from '@svc/core'
 export const providerNotFound = (provider: string, available: readonly string[]) =>
   svcError('PROVIDER_NOT_FOUND', `there is no provider "${provider.slice(0, 100)}"`, {
     details: { provider: provider.slice(0, 100), available },
-    mend: available.length > 0 ? `one of: ${available.join(', ')}` : 'configure one: providers: { local: {} }',
+    hint: available.length > 0 ? `one of: ${available.join(', ')}` : 'configure one: providers: { local: {} }',
   })
 
 export const modelNotFound = (provider: string | null, model: string, available: readonly string[]) =>
   svcError('MODEL_NOT_FOUND', `${provider ? `provider "${provider}" has` : 'there is'} no model "${model.slice(0, 200)}"`, {
     details: { provider, model: model.slice(0, 200), available },
-    mend: `one of: ${available.slice(0, 20).join(', ')}`,
+    hint: `one of: ${available.slice(0, 20).join(', ')}`,
   })
 
 export const modelsLate = (provider: string, ms: number) =>
@@ -20,14 +20,14 @@ export const modelsLate = (provider: string, ms: number) =>
 export const notAllowed = (field: string, value: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no ${field} "${value.slice(0, 100)}"`, {
     details: { field, value: value.slice(0, 100), allowed, reason: 'unknown' },
-    mend: `one of: ${allowed.join(', ')}`,
+    hint: `one of: ${allowed.join(', ')}`,
   })
 
 export const profilesMissing = (file: string) =>
   svcError('PROFILES_MISSING', `there is no file ${file}, which selection.profiles_file names`, {
     where: 'selection.profiles_file',
-    mend: 'write it, mend the path, or leave selection.profiles_file out: then it is profiles.yaml of the svc home',
+    hint: 'write it, fix the path, or leave selection.profiles_file out: then it is profiles.yaml of the svc home',
   })
 
-export const profilesInvalid = (message: string, where: string, mend: string) =>
-  svcError('PROFILES_INVALID', message, { where, mend })
+export const profilesInvalid = (message: string, where: string, hint: string) =>
+  svcError('PROFILES_INVALID', message, { where, hint })

@@ -105,7 +105,7 @@ export async function readProfiles({ file, named }: ProfilesPlace): Promise<Prof
 }
 
 /**
- * All that is wrong with the profiles, and with the one to begin with: PROFILES_MISSING, PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and mend.
+ * All that is wrong with the profiles, and with the one to begin with: PROFILES_MISSING, PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and hint.
  * Writes nothing.
  */
 export async function checkProfiles({ file, named }: ProfilesPlace, begin?: string): Promise<SvcError[]> {
@@ -122,7 +122,7 @@ function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: S
   const value = structuredClone(layer.value) as unknown as ProfilesFile
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
   const faults = PROFILES_SCHEMA.check(value)
-  const problems = faults.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), mendOf(fault)))
+  const problems = faults.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), hintOf(fault)))
   const { default: first, profiles } = value
   // a name can only be missed in a list that is one
   if (typeof first !== 'string' || Object(profiles) !== profiles || Object.hasOwn(profiles, first)) return { value, problems }
@@ -168,8 +168,8 @@ async function begin(file: string): Promise<void> {
   begunFiles.set(file, stats)
 }
 
-function mendOf(fault: Fault): string {
-  if (fault.keyword !== 'unknown') return 'mend the value'
+function hintOf(fault: Fault): string {
+  if (fault.keyword !== 'unknown') return 'fix the value'
   const known = (fault.allowed ?? []) as string[]
   const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
   return near ? `did you mean "${near}"?` : `known here: ${known.join(', ')}`

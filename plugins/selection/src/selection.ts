@@ -83,7 +83,7 @@ export function createSelection(parts: SelectionParts): Selection {
   }
 }
 
-/** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to mend. */
+/** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to fix. */
 function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {
   const source = override ? 'override' : 'profile'
   const { provider = '', model = '' } = override ?? profile

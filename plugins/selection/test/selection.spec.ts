@@ -56,7 +56,7 @@ async function house(profiles?: string, { give = ABC, config = {} }: { give?: Pl
 
 async function thrown(
   work: Promise<unknown>
-): Promise<{ code: string; where?: string; mend?: string; message: string; details: Record<string, unknown> }> {
+): Promise<{ code: string; where?: string; hint?: string; message: string; details: Record<string, unknown> }> {
   try {
     await work
   } catch (error) {
@@ -189,7 +189,7 @@ describe('profiles.yaml', () => {
     expect(await one.selection.profiles(testUse())).to.deep.include({ active: 'default', default: 'default' })
   })
 
-  it('is not written where selection.profiles_file names another that is not there: the start stops with the mend', async () => {
+  it('is not written where selection.profiles_file names another that is not there: the start stops with the hint', async () => {
     const file = join(tmpdir(), 'svc-no-such-folder', 'mine.yaml')
     const error = await thrown(house(undefined, { config: { profiles_file: file } }))
     expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*leave selection\.profiles_file out/)
@@ -210,15 +210,15 @@ describe('profiles.yaml', () => {
 
   const broken: [string, string, RegExp, RegExp][] = [
     ['an unknown key', 'profiles:\n  default:\n    temprature: 1\n', /profiles\.yaml:3/, /did you mean "temperature"/],
-    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /mend/],
+    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /fix/],
     ['a default that is not there', 'default: nope\nprofiles:\n  default: {}\n', /profiles\.yaml:1/, /one of: default/],
-    ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /mend the file/],
+    ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /fix the file/],
   ]
-  for (const [title, text, where, mend] of broken) {
-    it(`stops the start with line and mend: ${title}`, async () => {
+  for (const [title, text, where, hint] of broken) {
+    it(`stops the start with line and hint: ${title}`, async () => {
       const page = formatError(await thrown(house(text)))
       expect(page).to.match(where)
-      expect(page).to.match(mend)
+      expect(page).to.match(hint)
     })
   }
 

@@ -4,11 +4,11 @@ import { asSvcError, type SvcError } from '@svc/core'
 import { identityOf, isThere, type Identity } from './identity.ts'
 import { inspect } from './inspect.ts'
 
-/** What is wrong with the file for as long as nobody mends it, although a small write, such as a probe makes, still works. */
+/** What is wrong with the file for as long as nobody fixes it, although a small write, such as a probe makes, still works. */
 export interface Condition {
   /** Takes note of what a call failed with, where it is such; gives it back. */
   note<T>(error: T): T
-  /** Throws what was noted, unless it has been mended since. */
+  /** Throws what was noted, unless it has been fixed since. */
   check(): Promise<void>
 }
 

@@ -30,13 +30,13 @@ export function readError(error: unknown, path: string, moment: Moment = 'runnin
 export const fileGone = (path: string): SvcError => refusedError(gone().refused, path)
 
 /** Trouble with the file; where it lies is for the terminal and the log, the message goes to others. `lasting`: see `lastingOf`. */
-function fileTrouble(path: string, [reason, mend]: readonly [string, string], cause: unknown, lasting: string): SvcError {
+function fileTrouble(path: string, [reason, hint]: readonly [string, string], cause: unknown, lasting: string): SvcError {
   const details = { retryable: true, ...(lasting === '' ? {} : { lasting }) }
-  return svcError('STORE_UNAVAILABLE', reason, { details, mend, cause, where: shownPath(path) })
+  return svcError('STORE_UNAVAILABLE', reason, { details, hint, cause, where: shownPath(path) })
 }
 
-const placed = ({ code, message, details, mend = '' }: SvcError, path: string): SvcError =>
-  svcError(code, message, { details, mend, where: shownPath(path) })
+const placed = ({ code, message, details, hint = '' }: SvcError, path: string): SvcError =>
+  svcError(code, message, { details, hint, where: shownPath(path) })
 
 export const writerGone = (cause: unknown): SvcError =>
   storeUnavailable('the thread that writes the store ended', 'the next request starts it anew; the log has the cause', cause)

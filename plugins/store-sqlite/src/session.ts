@@ -76,10 +76,10 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function unavailable(error: unknown, path: string): Refused {
-  const [reason, mend] = wordsFor(error, basename(path))
+  const [reason, hint] = wordsFor(error, basename(path))
   return {
     code: 'STORE_UNAVAILABLE',
-    args: [reason, mend, error instanceof Error ? error.message : String(error), lastingOf(error)],
+    args: [reason, hint, error instanceof Error ? error.message : String(error), lastingOf(error)],
   }
 }
 

@@ -15,7 +15,7 @@ const BUSY = 5
 const LOCKED = 6
 
 /** SQLite's primary result codes, what they mean to a person, and what he does. `{file}` is the file's base name, `{then}` what works again once he has. */
-const REASONS: Record<number, readonly [reason: string, mend: string]> = {
+const REASONS: Record<number, readonly [reason: string, hint: string]> = {
   3: ['{file} may not be opened', 'give the user that runs svc the right to read and write the file and its folder'],
   [BUSY]: ['{file} stays locked by another program', 'end the program that holds it (a backup, a database browser); {then}'],
   [LOCKED]: ['{file} stays locked', 'end the program that holds it; {then}'],
@@ -48,10 +48,10 @@ export const cannotOpen = (error: unknown): boolean => primaryCode(error) === 14
 
 export const isBusy = (error: unknown): boolean => primaryCode(error) === BUSY || primaryCode(error) === LOCKED
 
-/** Says in words what went wrong with the file, without its path: the reason, then the mend. */
-export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, mend: string] {
-  const [reason, mend] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
-  return [reason.replace('{file}', file), mend.replace('{then}', THEN[moment])]
+/** Says in words what went wrong with the file, without its path: the reason, then the hint. */
+export function wordsFor(error: unknown, file: string, moment: Moment = 'running'): readonly [reason: string, hint: string] {
+  const [reason, hint] = REASONS[primaryCode(error)] ?? SYSTEM[systemCode(error)] ?? OTHER
+  return [reason.replace('{file}', file), hint.replace('{then}', THEN[moment])]
 }
 
 /** Whether an error comes from SQLite or the file system rather than from our own code. */
@@ -72,7 +72,7 @@ const SYSTEM: Record<string, readonly [string, string]> = {
 }
 const OTHER = ['{file} failed in a way that is not known', 'the log has the details; {then}'] as const
 
-/** What is wrong with a file for as long as nobody mends it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
+/** What is wrong with a file for as long as nobody fixes it, also where a small write still works: `damaged`, `full`, or nothing of the kind. */
 export function lastingOf(error: unknown): string {
   if (error instanceof Refusal) return String(error.refused.args[3] ?? '')
   const code = primaryCode(error)

@@ -96,7 +96,7 @@ async function* changes(
   }
 }
 
-/** While the file is in trouble there is nothing to hear; what changed is in the feed once it is mended. */
+/** While the file is in trouble there is nothing to hear; what changed is in the feed once it is fixed. */
 async function rowsOf(reader: Reader, collection: string, place: FeedPlace): Promise<FeedRow[] | undefined> {
   try {
     return await reader.reading(reads => reads.feed(collection, place, PAGE))

@@ -16,7 +16,7 @@ const fails = async (work: Promise<unknown>, code: string, message: RegExp): Pro
   const error = await errorOf(work)
   expect(error.code, error.stack).to.equal(code)
   expect(error.message).to.match(message)
-  expect(error.mend).to.be.a('string')
+  expect(error.hint).to.be.a('string')
   return error
 }
 
@@ -117,7 +117,7 @@ describe('a backup of the store in SQLite', () => {
     await backup(at.path, named(255))
     expect((await inspect(named(255), signal)).records).to.equal(1)
     for (const file of [named(256), join(named(256), 'b.db'), join(at.folder.path, ...Array<string>(50).fill('b'.repeat(100)))])
-      expect((await fails(backup(at.path, file), 'BACKUP_FAILED', /name too long/)).mend).to.contain('shorter name')
+      expect((await fails(backup(at.path, file), 'BACKUP_FAILED', /name too long/)).hint).to.contain('shorter name')
     expect(readdirSync(at.folder.path).filter(name => !name.startsWith('svc.db'))).to.deep.equal(['b'.repeat(255)])
   })
 })
@@ -227,7 +227,7 @@ describe('the restore of a store in SQLite', () => {
     expect(await keysOf(named(200))).to.deep.equal(['a'])
     await restore(long, named(240), signal)
     for (const store of [named(240), named(300)])
-      expect((await fails(restore(long, store, signal), 'RESTORE_FAILED', /name too long/)).mend).to.contain('store.path')
+      expect((await fails(restore(long, store, signal), 'RESTORE_FAILED', /name too long/)).hint).to.contain('store.path')
     expect(await keysOf(named(240))).to.deep.equal(['a'])
     expect(readdirSync(at.folder.path).filter(name => name.includes('partial'))).to.deep.equal([])
   })

@@ -26,7 +26,7 @@ async function startErrorOf(path: string): Promise<SvcError> {
   const error = failed.problems[0]!
   expect(error).to.include({ code: 'SETUP_FAILED', plugin: '@svc/plugin-store-sqlite' })
   expect(error.where).to.match(/svc\.db$/)
-  expect(error.mend, 'nobody serves it').to.not.match(/next request/)
+  expect(error.hint, 'nobody serves it').to.not.match(/next request/)
   return error
 }
 
@@ -37,7 +37,7 @@ async function made(path: string): Promise<void> {
   for (let i = 0; i < 20; i++) await put(store, `k${i}`, 'x'.repeat(3000))
 }
 
-type Case = readonly [what: string, prepare: (path: string) => unknown, code: string, message: RegExp, mend: RegExp]
+type Case = readonly [what: string, prepare: (path: string) => unknown, code: string, message: RegExp, hint: RegExp]
 
 const CASES: readonly Case[] = [
   [
@@ -82,15 +82,15 @@ const CASES: readonly Case[] = [
 ]
 
 describe('a start with a store in trouble', () => {
-  for (const [what, prepare, code, message, mend] of CASES)
-    it(`fails with ${what}: code, what, where and mend`, async () => {
+  for (const [what, prepare, code, message, hint] of CASES)
+    it(`fails with ${what}: code, what, where and hint`, async () => {
       await using folder = await temporaryFolder()
       const path = join(folder.path, 'svc.db')
       await prepare(path)
       const error = await startErrorOf(path)
       expect(error.details).to.deep.equal({ cause: code })
       expect(error.message).to.match(message).and.not.include(folder.path)
-      expect(error.mend).to.match(mend)
+      expect(error.hint).to.match(hint)
     })
 
   it('fails with a file that another process holds, and works once it lets go', async () => {
@@ -100,7 +100,7 @@ describe('a start with a store in trouble', () => {
     using locker = await lock(path, 'alone')
     const error = await startErrorOf(path)
     expect(error.message).to.equal('its setup failed: svc.db stays locked by another program')
-    expect(error.mend).to.match(/end the program that holds it.*; then start svc again$/)
+    expect(error.hint).to.match(/end the program that holds it.*; then start svc again$/)
     await locker.free()
     await using _ = await testHost([PLUGIN], { config: { store: { path } } })
   })
@@ -110,7 +110,7 @@ describe('a start with a store in trouble', () => {
     writeFileSync(join(folder.path, 'home'), 'a file')
     const error = await startErrorOf(join(folder.path, 'home', 'svc.db'))
     expect(error.message).to.equal('its setup failed: svc.db cannot be opened')
-    expect(error.mend).to.match(/folder exists and is writable/)
+    expect(error.hint).to.match(/folder exists and is writable/)
   })
 
   it('fails with a full disk, and works once there is room', async function () {
@@ -124,7 +124,7 @@ describe('a start with a store in trouble', () => {
       expect(full).to.throw(/ENOSPC/)
       const error = await startErrorOf(path)
       expect(error.message).to.equal('its setup failed: the disk of svc.db is full')
-      expect(error.mend).to.match(/free some space/)
+      expect(error.hint).to.match(/free some space/)
       writeFileSync(filler, '')
       await using _ = await testHost([PLUGIN], { config: { store: { path } } })
     } finally {

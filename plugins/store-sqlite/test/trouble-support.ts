@@ -24,7 +24,7 @@ export async function unavailable(work: Promise<unknown>, folder: string, reason
   expect(error.code, error.stack).to.equal('STORE_UNAVAILABLE')
   expect(error.message).to.match(reason)
   expect(error.message).not.to.include(folder)
-  expect(error.mend).to.be.a('string').and.not.include(folder)
+  expect(error.hint).to.be.a('string').and.not.include(folder)
 }
 
 /** Mounts a small file system of its own; says why this machine lets no test do so. */

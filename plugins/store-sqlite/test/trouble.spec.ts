@@ -45,7 +45,7 @@ describe('the store in SQLite, in trouble', () => {
     const error = await errorOf(store.open(SPACE, use))
     expect(error).to.include({ code: 'STORE_NEWER' })
     expect(error.details).to.deep.equal({ stored: 4, known: 3 })
-    expect(error.mend).to.match(/update svc/)
+    expect(error.hint).to.match(/update svc/)
     raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, use)).to.deep.equal({ version: 1 })
   })
@@ -60,7 +60,7 @@ describe('the store in SQLite, in trouble', () => {
     expect(raw.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n).to.equal(1)
   })
 
-  it('refuses a file that is no database, and works once it is mended', async () => {
+  it('refuses a file that is no database, and works once it is fixed', async () => {
     await using folder = await temporaryFolder()
     const path = join(folder.path, 'svc.db')
     writeFileSync(path, 'this is a letter, not a database. '.repeat(100))

@@ -78,11 +78,11 @@ export function formProblems(definition: unknown): WorkflowProblem[] {
 }
 
 function problemOf(fault: Fault): WorkflowProblem {
-  const mend = mendOf(fault)
-  return { message: fault.message, path: fault.path, ...(mend === undefined ? {} : { mend }) }
+  const hint = hintOf(fault)
+  return { message: fault.message, path: fault.path, ...(hint === undefined ? {} : { hint }) }
 }
 
-function mendOf({ keyword, allowed = [], value, nearest: near }: Fault): string | undefined {
+function hintOf({ keyword, allowed = [], value, nearest: near }: Fault): string | undefined {
   if (keyword === 'unknown') return near ? `did you mean "${near}"?` : `known here: ${allowed.join(', ')}`
   const meant = keyword === 'enum' ? nearest(String(value), allowed as string[]) : undefined
   return meant && `did you mean "${meant}"?`
@@ -96,24 +96,24 @@ function leadProblems({ formation, members }: TeamDefinition): WorkflowProblem[]
   const leads = Object.keys(members).filter(name => members[name]!.lead)
   const [, second] = leads
   return [
-    ...(second === undefined ? [] : [{ message: 'is a second lead', path: `members.${second}.lead`, mend: 'a team has one' }]),
+    ...(second === undefined ? [] : [{ message: 'is a second lead', path: `members.${second}.lead`, hint: 'a team has one' }]),
     ...(leads[0] === undefined || LEADS.has(formation)
       ? []
       : [
           {
             message: `means nothing in the formation ${formation}`,
             path: `members.${leads[0]}.lead`,
-            mend: `leave it out; ${[...LEADS].join(', ')} have a lead`,
+            hint: `leave it out; ${[...LEADS].join(', ')} have a lead`,
           },
         ]),
     ...(formation !== 'reflection' || Object.keys(members).length === 2
       ? []
-      : [{ message: 'must be two in the formation reflection', path: 'members', mend: 'one writes, one judges' }]),
+      : [{ message: 'must be two in the formation reflection', path: 'members', hint: 'one writes, one judges' }]),
   ]
 }
 
 function keyProblems({ formation, rounds, agreement }: TeamDefinition): WorkflowProblem[] {
-  const without = (path: string) => ({ message: `means nothing in the formation ${formation}`, path, mend: 'leave it out' })
+  const without = (path: string) => ({ message: `means nothing in the formation ${formation}`, path, hint: 'leave it out' })
   return [
     ...(rounds === undefined || ROUNDS.has(formation) ? [] : [without('rounds')]),
     ...(agreement === undefined || formation === 'consensus' ? [] : [without('agreement')]),
@@ -137,6 +137,6 @@ export function nameProblems({ members }: TeamDefinition, known: Known): Workflo
 
 function strange(kind: string, name: string, path: string, known: readonly string[]): WorkflowProblem {
   const near = nearest(name, known)
-  const mend = near ? `did you mean "${near}"?` : `known: ${known.slice(0, 30).join(', ') || 'none'}`
-  return { message: `names the ${kind} "${name.slice(0, 60)}", which is not there`, path, mend }
+  const hint = near ? `did you mean "${near}"?` : `known: ${known.slice(0, 30).join(', ') || 'none'}`
+  return { message: `names the ${kind} "${name.slice(0, 60)}", which is not there`, path, hint }
 }

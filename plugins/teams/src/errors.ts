@@ -6,13 +6,13 @@ import type { Team } from './team.ts'
 export const teamUnknown = (name: string, known: readonly string[]) =>
   svcError('TEAM_UNKNOWN', `there is no team "${name.slice(0, 100)}"`, {
     details: { field: 'team', value: name.slice(0, 100), allowed: known.slice(0, 50), reason: 'not found' },
-    mend: known.length > 0 ? `one of: ${known.slice(0, 30).join(', ')}` : 'write one into a folder of teams.roots',
+    hint: known.length > 0 ? `one of: ${known.slice(0, 30).join(', ')}` : 'write one into a folder of teams.roots',
   })
 
 export const teamInvalid = (name: string, problems: readonly WorkflowProblem[]) =>
   svcError('TEAM_INVALID', `the team "${name.slice(0, 100)}" cannot work: ${problems.slice(0, 3).map(lineOf).join('; ')}`, {
     details: { field: 'team', value: name.slice(0, 100), reason: 'invalid', problems },
-    mend: problems.find(({ mend }) => mend)?.mend ?? `svc teams show ${name.slice(0, 100)} tells all of it`,
+    hint: problems.find(({ hint }) => hint)?.hint ?? `svc teams show ${name.slice(0, 100)} tells all of it`,
   })
 
 /** A problem in one line. */
@@ -26,7 +26,7 @@ export const memberFailed = ({ name, formation }: Team, member: string, error: E
     `"${member}" of the team "${name}" has failed, and a ${formation} team needs it: ${error.message}`,
     {
       details: { team: name, member, error },
-      mend: 'mend what failed, and retry the run: what the others have done is kept',
+      hint: 'fix what failed, and retry the run: what the others have done is kept',
     }
   )
 
@@ -36,7 +36,7 @@ export const allFailed = ({ name }: Team, said: readonly Said[]) =>
     `all members of the team "${name}" have failed: ${said[0]?.error?.message ?? 'nobody said anything'}`,
     {
       details: { team: name, members: Object.fromEntries(said.map(({ member, error }) => [member, error])) },
-      mend: 'mend what failed, and retry the run',
+      hint: 'fix what failed, and retry the run',
     }
   )
 
@@ -45,12 +45,12 @@ export const taskInvalid = () =>
 
 export const delegatedAlready = () =>
   svcError('DELEGATED_ALREADY', 'this work was delegated to you: it is not delegated again', {
-    mend: 'do it yourself, and answer',
+    hint: 'do it yourself, and answer',
   })
 
 /** What became of work that was delegated, for the model that did. */
 export const runFailed = (team: string, { id, error }: Run) =>
   svcError('TEAM_FAILED', `the team "${team}" has failed: ${error?.message ?? 'nobody knows why'}`, {
     details: { team, run: id, code: error?.code ?? null },
-    mend: 'do it yourself, or give the task to another team',
+    hint: 'do it yourself, or give the task to another team',
   })

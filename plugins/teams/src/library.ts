@@ -101,7 +101,7 @@ export class Library {
       this.#added.set(name, { file, remove: this.#parts.add(name, definition) })
       return []
     } catch (error) {
-      return broken(name, [{ message: messageOf(error), path: 'name', mend: 'give it another name' }])
+      return broken(name, [{ message: messageOf(error), path: 'name', hint: 'give it another name' }])
     }
   }
 }

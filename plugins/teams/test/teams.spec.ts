@@ -77,7 +77,7 @@ members:
     expect(wrong).to.deep.include({ name: 'wrong', source: 'wrong.yaml', members: [] })
     const told = wrong!.problems!.map(({ path, line }) => `${path}:${line}`)
     expect(told).to.have.members(['formation:1', 'rounds:2', 'members.ann.goal:4', 'members:3', 'members.Bob.colour:5'])
-    expect(wrong!.problems!.find(({ path }) => path === 'formation')!.mend).to.include('pipeline')
+    expect(wrong!.problems!.find(({ path }) => path === 'formation')!.hint).to.include('pipeline')
     const error = await failure(host.service(Teams).start('wrong', 'Build.', use))
     expect(error).to.include({ code: 'TEAM_INVALID' })
     expect(error.details).to.have.property('problems').with.length(5)
@@ -157,7 +157,7 @@ members:
     for (const name of ['boot', '../in/boat.yaml', 'boat.yaml']) {
       const error = await failure(host.service(Teams).show(name, use))
       expect(error).to.include({ code: 'TEAM_UNKNOWN' })
-      expect(error.mend).to.include('boat')
+      expect(error.hint).to.include('boat')
     }
   })
 

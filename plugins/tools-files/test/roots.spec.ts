@@ -107,7 +107,7 @@ describe('tools-files', () => {
     expect(files.tool('read_file').description).to.include('docs, data, docs-2')
   })
 
-  it('fails the start for a root that is not there, with the mend', async () => {
+  it('fails the start for a root that is not there, with the hint', async () => {
     const error = await refusal(openFiles({ roots: ['/no/such/folder'] }))
     expect(error.message).to.include('/no/such/folder').and.include('does not exist')
   })

@@ -1,7 +1,7 @@
 import { type SvcError, svcError } from '@svc/core'
 
 export const gitMissing = (): SvcError =>
-  svcError('GIT_MISSING', 'git is not installed on this machine, or not in PATH', { mend: 'install git, and start svc again' })
+  svcError('GIT_MISSING', 'git is not installed on this machine, or not in PATH', { hint: 'install git, and start svc again' })
 export const gitTimeout = (ms: number): SvcError => svcError('GIT_TIMEOUT', `git took longer than ${ms} ms and was ended`)
 export const noRepository = (path: string): SvcError =>
   svcError('GIT_NO_REPOSITORY', `"${path}" lies in no git repository of the folders that tools may use`, { details: { path } })
@@ -21,7 +21,7 @@ export const hasFilters = (): SvcError =>
     'GIT_FILTERS',
     'this repository has filters of its own, which are not run: the commit would hold other content than they make',
     {
-      mend: 'set tools.git.trust_repositories to true if what the repository brings may run',
+      hint: 'set tools.git.trust_repositories to true if what the repository brings may run',
     }
   )
 export const nothingToCommit = (): SvcError =>
@@ -37,7 +37,7 @@ interface Word {
   readonly says: RegExp
   readonly code: string
   readonly words: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 const WORDS: readonly Word[] = [
@@ -45,20 +45,20 @@ const WORDS: readonly Word[] = [
     says: /dubious ownership/,
     code: 'GIT_UNSAFE',
     words: 'the repository belongs to somebody else: git does not use it',
-    mend: 'tell git that you trust it: git config --global --add safe.directory <its folder>',
+    hint: 'tell git that you trust it: git config --global --add safe.directory <its folder>',
   },
   { says: /must be run in a work tree/, code: 'GIT_BARE', words: 'the repository has no working tree' },
   {
     says: /index\.lock|another git process/i,
     code: 'GIT_BUSY',
     words: 'another git command is at work in this repository: try again',
-    mend: 'if none is, take away index.lock in its .git folder',
+    hint: 'if none is, take away index.lock in its .git folder',
   },
   {
     says: /tell me who you are|empty ident|auto-detect email|user\.useConfigOnly/,
     code: 'GIT_NO_IDENTITY',
     words: 'git does not know who commits',
-    mend: 'set tools.git.author, or git config --global user.name and user.email',
+    hint: 'set tools.git.author, or git config --global user.name and user.email',
   },
   {
     says: /did not match any file/,
@@ -69,7 +69,7 @@ const WORDS: readonly Word[] = [
   {
     says: /unmerged|unresolved conflict/i,
     code: 'GIT_MERGING',
-    words: 'there are conflicts: mend the files first, then name them in paths',
+    words: 'there are conflicts: fix the files first, then name them in paths',
   },
   { says: /is outside repository/, code: 'PATH_OUTSIDE', words: 'one of the paths lies outside the repository' },
   { says: /beyond a symbolic link/, code: 'PATH_OUTSIDE', words: 'one of the paths leads through a link' },
@@ -80,7 +80,7 @@ const SHOWN = 300
 /** What git said, in our words: no path of this machine in it. */
 export function gitFailed(stderr: string): SvcError {
   const known = WORDS.find(one => one.says.test(stderr))
-  if (known) return svcError(known.code, known.words, known.mend === undefined ? {} : { mend: known.mend })
+  if (known) return svcError(known.code, known.words, known.hint === undefined ? {} : { hint: known.hint })
   const line = stderr.split('\n').find(one => /^(fatal|error):/.test(one)) ?? stderr.split('\n')[0] ?? ''
   const words = withoutPaths(line.replace(/^(fatal|error):\s*/, ''))
   return svcError('GIT_FAILED', `git refused: ${words.slice(0, SHOWN) || 'it did not say why'}`)

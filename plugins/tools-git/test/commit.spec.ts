@@ -62,7 +62,7 @@ withGit('git_commit', () => {
     ])
   })
 
-  it('concludes a merge, though it may change nothing, and stages what is mended', async () => {
+  it('concludes a merge, though it may change nothing, and stages what is fixed', async () => {
     await using files = await sample()
     await files.git('reset', '--quiet', '--hard')
     await files.git('checkout', '--quiet', '-b', 'side')

@@ -233,11 +233,11 @@ withGit('tools-git', () => {
 })
 
 describe('tools-git without git', () => {
-  it('says that git is missing, and what mends it', async () => {
+  it('says that git is missing, and what fixes it', async () => {
     await using files = await openGit()
     process.env.PATH = files.at('home')
     const error = await refusal(files.status({}))
     expect(error).to.include({ code: 'GIT_MISSING' })
-    expect(error.mend).to.include('install git')
+    expect(error.hint).to.include('install git')
   })
 })

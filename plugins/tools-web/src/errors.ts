@@ -6,40 +6,40 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http')
 export const searchIncomplete = (key: string) =>
   svcError('CONFIG_INVALID', `tools.web.search.${key} is missing for this type, or is no URL`, {
     where: `tools.web.search.${key}`,
-    mend: `write tools.web.search.${key}`,
+    hint: `write tools.web.search.${key}`,
   })
 
 export const pageStatus = (url: string, status: number) =>
   svcError('PAGE_STATUS', `${url} answers with status ${status}${STATUS_CODES[status] ? ` (${STATUS_CODES[status]})` : ''}`, {
     details: { status },
-    mend: 'check the address',
+    hint: 'check the address',
   })
 
 export const pageBinary = (url: string, type: string) =>
   svcError('PAGE_BINARY', `${url} is no text but ${type || 'of an unknown type'}: only text, HTML and JSON can be read`, {
     details: { type },
-    mend: 'look for a page with the same content as text',
+    hint: 'look for a page with the same content as text',
   })
 
 export const pageTooHard = (url: string) =>
   svcError('PAGE_UNREADABLE', `${url} cannot be turned into Markdown: its HTML is too large or nested too deeply`, {
-    mend: 'ask for it with format "source"',
+    hint: 'ask for it with format "source"',
   })
 
 export const searchStatus = (status: number) =>
   svcError('SEARCH_FAILED', `the search endpoint answers with status ${status}`, {
     details: { status },
-    mend: status === 401 || status === 403 ? 'the operator must check its key' : 'try again later',
+    hint: status === 401 || status === 403 ? 'the operator must check its key' : 'try again later',
   })
 
 export const searchUnreadable = () =>
   svcError('SEARCH_FAILED', 'the search endpoint answers in a form that is not known here', {
-    mend: 'the operator must check tools.web.search',
+    hint: 'the operator must check tools.web.search',
   })
 
 /** What happened on the way to the endpoint, without its address: that is the operator's. */
 export const searchUnreachable = (code: string) =>
   svcError('SEARCH_FAILED', `the search endpoint cannot be asked (${code})`, {
     details: { cause: code },
-    mend: 'try again later',
+    hint: 'try again later',
   })

@@ -150,8 +150,8 @@ describe('fetch_page', () => {
     const deep = '<div>'.repeat(200_000)
     await using server = await pages({ '/': ['text/html', deep] })
     await using web = await openWeb({ convert_timeout_ms: 500 })
-    const { code, mend } = await refusal(web.fetch({ url: server.url }))
-    expect({ code, mend }).to.deep.equal({ code: 'PAGE_UNREADABLE', mend: 'ask for it with format "source"' })
+    const { code, hint } = await refusal(web.fetch({ url: server.url }))
+    expect({ code, hint }).to.deep.equal({ code: 'PAGE_UNREADABLE', hint: 'ask for it with format "source"' })
     expect((await web.fetch({ url: server.url, format: 'source' })).characters).to.equal(deep.length)
   })
 

@@ -92,14 +92,14 @@ describe('search_web', () => {
     for (const query of Object.keys(answers)) {
       const error = await refusal(web.call('search_web', { query }))
       expect(error.code, query).to.equal('SEARCH_FAILED')
-      expect(`${error.message}${error.mend}${JSON.stringify(error.details)}`).to.not.match(/canary|127\.0/)
+      expect(`${error.message}${error.hint}${JSON.stringify(error.details)}`).to.not.match(/canary|127\.0/)
     }
     await server.close()
     const { message } = await refusal(web.call('search_web', { query: 'x' }))
     expect(message).to.equal('the search endpoint cannot be asked (CONNECTION_FAILED)')
   })
 
-  it('fails the start where the key or the address is missing, with the mend', async () => {
+  it('fails the start where the key or the address is missing, with the hint', async () => {
     for (const [search, words] of [
       [{ type: 'brave', api_key_env: 'SVC_TEST_NO_SUCH_KEY' }, /SVC_TEST_NO_SUCH_KEY is not set/],
       [{ type: 'brave', api_key_file: '/no/such/file' }, /api_key_file cannot be read/],

@@ -5,14 +5,14 @@ export const verticalInvalid = (plugin: string, problems: readonly Problem[]): S
   svcError('VERTICAL_INVALID', `its vertical is not as it must be\n${problems.map(shown).join('\n')}`, {
     plugin,
     details: { problems },
-    mend: 'mend these lines; docs/plugins.md shows a whole vertical',
+    hint: 'fix these lines; docs/plugins.md shows a whole vertical',
   })
 
-const shown = ({ line, path, message, mend }: Problem) =>
-  `line ${line}: ${path ? `${path} ` : ''}${message}${mend ? ` (${mend})` : ''}`
+const shown = ({ line, path, message, hint }: Problem) =>
+  `line ${line}: ${path ? `${path} ` : ''}${message}${hint ? ` (${hint})` : ''}`
 
 export const onlyData = (plugin: string): SvcError =>
   svcError('RUNTIME_NO_CODE', 'a vertical is data: there is nothing to run', {
     plugin,
-    mend: 'start its teams and workflows by name',
+    hint: 'start its teams and workflows by name',
   })

@@ -7,7 +7,7 @@ export interface Problem {
   /** Where in it: `teams.board.formation`; empty for the whole. */
   readonly path: string
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** A text of YAML or JSON with the line of everything in it. */

@@ -43,7 +43,7 @@ function faultsOf(value: unknown): readonly Fault[] {
     return form.map(({ keys, message, nearest }) => ({
       keys,
       message,
-      ...(nearest ? { mend: `did you mean "${nearest}"?` } : {}),
+      ...(nearest ? { hint: `did you mean "${nearest}"?` } : {}),
     }))
   const file = value as VerticalFile
   const leads = Object.entries(file.teams).flatMap(([name, { members }]) => twoLeads(name, Object.values(members)))
@@ -53,7 +53,7 @@ function faultsOf(value: unknown): readonly Fault[] {
 interface Fault {
   readonly keys: readonly string[]
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
 }
 
 const pathOf = ([first = '', ...keys]: readonly string[]) =>

@@ -78,7 +78,7 @@ describe('a plugin with "runtime": "vertical"', () => {
     const json = JSON.stringify({ name: 'garden', description: 'Beds' }, null, 2)
     await withVertical(json, host => expect(host.slot(Verticals).get('garden')).to.include({ description: 'Beds' }))
     expect(await problemsOf(json.replace('description', 'descriptions'))).to.deep.include.members([
-      { line: 3, path: 'descriptions', message: 'is no known key', mend: 'did you mean "description"?' },
+      { line: 3, path: 'descriptions', message: 'is no known key', hint: 'did you mean "description"?' },
     ])
     expect(await problemsOf(`${json},`)).to.have.nested.property('[0].line')
   })
@@ -99,7 +99,7 @@ describe('a plugin with "runtime": "vertical"', () => {
       .replace('formation: sequential', 'formation: circle')
       .replace('goal: Plant, tools: []', 'goal: " ", tool: []')
       .replace('type: transform', 'kind: transform')
-    const problems = (await problemsOf(broken)) as { line: number; path: string; message: string; mend?: string }[]
+    const problems = (await problemsOf(broken)) as { line: number; path: string; message: string; hint?: string }[]
     expect(problems.map(({ line, path }) => `${line} ${path}`)).to.have.members([
       '1 description',
       '2 descripton',
@@ -109,7 +109,7 @@ describe('a plugin with "runtime": "vertical"', () => {
       '11 teams.diggers.members.two.tool',
       '16 workflows.water.nodes.pour.type',
     ])
-    expect(problems.find(({ path }) => path === 'descripton')!.mend).to.equal('did you mean "description"?')
+    expect(problems.find(({ path }) => path === 'descripton')!.hint).to.equal('did you mean "description"?')
   })
 
   it('is told patterns that lead nowhere, and second leads', async () => {

@@ -6,7 +6,7 @@ const clip = (text: string, most = 200) => (text.length > most ? `${text.slice(0
 /** A service that a node works with is not there: the node is known all the same, so that definitions can be read and drawn. */
 export const missingService = (type: string, what: string, plugin: string) =>
   svcError('SERVICE_MISSING', `nodes of the type "${type}" need ${what}, and there is none here`, {
-    mend: `add "${plugin}" to "plugins"`,
+    hint: `add "${plugin}" to "plugins"`,
   })
 
 export const invalid = (field: string, reason: string, more: Readonly<Record<string, unknown>> = {}) =>
@@ -15,11 +15,11 @@ export const invalid = (field: string, reason: string, more: Readonly<Record<str
 /** It was running when its process ended, and what it does is not to be done twice. */
 export const interrupted = (node: string, why: string) =>
   svcError('NODE_INTERRUPTED', `the process that ran the node "${node}" ended before it had, and ${why}`, {
-    mend: 'look whether it has done its work, and retry the run; one that may run twice says so with "repeatable: true"',
+    hint: 'look whether it has done its work, and retry the run; one that may run twice says so with "repeatable: true"',
   })
 
 export const noCallsLeft = (node: string) =>
-  svcError('BUDGET_EXHAUSTED', `no tool call is left for the node "${node}"`, { mend: 'raise "budget"' })
+  svcError('BUDGET_EXHAUSTED', `no tool call is left for the node "${node}"`, { hint: 'raise "budget"' })
 
 /** The error of a child, as the node's own. */
 export const raised = ({ code, message, details }: ErrorTold) => svcError(code, message, { details })
@@ -27,7 +27,7 @@ export const raised = ({ code, message, details }: ErrorTold) => svcError(code, 
 export const toolUnknown = (tool: string) =>
   svcError('TOOL_UNKNOWN', `there is no tool "${clip(tool)}" that a workflow may call`, {
     details: { tool: clip(tool) },
-    mend: '`svc tools list` tells which there are',
+    hint: '`svc tools list` tells which there are',
   })
 
 export const toolDenied = (tool: string) =>
@@ -41,23 +41,23 @@ export const toolFailed = (tool: string, words: string, cause?: unknown) =>
 
 export const rejected = (node: string) =>
   svcError('NOT_APPROVED', `the node "${node}" was not approved, and has no branch "rejected"`, {
-    mend: 'add the branch, or "catch"',
+    hint: 'add the branch, or "catch"',
   })
 
 export const unanswered = (node: string) =>
   svcError('NOT_ANSWERED', `nobody answered the node "${node}" in time`, {
-    mend: 'give it a "fallback", the branch "timeout", or "catch"',
+    hint: 'give it a "fallback", the branch "timeout", or "catch"',
   })
 
 export const nothingCame = (node: string, event: string) =>
   svcError('EVENT_MISSED', `the event "${event}" did not come in time for the node "${node}"`, {
-    mend: 'give the node the branch "timeout", or "catch"',
+    hint: 'give the node the branch "timeout", or "catch"',
   })
 
 export const loopEndless = (node: string, max: number) =>
   svcError('LOOP_EXHAUSTED', `the node "${node}" has run its body ${max} times, and "until" does not hold`, {
     details: { max },
-    mend: 'raise "max", or say "at_max: end"',
+    hint: 'raise "max", or say "at_max: end"',
   })
 
 /** What a server answered that was not asked for: one that refuses the request will do so again, one that failed may not. */
@@ -69,11 +69,11 @@ export const statusUnexpected = (url: string, status: number, body: string, retr
       ...(body === '' ? {} : { body: clip(body, 1_000) }),
       ...(retryAfter === undefined ? {} : { retry_after: clip(retryAfter) }),
     },
-    mend: 'list statuses that are fine in "statuses"',
+    hint: 'list statuses that are fine in "statuses"',
   })
 
 const NOT_FINAL: ReadonlySet<number> = new Set([408, 425, 429])
 const isFinal = (status: number) => status < 500 && !NOT_FINAL.has(status)
 
 export const noJson = (url: string, error: unknown) =>
-  svcError('HTTP_BODY_INVALID', `${url} answered with what is no JSON: ${clip(messageOf(error))}`, { mend: 'say "parse: text"' })
+  svcError('HTTP_BODY_INVALID', `${url} answered with what is no JSON: ${clip(messageOf(error))}`, { hint: 'say "parse: text"' })

@@ -62,7 +62,7 @@ export class Library {
     await this.look()
     const known = await this.#named(workflow)
     if (known.problems.length === 0) return known
-    // what it names may be mended by now
+    // what it names may be fixed by now
     await this.#read()
     return this.#named(workflow)
   }
@@ -148,12 +148,12 @@ export class Library {
     const name = nameOf(source)
     const what = 'failure' in code ? `cannot be imported: ${code.failure}` : 'exports no workflow as its default'
     if (!('definition' in code) || !isNamed(code.definition)) {
-      const problems = [{ message: what, path: '', mend: 'export default { name, nodes } satisfies WorkflowDefinition' }]
+      const problems = [{ message: what, path: '', hint: 'export default { name, nodes } satisfies WorkflowDefinition' }]
       return { name, source, definition: { name, nodes: {} }, problems }
     }
     const known = this.#ofDefinition(name, source, code.definition)
     if (code.definition.name === name) return known
-    const problem = { message: `must be "${name}", as its file is called`, path: 'name', mend: 'call both the same' }
+    const problem = { message: `must be "${name}", as its file is called`, path: 'name', hint: 'call both the same' }
     return { ...known, problems: [problem, ...known.problems] }
   }
 

@@ -98,15 +98,15 @@ describe('runs that last', () => {
     const flaky = node(async function* ({ step, idempotencyKey }) {
       done.push(`${step} ${idempotencyKey.split(':')[0]}`)
       if (isBroken) throw svcError('BROKEN', 'not yet')
-      yield { type: 'output', output: 'mended' }
+      yield { type: 'output', output: 'fixed' }
     })
     await using host = await openEngine({ nodes: { ...nodes, flaky } })
     const service = host.service(Workflows)
-    const failed = await ran(host, { name: 'mends', nodes: { one: write('one', { next: 'two' }), two: { type: 'flaky' } } })
+    const failed = await ran(host, { name: 'fixes', nodes: { one: write('one', { next: 'two' }), two: { type: 'flaky' } } })
     expect(failed).to.deep.include({ status: 'failed', completedNodes: ['one'], progress: 0.5 })
     isBroken = false
     const { id } = await service.retry(failed.id, {}, use)
-    expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed', result: 'mended', retryOf: failed.id })
+    expect(await service.settled(id, 10_000, use)).to.include({ status: 'completed', result: 'fixed', retryOf: failed.id })
     expect(done).to.deep.equal(['one', `two ${failed.id}`, `two ${failed.id}`])
   })
 

@@ -124,7 +124,7 @@ describe('what a run keeps and obeys', () => {
     await using host = await openEngine({ give: [service(Selection, selection)] })
     const text = 'name: x\nnodes:\n  a: { type: agent, prompt: hello, profile: carefull }\n'
     const problems = await host.service(Workflows).validate({ text }, use)
-    expect(problems.map(({ line, message, mend }) => [line, message, mend].join(' | ')).join()).to.match(
+    expect(problems.map(({ line, message, hint }) => [line, message, hint].join(' | ')).join()).to.match(
       /^3 \|.*carefull.*careful/
     )
   })

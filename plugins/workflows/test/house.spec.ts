@@ -24,7 +24,7 @@ describe('what workflows name', () => {
       const give = [item(WorkflowDefinitions, 'asks', ASKS)]
       await using host = await openEngine({ give, config: { workflows: { roots } } })
       const workflows = host.service(Workflows)
-      const problems = async () => (await workflows.validate({ text }, use)).map(({ message, mend }) => `${message}: ${mend}`)
+      const problems = async () => (await workflows.validate({ text }, use)).map(({ message, hint }) => `${message}: ${hint}`)
       expect(await problems()).to.deep.equal(['there is no workflow "inner": `svc workflows list` tells which there are'])
       await mkdir(roots[0]!)
       await writeFile(join(roots[0]!, 'inne.json'), JSON.stringify({ ...ASKS, name: 'inne' }))

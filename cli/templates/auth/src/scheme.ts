@@ -24,7 +24,7 @@ export const createSampleWord = (key: string): AuthScheme => ({
   async prepare() {
     if (key === '')
       throw svcError('SAMPLE_WORD_KEY_MISSING', 'the environment variable SAMPLE_WORD_KEY is not set or empty', {
-        mend: 'put the key into SAMPLE_WORD_KEY, or switch the plugin off: svc plugins disable, or enabled: false in "plugins"',
+        hint: 'put the key into SAMPLE_WORD_KEY, or switch the plugin off: svc plugins disable, or enabled: false in "plugins"',
       })
   },
   // `undefined`: the request carries no credential of this kind, another scheme may know it

@@ -18,7 +18,7 @@ export const work = serveWork({
   heap: () => JSON.stringify('1'.repeat(100_000_000).match(/1/g)).length,
   recurse: (depth: number): number => 1 + work.recurse(depth + 1),
   refuse: () => {
-    throw refusal('NO_SUCH_THING', 'there is none', { details: { thing: 7 }, mend: 'take another' })
+    throw refusal('NO_SUCH_THING', 'there is none', { details: { thing: 7 }, hint: 'take another' })
   },
   fail: () => {
     throw new TypeError('x is no function')

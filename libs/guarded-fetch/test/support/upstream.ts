@@ -40,7 +40,7 @@ export async function get(url: string, options: GuardedFetchOptions = {}, reques
 
 export const refusal = (
   work: Promise<unknown>
-): Promise<Error & { code?: string; details?: Record<string, unknown>; mend?: string }> =>
+): Promise<Error & { code?: string; details?: Record<string, unknown>; hint?: string }> =>
   work.then(
     () => expect.fail('it was not refused'),
     (error: Error) => error

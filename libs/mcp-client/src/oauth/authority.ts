@@ -53,4 +53,4 @@ export function checkedAnswer(answer: URLSearchParams, { state, page, discovery,
 const SHOWN = 200
 const shown = (text: string) => JSON.stringify(text.slice(0, SHOWN))
 
-const loginFailed = (message: string, mend: string): SvcError => svcError('OAUTH_FAILED', message, { mend })
+const loginFailed = (message: string, hint: string): SvcError => svcError('OAUTH_FAILED', message, { hint })

@@ -120,4 +120,4 @@ const isMalformed = (error: unknown) => error instanceof SyntaxError || (error a
 const malformed = (status: number) => `the token server answers HTTP ${status} without a token`
 
 const failed = (message: string) =>
-  svcError('OAUTH_FAILED', message, { mend: 'check client_id, client_secret, scope and token_url of the server' })
+  svcError('OAUTH_FAILED', message, { hint: 'check client_id, client_secret, scope and token_url of the server' })

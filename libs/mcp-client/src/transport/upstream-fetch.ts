@@ -161,12 +161,12 @@ async function* cappedEvents(body: AsyncIterable<Uint8Array>, most: number, tell
 
 function tooLarge(most: number, tell: () => void): Error {
   tell()
-  return svcError('BODY_TOO_LARGE', `it answers with more than ${most} bytes`, { mend: 'ask for less' })
+  return svcError('BODY_TOO_LARGE', `it answers with more than ${most} bytes`, { hint: 'ask for less' })
 }
 
 const forbidden = (url: URL) =>
   svcError('ADDRESS_FORBIDDEN', `${url.host} may not be reached: network_access is off`, {
-    mend: 'allow network_access, or use a server that needs no other address',
+    hint: 'allow network_access, or use a server that needs no other address',
   })
 
 const loginForbidden = (url: URL, cause: unknown) =>
@@ -175,7 +175,7 @@ const loginForbidden = (url: URL, cause: unknown) =>
     `${url.origin}, which it names for logging in, leads to an address that is not public: set oauth.issuer if it is yours`,
     {
       details: { host: url.host },
-      mend: 'set oauth.issuer of the server to the authorization server, if it is yours',
+      hint: 'set oauth.issuer of the server to the authorization server, if it is yours',
       cause,
     }
   )

@@ -129,12 +129,12 @@ export async function openCanary() {
 export const failed = (work: Promise<unknown>): Promise<string> =>
   work.then(
     value => Promise.reject(new Error(`it did not fail, it answered ${String(value)}`)),
-    (error: Failure) => [error, ...(error.problems ?? [])].map(one => `${one.code} ${one.message} ${one.mend}`).join('\n')
+    (error: Failure) => [error, ...(error.problems ?? [])].map(one => `${one.code} ${one.message} ${one.hint}`).join('\n')
   )
 
 interface Failure {
   readonly code?: string
   readonly message: string
-  readonly mend?: string
+  readonly hint?: string
   readonly problems?: readonly Failure[]
 }

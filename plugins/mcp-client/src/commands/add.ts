@@ -108,7 +108,7 @@ function entryOf(wish: Wish): McpClientConfig {
   const [fault] = MCP_CLIENTS.check([structuredClone(entry)])
   if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, ADD)
   const [wrong] = entryFaults(entry)
-  if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.mend}`, ADD)
+  if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.hint}`, ADD)
   return entry
 }
 

@@ -40,8 +40,8 @@ export async function openDesk(clients: readonly object[] = [], give: readonly G
         const given = { home, print, note, setting: async () => clients, host }
         return ended((await runCommand(work, args, given)).code)
       } catch (error) {
-        const { code = '', message, mend = '' } = error as { code?: string; message: string; mend?: string }
-        note(`${message} ${mend}`)
+        const { code = '', message, hint = '' } = error as { code?: string; message: string; hint?: string }
+        note(`${message} ${hint}`)
         return ended(code)
       }
     },

@@ -93,7 +93,7 @@ export async function openSandbox(existingHome?: string) {
 }
 
 /** What a promise is rejected with. */
-export const refusal = (running: Promise<unknown>): Promise<Error & { code?: string; mend?: string }> =>
+export const refusal = (running: Promise<unknown>): Promise<Error & { code?: string; hint?: string }> =>
   running.then(
     () => {
       throw new Error('it was not refused')

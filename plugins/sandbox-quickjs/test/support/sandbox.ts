@@ -20,7 +20,7 @@ export type Opened = Awaited<ReturnType<typeof open>>
 
 interface Refusal extends Error {
   readonly code?: string
-  readonly mend?: string
+  readonly hint?: string
   readonly details?: Record<string, unknown>
 }
 

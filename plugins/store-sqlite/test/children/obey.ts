@@ -27,8 +27,8 @@ process.on('message', async (order: Order) => {
   try {
     process.send!({ id: order.id, value: await calls[order.call](order) })
   } catch (error) {
-    const { code, message, mend } = error as { code: string; message: string; mend: string }
-    process.send!({ id: order.id, error: { code, message, mend } })
+    const { code, message, hint } = error as { code: string; message: string; hint: string }
+    process.send!({ id: order.id, error: { code, message, hint } })
   }
 })
 process.send!({ id: 0 })

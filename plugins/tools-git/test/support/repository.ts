@@ -100,7 +100,7 @@ export async function marker(files: Awaited<ReturnType<typeof openGit>>) {
   return program
 }
 
-export const refusal = (work: Promise<unknown>): Promise<{ code?: string; message: string; mend?: string }> =>
+export const refusal = (work: Promise<unknown>): Promise<{ code?: string; message: string; hint?: string }> =>
   work.then(
     () => expect.fail('it was not refused'),
     (error: Error) => error

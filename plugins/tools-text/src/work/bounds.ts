@@ -4,8 +4,8 @@ import { refusal } from '@svc/bounded-work/child'
 const LONGEST = 1_000_000
 
 /** Refuses an answer that nobody could read. */
-export function notTooLong(characters: number, mend: string): void {
-  if (characters > LONGEST) throw refusal('RESULT_TOO_LARGE', `the result has more than ${LONGEST} characters`, { mend })
+export function notTooLong(characters: number, hint: string): void {
+  if (characters > LONGEST) throw refusal('RESULT_TOO_LARGE', `the result has more than ${LONGEST} characters`, { hint })
 }
 
 export const messageOf = (error: unknown): string =>

@@ -55,4 +55,4 @@ const all =
   }
 
 const invalid = (why: string) =>
-  refusal('EXPRESSION_INVALID', `the expression cannot be calculated: ${why}`, { mend: 'write arithmetic like (1 + 2) * 3 ^ 2' })
+  refusal('EXPRESSION_INVALID', `the expression cannot be calculated: ${why}`, { hint: 'write arithmetic like (1 + 2) * 3 ^ 2' })

@@ -27,7 +27,7 @@ function read<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw refusal('CSV_INVALID', `the CSV cannot be read: ${messageOf(error)}`, { mend: 'mend that line, or name the delimiter' })
+    throw refusal('CSV_INVALID', `the CSV cannot be read: ${messageOf(error)}`, { hint: 'fix that line, or name the delimiter' })
   }
 }
 

@@ -15,7 +15,7 @@ function parsed(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch (error) {
-    throw refusal('JSON_INVALID', `"json" is no JSON: ${messageOf(error)}`, { mend: 'give the JSON whole, as text' })
+    throw refusal('JSON_INVALID', `"json" is no JSON: ${messageOf(error)}`, { hint: 'give the JSON whole, as text' })
   }
 }
 
@@ -25,12 +25,12 @@ async function asked<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     const { position } = error as { position?: number }
     const where = position === undefined ? '' : ` (at ${position})`
-    throw refusal('QUERY_INVALID', `the query fails: ${messageOf(error)}${where}`, { mend: 'mend the JSONata expression' })
+    throw refusal('QUERY_INVALID', `the query fails: ${messageOf(error)}${where}`, { hint: 'fix the JSONata expression' })
   }
 }
 
 const plain = (_: string, value: unknown) => {
   if (typeof value === 'function' || (value !== null && typeof value === 'object' && '_jsonata_lambda' in value))
-    throw refusal('QUERY_INVALID', 'the query answers a function', { mend: 'call the function' })
+    throw refusal('QUERY_INVALID', 'the query answers a function', { hint: 'call the function' })
   return value
 }

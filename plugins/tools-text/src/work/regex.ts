@@ -34,7 +34,7 @@ function compiled(pattern: string, flags: string): RegExp {
     return new RegExp(pattern, `${flags}g`)
   } catch (error) {
     throw refusal('REGEX_INVALID', messageOf(error), {
-      mend: 'mend the pattern: JavaScript’s regular expressions are understood',
+      hint: 'fix the pattern: JavaScript’s regular expressions are understood',
     })
   }
 }

@@ -51,7 +51,7 @@ function rendered(work: () => string): string {
   } catch (error) {
     if (error instanceof RangeError) throw error
     throw refusal('TEMPLATE_INVALID', `the template cannot be filled: ${messageOf(error)}`, {
-      mend: 'close each {{#section}} with {{/section}}',
+      hint: 'close each {{#section}} with {{/section}}',
     })
   }
 }

@@ -35,7 +35,7 @@ export async function call(name: string, args: Parameters<Tool['call']>[0], conf
   return { data: structured as Record<string, unknown>, text: part?.type === 'text' ? part.text : '' }
 }
 
-export const refusal = (work: Promise<unknown>): Promise<Error & { code?: string; mend?: string }> =>
+export const refusal = (work: Promise<unknown>): Promise<Error & { code?: string; hint?: string }> =>
   work.then(
     () => expect.fail('it was not refused'),
     (error: Error) => error

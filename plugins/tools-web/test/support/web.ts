@@ -58,7 +58,7 @@ export async function openWeb(config: object = {}) {
 
 type Page = Record<string, unknown> & { words: string; content: string; note?: string; title?: string; results: object[] }
 
-export const refusal = (work: Promise<unknown>): Promise<Error & { code?: string; mend?: string; details?: object }> =>
+export const refusal = (work: Promise<unknown>): Promise<Error & { code?: string; hint?: string; details?: object }> =>
   work.then(
     () => expect.fail('it was not refused'),
     (error: Error) => error

@@ -57,9 +57,9 @@ const recordOf = ({ source, problems }: Looked) => ({ source, problems: problems
 const linesOf = ({ source, place, problems }: Looked) =>
   problems.length === 0 ? [`${source}: nothing is wrong`] : problemLines(place, problems)
 
-/** Each problem as `file:line path message`, its mend below. */
+/** Each problem as `file:line path message`, its hint below. */
 export const problemLines = (source: string, problems: readonly WorkflowProblem[]): string[] =>
-  problems.flatMap(({ message, path, line, mend }) => [
+  problems.flatMap(({ message, path, line, hint }) => [
     `${source}${line === undefined ? '' : `:${line}`} ${path === '' ? '' : `${path} `}${oneLine(message, 400)}`,
-    ...(mend === undefined ? [] : [`  ${oneLine(mend, 400)}`]),
+    ...(hint === undefined ? [] : [`  ${oneLine(hint, 400)}`]),
   ])

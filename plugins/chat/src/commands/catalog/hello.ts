@@ -12,7 +12,7 @@ const MOST_TOKENS = 16
 export async function helloTo(provider: Provider, asked: string | undefined, signal: AbortSignal): Promise<Hello> {
   const use = systemUse(signal, 'svc providers test')
   const model = asked ?? (await provider.models(use)).models[0]?.id
-  if (model === undefined) throw svcError('MODEL_NOT_FOUND', 'it names no model', { mend: 'name one with --model' })
+  if (model === undefined) throw svcError('MODEL_NOT_FOUND', 'it names no model', { hint: 'name one with --model' })
   const began = performance.now()
   let firstMs: number | undefined
   let usage: Usage | undefined

@@ -50,7 +50,7 @@ function listText(all: readonly Listed[], of: string, idle: readonly Unconfigure
     paint('bold')(head),
     ...shown,
     ...faults.map(paint('red')),
-    ...idle.map(one => visible(`${one.type}: not configured (${one.plugin} is installed): ${one.mend}`)),
+    ...idle.map(one => visible(`${one.type}: not configured (${one.plugin} is installed): ${one.hint}`)),
   ].join('\n')
 }
 

@@ -28,6 +28,6 @@ export async function localPartner(command: CommandContext, options: CommandHost
 /** An error as a server would tell it; but who runs the host may know what went wrong in it. */
 function refusal(error: unknown, requestId: string): SvcError {
   const { record, internal } = explain(toldOf(error), requestId)
-  const { mend } = Object(error) as Partial<SvcError>
-  return errorFromRecord(internal ? { ...record, error: messageOf(error) } : record, { mend, cause: error })
+  const { hint } = Object(error) as Partial<SvcError>
+  return errorFromRecord(internal ? { ...record, error: messageOf(error) } : record, { hint, cause: error })
 }

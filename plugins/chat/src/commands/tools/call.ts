@@ -43,26 +43,26 @@ async function run(name: string, tool: Tool, args: ToolArguments, limitMs: numbe
     return result.isError === true ? { error: failed(name, textOf(result), result.content) } : { result }
   } catch (error) {
     if (signal.aborted) return { error: svcError('INTERRUPTED', 'interrupted', { details: { tool: name } }) }
-    return { error: isLate(error) ? error : failed(name, messageOf(error), [], mendOf(error)) }
+    return { error: isLate(error) ? error : failed(name, messageOf(error), [], hintOf(error)) }
   }
 }
 
 const tookTooLong = (tool: string, ms: number) =>
   svcError('TIMEOUT', `${tool} took longer than ${ms} ms`, {
     details: { tool },
-    mend: 'give it longer with --timeout <seconds>',
+    hint: 'give it longer with --timeout <seconds>',
   })
 const isLate = (error: unknown): error is SvcError => codeOf(error) === 'TIMEOUT'
 
-const mendOf = (error: unknown): string | undefined => {
-  const { mend } = Object(error) as { mend?: unknown }
-  return typeof mend === 'string' ? mend : undefined
+const hintOf = (error: unknown): string | undefined => {
+  const { hint } = Object(error) as { hint?: unknown }
+  return typeof hint === 'string' ? hint : undefined
 }
 
-const failed = (tool: string, reason: string, content: readonly ContentPart[], mend?: string) =>
+const failed = (tool: string, reason: string, content: readonly ContentPart[], hint?: string) =>
   svcError('TOOL_EXECUTION_FAILED', `${tool}: ${reason || 'it does not say why'}`, {
     details: { tool, reason, content },
-    ...(mend === undefined ? {} : { mend }),
+    ...(hint === undefined ? {} : { hint }),
   })
 
 /** A tool is somebody's code. */
