@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { breath } from './support/breath.ts'
 import { type Answer, answersIn, type Client, createClient } from './support/client.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 
@@ -39,19 +38,13 @@ async function begin(url: string, path: string, body: object): Promise<{ finish(
   }
 }
 
-/** Resolves when nothing listens there any more. */
-async function refused(url: string): Promise<void> {
-  const { hostname, port } = new URL(url)
-  for (;;) {
-    const socket = connect(Number(port), hostname)
-    const open = await once(socket, 'connect').then(
-      () => true,
-      () => false
-    )
-    socket.destroy()
-    if (!open) return
-    await breath()
-  }
+/** A connection that has had one answer; the promise within resolves when the server closes it, as it does with idle ones once it drains. */
+async function idle(url: string): Promise<{ readonly closed: Promise<unknown> }> {
+  const { hostname, port, host } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET /health/live HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  await once(socket, 'data')
+  return { closed: once(socket, 'close') }
 }
 
 describe('a service that cannot work now', () => {
@@ -102,10 +95,10 @@ describe('a service that cannot work now', () => {
     const late = await begin(service.url, '/api/v1/chat', { message: 'late' })
     const release = await begin(service.url, '/release', {})
     // a later connection has been served, so the two before are known
-    await client.get('/health/live')
+    const { closed } = await idle(service.url)
     const exited = once(service.child, 'exit')
     service.child.kill('SIGTERM')
-    await refused(service.url)
+    await closed
     expectUnavailable(await late.finish(), /stopping/)
     expect((await release.finish()).status).to.equal(204)
     const ended = await running.rest()
