@@ -77,10 +77,10 @@ export async function work(text: string): Promise<void> {
 async function logUnset(host: RunningHost): Promise<void> {
   const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_MEND, unsetIn, unsetText } = await import('./plugins/variables.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./plugins/variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
-    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_MEND}`)
+    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
   }
 }
 

@@ -2,21 +2,21 @@ import { codeOf, messageOf, type SvcError, svcError } from '../src/errors.ts'
 import { isSmall } from '../src/small.ts'
 import type { HeldLimits } from './message.ts'
 
-const GONE_MEND = 'the log tells why it ended; what it offered is back once it runs again'
+const GONE_HINT = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
-  svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, hint: GONE_MEND })
+  svcError('PLUGIN_GONE', `the process of ${plugin} is gone: ${why}`, { plugin, details: { retryable: true }, hint: GONE_HINT })
 
-const PLAIN_MEND =
+const PLAIN_HINT =
   'let only JSON values, undefined, bigint, Date and Uint8Array cross a contract; progress is an item of a stream'
 export const notPlain = (plugin: string, cheat: string) =>
-  svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, hint: PLAIN_MEND })
+  svcError('NOT_PLAIN', cheat, { plugin, where: cheat.split(' ', 1)[0]!, hint: PLAIN_HINT })
 
 export const cannotCross = (plugin: string, where: string, cause: unknown) =>
   svcError(codeOf(cause) ?? 'NOT_PLAIN', `${where} could not be sent: ${messageOf(cause)}`, {
     plugin,
     where,
     cause,
-    hint: PLAIN_MEND,
+    hint: PLAIN_HINT,
   })
 
 /** Of what the far side calls something: it may be of any length. */
@@ -29,12 +29,12 @@ export const nothingOffered = (plugin: string, path: string) =>
     hint: 'it was taken back; look it up again',
   })
 
-const TABLE_MEND = 'the two sides were built for different contracts, or one of them lies'
+const TABLE_HINT = 'the two sides were built for different contracts, or one of them lies'
 export const methodUnknown = (plugin: string, path: string, method: string) =>
   svcError('METHOD_UNKNOWN', `"${short(path)}" of ${plugin} has no method "${short(method)}"`, {
     plugin,
     details: { path: short(path), method: short(method) },
-    hint: TABLE_MEND,
+    hint: TABLE_HINT,
   })
 
 export const useMissing = (where: string) =>

@@ -30,12 +30,12 @@ interface Side {
   readonly run: Run
 }
 
-const PLAIN_MEND = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
+const PLAIN_HINT = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
 
 function cross<T>(value: T, place: string, by?: string): T {
   const cheat = findUnplain(value, place)
   if (cheat)
-    throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, hint: PLAIN_MEND })
+    throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, hint: PLAIN_HINT })
   return copyPlain(value)
 }
 

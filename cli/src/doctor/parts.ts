@@ -37,12 +37,12 @@ function describe(check: string, report: CheckReport): Finding[] {
       ? ok(name, text || 'works')
       : status === 'degraded'
         ? warn(name, reason ?? 'does not work in full', HINT)
-        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_MEND : HINT)
+        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_HINT : HINT)
   return [main, ...(free?.finding ? [free.finding] : [])]
 }
 
 const HINT = 'the log of the server (svc serve --debug) tells more'
-const STORE_MEND = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
+const STORE_HINT = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
 
 function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {
   return [

@@ -12,7 +12,7 @@ import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation
 import { openProgress, type ProgressLine } from './progress.ts'
 import { visible } from '../command/text.ts'
 import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
-import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
+import { UNSET_HINT, unsetIn, unsetText } from './variables.ts'
 
 /** What a person wants of a change. */
 export interface Asked extends Wish {
@@ -82,7 +82,7 @@ async function carryOut(change: StagedChange, asked: Asked, around: Around): Pro
 /** Its author may do without some of them: a note, no fault. */
 function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
   const unset = unsetIn(permissions)
-  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_MEND}`]
+  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
 }
 
 /** What is in force from now on, or was before where nothing can serve with it. */

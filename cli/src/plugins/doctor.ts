@@ -12,7 +12,7 @@ import { setHome } from '../settings.ts'
 import { verified } from './installed.ts'
 import { startProblems } from '../try-start.ts'
 import { serverFindings } from './server-findings.ts'
-import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
+import { UNSET_HINT, unsetIn, unsetText } from './variables.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
@@ -41,7 +41,7 @@ async function lockFindings(home: string): Promise<Finding[]> {
     const off = lock.plugins.filter(one => !one.enabled).length
     const count = `${lock.plugins.length} installed${off > 0 ? `, ${off} of them disabled` : ''}`
     return [
-      (await isAbandoned(home)) ? warn('lock', `${count}; ${ABANDONED}`, ABANDONED_MEND) : ok('lock', count),
+      (await isAbandoned(home)) ? warn('lock', `${count}; ${ABANDONED}`, ABANDONED_HINT) : ok('lock', count),
       ...(await fileFindings(home, lock)),
       ...variableFindings(lock),
       ...(await packageFindings(home, lock)),
@@ -55,13 +55,13 @@ async function lockFindings(home: string): Promise<Finding[]> {
 
 /** Somebody ended the process that tried it. */
 const ABANDONED = 'a later change was ended before it was known to serve, and does not count'
-const ABANDONED_MEND = 'make it again; svc reload, where a server runs that has taken it up'
+const ABANDONED_HINT = 'make it again; svc reload, where a server runs that has taken it up'
 
 /** Of plugins that are switched on. */
 const variableFindings = ({ plugins }: Lock): Finding[] =>
   plugins.flatMap(({ name, enabled, permissions }) => {
     const unset = enabled ? unsetIn(permissions) : []
-    return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_MEND)]
+    return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_HINT)]
   })
 
 async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {

@@ -13,7 +13,7 @@ import { OLD_FIGURES, refusedText } from './live.ts'
 import { permissionWords } from './permission-words.ts'
 import { routeWords } from './route-words.ts'
 import { named } from './update.ts'
-import { UNSET_MEND, unsetIn, unsetText } from './variables.ts'
+import { UNSET_HINT, unsetIn, unsetText } from './variables.ts'
 
 interface Info {
   readonly locked: LockedPlugin
@@ -137,7 +137,7 @@ function textOf(info: Info): string {
     ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],
     ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],
-    ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_MEND}`]]),
+    ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),
     ['health', healthOf(info)],
     ...running.flatMap(processRows),
     ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),

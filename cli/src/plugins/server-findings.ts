@@ -24,7 +24,7 @@ function findingsOf({ plugins, asOf }: Told): Finding[] {
 function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
   const who = visible(instance === undefined ? name : `${name} (${instance})`)
   if (state === 'quarantined')
-    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_MEND)]
+    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_HINT)]
   if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
   if (state === 'running') return []
   const why = error === undefined ? '' : `: ${error.message} (${error.code})`
@@ -32,4 +32,4 @@ function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
 }
 
 const ENDED = 'the log line "the process of an isolated plugin has ended" says how'
-const OUT_MEND = `svc reload brings it up again, svc plugins disable goes without it; ${ENDED}`
+const OUT_HINT = `svc reload brings it up again, svc plugins disable goes without it; ${ENDED}`

@@ -7,7 +7,7 @@ export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all:
 }
 
 /** What to do about it. A server keeps the variables that it was started with: a reload brings no others. */
-export const UNSET_MEND = 'where the plugin needs it, export it before svc serve is started, and start a server that runs anew'
+export const UNSET_HINT = 'where the plugin needs it, export it before svc serve is started, and start a server that runs anew'
 
 /** `TIDES_KEY is not set here`. */
 export const unsetText = (names: readonly string[]): string =>

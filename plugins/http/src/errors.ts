@@ -164,13 +164,13 @@ export const corsCredentials = () =>
     hint: 'name the origins in server.cors.origins, or set server.cors.credentials to false',
   })
 
-const SSL_MEND = 'svc serve --ssl-cert cert.pem --ssl-key key.pem, or server.ssl.cert and server.ssl.key'
+const SSL_HINT = 'svc serve --ssl-cert cert.pem --ssl-key key.pem, or server.ssl.cert and server.ssl.key'
 
 export const sslIncomplete = (key: 'cert' | 'key') =>
-  svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { hint: SSL_MEND })
+  svcError('SSL_INCOMPLETE', `TLS needs a certificate and its key: server.ssl.${key} is missing`, { hint: SSL_HINT })
 
 export const certificateUnreadable = (file: string, cause: unknown) =>
-  svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, hint: SSL_MEND })
+  svcError('CERTIFICATE_UNREADABLE', `${file} cannot be read: ${messageOf(cause)}`, { cause, hint: SSL_HINT })
 
 export const certificateInvalid = (file: string, reason: string) =>
   svcError('CERTIFICATE_INVALID', `${file} is no certificate that can be used: ${reason}`, {

@@ -6,7 +6,7 @@ name: coding
 description: Programs
 patterns:
   - { words: [code review, pull request], team: board, workflow: look }
-  - { words: ['fix*', 'mend*'], workflow: mend, weight: 0.9 }
+  - { words: ['fix*', 'repair*'], workflow: repair, weight: 0.9 }
 teams:
   board:
     description: Reviews changes
@@ -26,8 +26,8 @@ workflows:
   look:
     description: Looks at a change
     nodes: { a: { type: transform, value: 1, next: b }, b: { type: transform, value: 2 } }
-  mend:
-    description: Mends what is broken, and says how
+  repair:
+    description: Repairs what is broken, and says how
     nodes: { a: { type: transform, value: 1 } }
 `
 const COOKING = `
@@ -91,9 +91,9 @@ describe('recommendations', () => {
       suggestedBudget: 7,
       roles: { Tester: 2 },
     })
-    expect((await desk.recommend({ taskType: 'mend' }))[0]!.workflow).to.deep.include({
-      name: 'mend',
-      trigger: 'mend*',
+    expect((await desk.recommend({ taskType: 'repair' }))[0]!.workflow).to.deep.include({
+      name: 'repair',
+      trigger: 'repair*',
     })
     expect(await desk.recommend({ taskType: 'a recipe for disaster' }), 'one of two, though it is a name').to.deep.equal([])
     expect((await desk.recommend({ taskType: 'recipe' }))[0]!.workflow).to.deep.include({

@@ -34,7 +34,7 @@ export function createCondition(path: string): Condition {
     looked = { at: performance.now(), file }
     return (await inspect(path)).fault === undefined
   }
-  const isMended = async ({ error, identity }: Noted) => {
+  const isFixed = async ({ error, identity }: Noted) => {
     if (identity && !isThere(identity, path)) return true
     return error.details.lasting === 'full' ? hasRoom(path) : isWhole()
   }
@@ -47,7 +47,7 @@ export function createCondition(path: string): Condition {
     async check() {
       const then = noted
       if (!then) return
-      if (!(await isMended(then))) throw then.error
+      if (!(await isFixed(then))) throw then.error
       if (noted === then) noted = undefined
     },
   }
