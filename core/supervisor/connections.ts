@@ -274,7 +274,7 @@ class Port {
     this.#release(worker)
   }
 
-  /** A process without a free descriptor gets a message and no socket: Node drops both there and tells nobody. */
+  /** A process without a free descriptor gets a message and no socket: Node drops both there without an error. */
   #ask(id: number, worker: ChildProcess) {
     const asked: Asked = { asked: id }
     if (worker.connected) worker.send(asked, undefined, undefined, () => {})

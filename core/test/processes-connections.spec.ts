@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { setTimeout as breath } from 'node:timers/promises'
 import { expect } from 'chai'
 import { askOn, askOnce, countSeen, openSilent } from '../../test/support/ask-once.ts'
 import { CONDITIONS } from '../../test/support/entry.ts'
@@ -9,6 +11,32 @@ import { supervise, textOf } from './support/supervised.ts'
 const closeOf = (socket: Socket) => new Promise(resolve => socket.resume().once('close', resolve))
 
 const TWO = { settings: () => ({ count: 2 }) }
+
+const FEW = 80
+
+/** A supervisor in a process of its own; it and its worker may each have 80 open descriptors. */
+async function superviseWithFew() {
+  const limited = ['-c', `ulimit -n ${FEW} && exec "$@"`, 'sh', process.execPath, ...CONDITIONS]
+  const child = spawn('sh', [...limited, new URL('./support/supervise.ts', import.meta.url).pathname], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    serialization: 'json',
+  })
+  const [{ report, worker }] = (await once(child, 'message')) as [{ report: { port: number }; worker: { pid: number } }]
+  return {
+    child,
+    port: report.port,
+    worker: worker.pid,
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await once(child, 'exit')
+    },
+  }
+}
+
+/** Waits until a process has no descriptor left for a further connection. */
+async function usesAll(pid: number): Promise<void> {
+  while (readdirSync(`/proc/${pid}/fd`).length < FEW) await breath(5)
+}
 
 describe('connections of a supervisor', () => {
   it('wait while its only worker is dead, and are answered by the next one', async () => {
@@ -66,47 +94,27 @@ describe('connections of a supervisor', () => {
   })
 
   it('reach a worker again that had no free descriptor for one', async function () {
-    if (process.platform === 'win32') this.skip()
-    const few = ['-c', 'ulimit -n 80 && exec "$@"', 'sh', process.execPath, ...CONDITIONS]
-    const child = spawn('sh', [...few, new URL('./support/supervise.ts', import.meta.url).pathname], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      serialization: 'json',
-    })
-    try {
-      const [{ report }] = (await once(child, 'message')) as [{ report: { port: number } }]
-      const held = await Promise.all(Array.from({ length: 70 }, () => openSilent(report.port)))
-      await new Promise(resolve => setTimeout(resolve, 300))
-      for (const socket of held) socket.destroy()
-      expect(await askOnce(report.port)).to.equal('answered')
-    } finally {
-      child.kill()
-      await once(child, 'exit')
-    }
+    if (process.platform !== 'linux') this.skip()
+    await using few = await superviseWithFew()
+    const held = await Promise.all(Array.from({ length: 70 }, () => openSilent(few.port)))
+    await usesAll(few.worker)
+    for (const socket of held) socket.destroy()
+    expect(await askOnce(few.port)).to.equal('answered')
   })
 
   it('that wait with all descriptors of the supervisor make room for the successor of a worker that died', async function () {
-    if (process.platform === 'win32') this.skip()
-    const few = ['-c', 'ulimit -n 80 && exec "$@"', 'sh', process.execPath, ...CONDITIONS]
-    const child = spawn('sh', [...few, new URL('./support/supervise.ts', import.meta.url).pathname], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      serialization: 'json',
-    })
-    try {
-      const ready = once(child, 'message') as Promise<[{ report: { port: number }; worker: { pid: number } }]>
-      const [{ report, worker }] = await ready
-      process.kill(worker.pid, 'SIGSTOP')
-      const held = await Promise.all(Array.from({ length: 90 }, () => openSilent(report.port)))
-      await new Promise(resolve => setTimeout(resolve, 300))
-      const events: { event: string }[] = []
-      child.on('message', event => events.push(event as { event: string }))
-      process.kill(worker.pid, 'SIGKILL')
-      while (!events.some(({ event }) => event === 'ready')) await once(child, 'message')
-      expect(await askOnce(report.port)).to.equal('answered')
-      for (const socket of held) socket.destroy()
-    } finally {
-      child.kill()
-      await once(child, 'exit')
-    }
+    if (process.platform !== 'linux') this.skip()
+    await using few = await superviseWithFew()
+    process.kill(few.worker, 'SIGSTOP')
+    const held = await Promise.all(Array.from({ length: 90 }, () => openSilent(few.port)))
+    await usesAll(few.child.pid!)
+    const ready = new Promise<void>(resolve =>
+      few.child.on('message', message => (message as { event: string }).event === 'ready' && resolve())
+    )
+    process.kill(few.worker, 'SIGKILL')
+    await ready
+    expect(await askOnce(few.port)).to.equal('answered')
+    for (const socket of held) socket.destroy()
   })
 
   it('that were kept open are let go without a request lost when the next generation takes over', async () => {

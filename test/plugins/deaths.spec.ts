@@ -6,21 +6,8 @@ import { until } from '../support/breath.ts'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { startService } from '../support/service.ts'
-import { configureFew, TIDES, tidesFolder } from '../support/tides.ts'
+import { configureFew, DIES, TIDES, tidesFolder } from '../support/tides.ts'
 import { describeWith } from '../support/needs.ts'
-
-const DIES = `import { definePlugin } from '@svc/core'
-import { Tools } from '@svc/core/contracts'
-
-const parameters = { type: 'object', properties: { die: { type: 'boolean' } }, additionalProperties: false }
-const call = async ({ die }) => {
-  if (die) process.exit(3)
-  return { content: [{ type: 'text', text: 'high water' }] }
-}
-export default definePlugin({
-  setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
-})
-`
 
 describeWith('bubblewrap', 'an installed plugin that dies again and again', function () {
   this.timeout(120_000)

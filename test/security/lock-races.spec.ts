@@ -6,21 +6,9 @@ import { until } from '../support/breath.ts'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { startService } from '../support/service.ts'
-import { configureFew, TIDES, tidesFile } from '../support/tides.ts'
+import { configureFew, DIES, TIDES, tidesFile } from '../support/tides.ts'
 import { describeWith } from '../support/needs.ts'
 
-const DIES = `import { definePlugin } from '@svc/core'
-import { Tools } from '@svc/core/contracts'
-
-const parameters = { type: 'object', properties: { die: { type: 'boolean' } }, additionalProperties: false }
-const call = async ({ die }) => {
-  if (die) process.exit(3)
-  return { content: [{ type: 'text', text: 'high water' }] }
-}
-export default definePlugin({
-  setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
-})
-`
 const FLIP = 'svc-plugin-flip'
 /** Runs in the process of the host, and writes at that moment, after the files were verified, what the file \`flip\` of the home says. */
 const FLIPS = `import { existsSync, readFileSync, writeFileSync } from 'node:fs'

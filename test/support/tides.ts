@@ -118,3 +118,17 @@ export async function configureFew(
   const plugins = [...out.map(use => ({ use, enabled: false })), ...own]
   await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ plugins, ...more }))
 }
+
+/** The module of a plugin whose tool ends its process when it is called with `die`. */
+export const DIES = `import { definePlugin } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+
+const parameters = { type: 'object', properties: { die: { type: 'boolean' } }, additionalProperties: false }
+const call = async ({ die }) => {
+  if (die) process.exit(3)
+  return { content: [{ type: 'text', text: 'high water' }] }
+}
+export default definePlugin({
+  setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters, call }),
+})
+`

@@ -25,5 +25,5 @@ export const keyMisplaced = () =>
 /** Not an error: the server starts. Neither the key nor its length is told. */
 export const keyGuessable = (variable: string, short: number) => ({
   message: `the API key in ${variable} can be guessed: it has fewer than ${short} characters, not counting well-known words and repetitions`,
-  hint: `put a long one that nobody has thought up into ${variable} (openssl rand -hex 32)`,
+  hint: `set ${variable} to a long random value (openssl rand -hex 32)`,
 })
