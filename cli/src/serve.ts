@@ -15,7 +15,7 @@ import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
 import { type Signals, takeSignals } from './signals.ts'
-import { keepHeapSmall } from './small-heap.ts'
+import { KEEP_COMPILED_CODE, keepHeapSmall } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The other half of this program; the same way up from `src` and from `dist`. */
@@ -108,7 +108,7 @@ function superviseWorkers(
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
     exec: WORKER,
     args: [JSON.stringify(task)],
-    execArgv: options.linked === undefined ? process.execArgv : [...process.execArgv, '--conditions=development'],
+    execArgv: [...process.execArgv, ...KEEP_COMPILED_CODE, ...(options.linked === undefined ? [] : ['--conditions=development'])],
     // whoever waits for what he has saved sees himself whether it stays up
     ...(options.linked === undefined ? {} : { proofMs: 0 }),
     traceFolder: join(home, 'run'),
