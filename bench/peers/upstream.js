@@ -19,6 +19,7 @@ const WHOLE = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: WORDS.join('') }, finish_reason: 'stop' }],
   usage: usageOf(WORDS.length),
 })
+const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'fast-100' }, { id: 'paced-100' }] })
 let served = 0
 
 createServer((req, res) => {
@@ -26,7 +27,7 @@ createServer((req, res) => {
   req.on('data', chunk => chunks.push(chunk))
   req.on('end', async () => {
     if (req.url === '/served') return res.end(String(served))
-    if (req.method === 'GET') return res.end('{"object":"list","data":[{"id":"fast-100"}]}')
+    if (req.method === 'GET') return res.end(MODELS)
     served++
     const { stream, model } = JSON.parse(Buffer.concat(chunks))
     if (!stream) return res.writeHead(200, { 'Content-Type': 'application/json' }).end(WHOLE)

@@ -7,11 +7,14 @@ export interface Answered {
   readonly bytes: number
   /** The body, where it was asked to be kept. */
   readonly body: string
+  /** When the text came that was waited for, as `performance.now()` tells; NaN where none was. */
+  readonly markedAt: number
 }
 
 /** One keep-alive connection that asks and waits for the answer. Raw, because it must cost less than what it measures. */
 export interface Connection {
-  ask(request: Buffer, keep: boolean): Promise<Answered>
+  /** `mark`: a text of the body whose arrival is noted. */
+  ask(request: Buffer, keep: boolean, mark?: string): Promise<Answered>
   close(): void
 }
 
@@ -47,9 +50,9 @@ function connectionOver(socket: Socket): Connection {
     if (answer.take(chunk)) waiting?.resolve(answer.done())
   })
   return {
-    ask(request, keep) {
+    ask(request, keep, mark) {
       waiting = Promise.withResolvers()
-      answer = newAnswer(keep)
+      answer = newAnswer(keep, mark)
       socket.write(request)
       return waiting.promise
     },
@@ -58,15 +61,22 @@ function connectionOver(socket: Socket): Connection {
 }
 
 /** Finds the end of an answer: by its length, else by its last chunk. */
-function newAnswer(keep: boolean) {
+function newAnswer(keep: boolean, mark?: string) {
+  let begin = ''
+  let markedAt = Number.NaN
   let head = ''
   let body = ''
   let bytes = 0
   let length = -1
   let tail = ''
+  const look = (chunk: Buffer, text: string) => {
+    begin += chunk.toString('latin1')
+    if (begin.includes(text)) markedAt = performance.now()
+  }
   const takeBody = (chunk: Buffer): boolean => {
     bytes += chunk.length
     if (keep) body += chunk.toString('latin1')
+    if (mark !== undefined && Number.isNaN(markedAt)) look(chunk, mark)
     if (length >= 0) return bytes >= length
     tail = (tail + chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length)
     return tail === LAST_CHUNK
@@ -81,7 +91,7 @@ function newAnswer(keep: boolean) {
       if (mark !== -1) length = Number.parseInt(head.slice(mark + 15), 10)
       return length === 0 || (chunk.length > at + 4 ? takeBody(chunk.subarray(at + 4)) : false)
     },
-    done: (): Answered => ({ status: Number(head.slice(9, 12)), bytes, body }),
+    done: (): Answered => ({ status: Number(head.slice(9, 12)), bytes, body, markedAt }),
   }
 }
 

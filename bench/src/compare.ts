@@ -10,6 +10,10 @@ export interface Measured<N extends string> {
   readonly costs: Rounds<N>
   /** Milliseconds of the middle answer. */
   readonly p50: Rounds<N>
+  /** Milliseconds that one in a hundred answers exceeds. */
+  readonly p99: Rounds<N>
+  /** Milliseconds until the mark of the load came, of the middle answer. */
+  readonly marked: Rounds<N>
 }
 
 /** So many answers a server must have given before it is measured: until then its code is still being compiled. */
@@ -30,7 +34,13 @@ export async function measure<N extends string>(
   await interleave(subjects as Record<N, () => Promise<number>>, rounds)
   const pick = (figure: (one: Measurement) => number) =>
     Object.fromEntries(names.map(name => [name, all[name].map(figure)])) as Record<N, number[]>
-  return { rates: pick(one => one.perSecond), costs: pick(one => one.cpu / one.answers), p50: pick(one => one.p50) }
+  return {
+    rates: pick(one => one.perSecond),
+    costs: pick(one => one.cpu / one.answers),
+    p50: pick(one => one.p50),
+    p99: pick(one => one.p99),
+    marked: pick(one => one.marked),
+  }
 }
 
 type Measurement = Loaded & { readonly cpu: number }
