@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -8,6 +8,7 @@ import { systemUse } from '@svc/core'
 import { findServers } from '@svc/core/processes'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
+import { KEEP_COMPILED_CODE } from '../src/small-heap.ts'
 import { makePlace } from './support/svc.ts'
 
 const use = () => systemUse(AbortSignal.timeout(10_000))
@@ -100,6 +101,16 @@ describe('svc serve', () => {
     expect(code).to.equal(0)
     found?.[Symbol.dispose]()
     expect(await findServers(place.home)).to.deep.equal([])
+  })
+
+  it('starts a worker whose compiled code V8 keeps while it rests', async function () {
+    if (process.platform !== 'linux') return void this.skip()
+    await using place = await makePlace()
+    await place.serve()
+    const [found] = await findServers(place.home)
+    const started = await readFile(`/proc/${found?.info.workers[0]?.pid}/cmdline`, 'utf8')
+    expect(started.split('\0')).to.include.members([...KEEP_COMPILED_CODE])
+    found?.[Symbol.dispose]()
   })
 
   it('replaces a worker that is killed, on the same port', async () => {
