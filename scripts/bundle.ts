@@ -1,4 +1,4 @@
-// Writes the JavaScript of packages: node scripts/bundle.ts core plugins/http (npm run build and prepack do it, after `tsc -b` has written the types)
+// Writes the JavaScript of packages: node scripts/bundle.ts core plugins/api/http (npm run build and prepack do it, after `tsc -b` has written the types)
 // Each package becomes a few files: reading one by one what lies in the source would take a sixth of a start.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'

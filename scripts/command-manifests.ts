@@ -1,5 +1,5 @@
 // Writes what help and completion show of the commands of packages, so that neither imports them:
-// node --conditions=svc-source scripts/command-manifests.ts plugins/teams cli (bundle.ts does it)
+// node --conditions=svc-source scripts/command-manifests.ts plugins/workflows/teams cli (bundle.ts does it)
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

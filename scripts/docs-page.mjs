@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 
 const PACKAGE = '@scalar/api-reference'
-const assets = fileURLToPath(new URL('../plugins/docs-page/assets/', import.meta.url))
+const assets = fileURLToPath(new URL('../plugins/api/docs-page/assets/', import.meta.url))
 
 const version = process.argv[2] ?? 'latest'
 const folder = mkdtempSync(join(tmpdir(), 'svc-docs-page-'))

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FILE = join(ROOT, 'THIRD-PARTY-NOTICES')
-const ASSETS = join(ROOT, 'plugins/docs-page/assets')
+const ASSETS = join(ROOT, 'plugins/api/docs-page/assets')
 const LINE = '-'.repeat(100)
 
 const INTRO = `Third-party notices
@@ -66,5 +66,5 @@ function licenceIn(folder) {
 function docsPage() {
   const { name, version, license, bundles } = JSON.parse(readFileSync(join(ASSETS, 'about.json'), 'utf8'))
   const licence = readFileSync(join(ASSETS, 'LICENSE.api-reference.txt'), 'utf8').trim()
-  return `${name} ${version} (${license}), in plugins/docs-page/assets\n\n${licence}\n\nIts file holds parts of these packages, each under the licence that it has in its own repository:\n${bundles.join(', ')}`
+  return `${name} ${version} (${license}), in plugins/api/docs-page/assets\n\n${licence}\n\nIts file holds parts of these packages, each under the licence that it has in its own repository:\n${bundles.join(', ')}`
 }

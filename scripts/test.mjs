@@ -141,7 +141,8 @@ function isProgram(file) {
 
 /** What the tests start as users do is built first, with its types: it starts in half the time of the sources, which test/start.spec.ts and others start by name. */
 async function build() {
-  const folders = ['core', ...['libs', 'plugins'].flatMap(group => readdirSync(group).map(name => `${group}/${name}`)), 'cli']
+  const below = group => readdirSync(group).map(name => `${group}/${name}`)
+  const folders = ['core', ...below('libs'), ...below('plugins').flatMap(below), 'cli']
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
   const env = { ...process.env, GOGC: '400' } // the compiler is written in Go: collecting garbage early is a tenth of its work
   const codes = await Promise.all(

@@ -30,7 +30,7 @@ const INTRO = `# Tools
 Written by \`npm run docs\` from the tools themselves. Do not edit by hand: the words are those that a model reads.
 
 A model is offered the tools that the turn's mode allows by their **effects** (\`read\`, \`write\`, \`execute\`, \`network\`; a tool without any is allowed by every mode), narrowed by the \`tools\` of the profile
-or of the request ([modes](../plugins/modes/README.md), [profiles](../plugins/selection/README.md#a-profile)). \`plan\`, \`review\` and \`explore\` never write or execute. A plugin that taps \`Chat.hooks.toolCall\` allows,
+or of the request ([modes](../plugins/chat/modes/README.md), [profiles](../plugins/chat/selection/README.md#a-profile)). \`plan\`, \`review\` and \`explore\` never write or execute. A plugin that taps \`Chat.hooks.toolCall\` allows,
 changes, denies or asks ([plugins.md](plugins.md#the-hooks-of-a-chat)).
 
 What holds for every tool: arguments are checked against the schema before anything runs, and the model is told what was wrong; one call may take \`chat.tool_timeout_ms\` (60 s) unless the tool says otherwise,
@@ -142,7 +142,7 @@ function toolText(name: string, tool: Tool): string {
 }
 
 function pluginText(name: string, plugin: Plugin, tools: readonly (readonly [string, Tool])[]): string {
-  const folder = name.replace('@svc/plugin-', '../plugins/')
+  const folder = name.replace('@svc/plugin-tools-', '../plugins/tools/')
   const json = plugin.config?.json as Setting | undefined
   const keys = json && plugin.section ? rows(plugin.section, json) : []
   const limits = keys.length === 0 ? '' : `\n| Key | Type | Default | |\n|---|---|---|---|\n${keys.join('\n')}\n`

@@ -15,7 +15,7 @@ interface Manifest {
 
 const made: JsonSchema[] = []
 subscribe('svc:schema', json => void made.push(json as JsonSchema))
-for (const folder of ['core', ...below('libs'), ...below('plugins'), 'cli']) await load(folder)
+for (const folder of ['core', ...below('libs'), ...below('plugins').flatMap(below), 'cli']) await load(folder)
 writeFileSync(process.argv[2]!, precompile(made))
 
 function below(group: string): string[] {

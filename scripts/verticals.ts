@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
-const PLUGINS = new URL('../plugins/', import.meta.url)
+const PLUGINS = new URL('../plugins/workflows/', import.meta.url)
 
 /** The curated verticals, as they are written and as they are read. */
 export const VERTICALS = readdirSync(PLUGINS)

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { startHost } from '@svc/core'
 import { type BranchRule, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
 import { workflowSchema } from '@svc/workflow'
+import { pluginFolder } from '../test/support/plugin-folder.ts'
 
 /** A schema, as far as it is told here. */
 interface Schema {
@@ -105,7 +106,7 @@ const formOf = ({ type, properties, description }: Schema) =>
 
 /** What `docs/workflows.md` says between its marks. */
 async function reference(): Promise<string> {
-  const plugin = { name: '@svc/plugin-workflow-nodes', use: new URL('../plugins/workflow-nodes', import.meta.url) }
+  const plugin = { name: '@svc/plugin-workflow-nodes', use: new URL('../plugins/workflows/nodes', import.meta.url) }
   await using host = await startHost({ plugins: [...NEEDED, plugin], log: { destination: { write() {} } } })
   const nodes = host
     .slot(WorkflowNodes)
@@ -133,7 +134,7 @@ function nodeProperties({ $defs }: Schema): Readonly<Record<string, Schema>> | u
 /** What nodes stand on. */
 const NEEDED = ['store-memory', 'queue-store'].map(name => ({
   name: `@svc/plugin-${name}`,
-  use: new URL(`../plugins/${name}`, import.meta.url),
+  use: pluginFolder(name),
 }))
 
 /** The whole page, with its reference as the types of nodes are now. */

@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { blanked, filesBelow, ROOT, textOf } from './support/source.ts'
+import { blanked, filesBelow, packagesBelow, ROOT, textOf } from './support/source.ts'
 
 const TS = /\.m?ts$/
-const packagesIn = (group: string) => [...new Set(filesBelow(group).map(file => file.split('/').slice(0, 2).join('/')))]
 const sourceOf = (folder: string) => (existsSync(join(ROOT, folder, 'src')) ? filesBelow(`${folder}/src`, TS) : [])
 const SHIPPED = [
   ...filesBelow('core', TS).filter(file => !file.startsWith('core/test/')),
-  ...[...packagesIn('libs'), ...packagesIn('plugins'), 'cli'].flatMap(sourceOf),
+  ...[...packagesBelow('libs'), ...packagesBelow('plugins'), 'cli'].flatMap(sourceOf),
 ]
 
 /** The parts of the protocols that we speak, which begin so: data, and members of nobody. */
@@ -19,11 +18,11 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'cli/src/oclif.ts': 'the manual of oclif says to set its settings before it runs',
   'core/isolation/guard-sockets.ts': GUARD,
   'core/isolation/guard-variables.ts': GUARD,
-  'plugins/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
-  'plugins/sandbox-quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
-  'plugins/tools-text/src/work/calculate.ts':
+  'plugins/api/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
+  'plugins/sandbox/quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
+  'plugins/tools/text/src/work/calculate.ts':
     'the parser is given tables without inherited names; its manual says to change them',
-  'plugins/tools-web/src/work/markdown.ts': 'two packages describe the same node of a document in types of their own',
+  'plugins/tools/web/src/work/markdown.ts': 'two packages describe the same node of a document in types of their own',
 }
 
 /** A place in a file, with the name of the rule that it breaks. */

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { openLog } from '../cli/src/log-output.ts'
-import { temporaryFolder } from '../plugins/store-sqlite/test/support.ts'
-import { removeDisk, smallDisk } from '../plugins/store-sqlite/test/trouble-support.ts'
+import { temporaryFolder } from '../plugins/storage/sqlite/test/support.ts'
+import { removeDisk, smallDisk } from '../plugins/storage/sqlite/test/trouble-support.ts'
 import { skipBecause } from './support/needs.ts'
 
 const PADDING = 'x'.repeat(1000)

@@ -8,14 +8,14 @@ const NONE = /^\s*import type |\b(function|async) fetch\(|^\s*fetch\(url: string
 /** Who may have one, and why. All else asks `@svc/guarded-fetch`: what goes out on a user's word goes through it. */
 const MAY = [
   /^libs\/guarded-fetch\//, // that is it
-  /^libs\/upstream\/|^plugins\/provider-ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
+  /^libs\/upstream\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
   /^core\/(processes|supervisor|isolation)\//, // between processes of this machine
-  /^plugins\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
-  /^plugins\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
-  /^plugins\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration
-  /^libs\/mcp-client\/src\/oauth\/|^plugins\/mcp-client\/src\/trial\.ts/, // by the fetch that they are given; whether a named server listens
-  /^plugins\/sandbox-quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
-  /^plugins\/store-sqlite\/src\/restore\.ts/, // brings a file
+  /^plugins\/api\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
+  /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
+  /^plugins\/api\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration
+  /^libs\/mcp-client\/src\/oauth\/|^plugins\/mcp\/client\/src\/trial\.ts/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/sandbox\/quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
+  /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
   /^cli\//, // to the server that a person has named
 ]
 

@@ -7,9 +7,9 @@ import { gather, item, testHost, testUse } from '@svc/core/testing'
 import { createUpstream } from '@svc/upstream'
 import { expect } from 'chai'
 import { type Answerer, type FakeUpstream, openUpstream } from './support/upstream.ts'
+import { pluginFolder } from './support/plugin-folder.ts'
 
-const packageOf = (name: string) => new URL(`../plugins/${name}/`, import.meta.url)
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-policy', 'chat-cache'].map(packageOf)
+const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-policy', 'chat-cache'].map(pluginFolder)
 
 /** A provider that asks over real HTTP, in a wire of this test's own. */
 function httpProvider(name: string, { url }: FakeUpstream): Provider & AsyncDisposable {

@@ -50,7 +50,7 @@ describe('docs/plugins.md', () => {
     })
 
   it('has a vertical that brings a team, a workflow and the patterns for them', async () => {
-    const runtime = new URL('../plugins/verticals/', import.meta.url)
+    const runtime = new URL('../plugins/workflows/verticals/', import.meta.url)
     await using host = await startHost({ plugins: [runtime, plugins.at('garden')], log: { destination: { write() {} } } })
     expect(host.slot(Verticals).get('garden')).to.deep.include({ teams: ['planners'], workflows: ['plan_beds'] })
     expect(host.slot(TeamDefinitions).owner('planners')).to.equal('svc-plugin-garden')

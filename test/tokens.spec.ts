@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { AUDIENCE, startIssuer } from '../plugins/auth-oidc/test/support/issuer.ts'
+import { AUDIENCE, startIssuer } from '../plugins/api/auth-oidc/test/support/issuer.ts'
 import { breath } from './support/breath.ts'
 import { runSvc } from './support/command.ts'
 import { inNewHome, newHome, type Service, startService } from './support/service.ts'

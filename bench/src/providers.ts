@@ -1,25 +1,16 @@
-import { requestFor } from './client.ts'
 import { compared, measure } from './compare.ts'
 import type { Load } from './load.ts'
 import type { Options } from './options.ts'
 import { freePort } from './processes.ts'
+import { addedTo, type Asked, BARE, KOA, less, type Name, requestOf, TOKENS } from './provider-requests.ts'
 import { streams } from './provider-streams.ts'
 import type { Figure } from './report.ts'
-import type { Rounds } from './rounds.ts'
 import { type Server, start } from './server.ts'
 import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
 import { flat } from './upstream-memory.ts'
 
-/** Tokens of a streamed answer. */
-export const TOKENS = 100
-const MESSAGE = 'Which of these three proposals would you take, and why?'
 /** After so many answers V8 has compiled what a chat enters, and holds on to it. */
 const WARM = 60_000
-
-/** svc as a user gets it (its default tools, no list of models in the configuration), and what it stands against. */
-export type Name = 'ours' | 'koa' | 'bare' | 'portkey'
-/** `stripped`: the same svc, asked with `tools: []`. */
-type Asked = Name | 'stripped' | 'direct'
 
 /** A chat through an upstream that speaks chat completions: requests, added time, streams, first token, memory. */
 export async function* providers({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
@@ -37,26 +28,6 @@ export async function* providers({ svc, rounds, ms }: Options): AsyncGenerator<F
   yield* whole(servers, upstream, up, rounds, ms)
   yield* streams(servers, upstream, up, rounds, ms)
   yield* flat(svc, up)
-}
-
-/** What each of them is asked for the same answer. */
-export function requestOf(name: Asked, up: number, model: string, stream: boolean): Buffer {
-  if (name === 'ours' || name === 'stripped') {
-    const asked = { message: MESSAGE, model, ...(name === 'stripped' ? { tools: [] } : {}) }
-    return requestFor('POST', stream ? '/api/v1/chat/stream' : '/api/v1/chat', asked)
-  }
-  const asked = {
-    model,
-    messages: [{ role: 'user', content: MESSAGE }],
-    stream,
-    ...(stream ? { stream_options: { include_usage: true } } : {}),
-  }
-  const headers = {
-    'x-portkey-provider': 'openai',
-    'x-portkey-custom-host': `http://127.0.0.1:${up}/v1`,
-    authorization: 'Bearer none',
-  }
-  return requestFor('POST', '/v1/chat/completions', asked, name === 'portkey' ? headers : {})
 }
 
 /** Where an answer is not streamed. */
@@ -100,15 +71,3 @@ async function* whole(
   yield { ...less('ms'), ...compared(time, added, 'ours', 'koa'), anchor: `what ${KOA} adds`, must: 1.5, aim: 1.15 }
   yield { ...less('ms'), ...compared(time, added, 'ours', 'portkey'), anchor: 'what Portkey adds', must: 0.6 }
 }
-
-export const KOA = 'koa + undici'
-export const BARE = 'a bare undici relay'
-
-/** What figures have in common of which less is better. */
-export const less = (unit: string) => ({ bench: 'providers', unit, better: 'less' }) as const
-
-/** Each figure over the anchor's of its round. */
-export const addedTo = <N extends string>(figures: Rounds<N>, anchor: N): Rounds<N> =>
-  Object.fromEntries(
-    Object.entries<readonly number[]>(figures).map(([name, all]) => [name, all.map((one, at) => one - figures[anchor][at]!)])
-  ) as Record<N, number[]>

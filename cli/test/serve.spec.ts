@@ -103,7 +103,7 @@ describe('svc serve', () => {
     expect(await findServers(place.home)).to.deep.equal([])
   })
 
-  it('starts a worker whose compiled code V8 keeps while it rests', async function () {
+  it('starts a worker whose compiled code V8 keeps while it rests', async function (this: Mocha.Context) {
     if (process.platform !== 'linux') return void this.skip()
     await using place = await makePlace()
     await place.serve()

@@ -1,6 +1,6 @@
 import { definePlugin, type Use } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { createMemoryStore, type MemoryStore } from '../../plugins/store-memory/src/store.ts'
+import { createMemoryStore, type MemoryStore } from '../../plugins/storage/memory/src/store.ts'
 
 const LIMITS = { maxRecords: 1_000_000, maxBytes: 256 * 1024 * 1024, evict: true }
 

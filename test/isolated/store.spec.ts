@@ -24,7 +24,7 @@ describe('the store in memory in a process of its own, by the store kit', () => 
 
 describe('store-memory, the plugin, in a process of its own', () => {
   const open = async () => {
-    const host = await testHost([await isolated(new URL('../../plugins/store-memory/', import.meta.url))], { strict: false })
+    const host = await testHost([await isolated(new URL('../../plugins/storage/memory/', import.meta.url))], { strict: false })
     return { store: host.service(Store), [Symbol.asyncDispose]: () => host.close() }
   }
   for (const one of storeKit(open).slice(0, 1)) it(one.title, one.run)

@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { asked, type Json } from '../../plugins/mcp-server/test/support/wire.ts'
+import { asked, type Json } from '../../plugins/mcp/server/test/support/wire.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 
 const DECEIVER = fileURLToPath(new URL('../support/deceiver.mjs', import.meta.url))

@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { asked, begin, type Json, messages, type WireSession } from '../../plugins/mcp-server/test/support/wire.ts'
+import { asked, begin, type Json, messages, type WireSession } from '../../plugins/mcp/server/test/support/wire.ts'
 import { runSvc } from '../support/command.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 

@@ -1,7 +1,8 @@
 import type { Manifest, PluginRef } from '@svc/core'
 import { held, isolated, noBubblewrap } from '@svc/core/testing'
+import { pluginFolder } from './plugin-folder.ts'
 
-export const packageOf = (name: string) => new URL(`../../plugins/${name}/`, import.meta.url)
+export const packageOf = (name: string) => pluginFolder(name)
 export const POLICY = ['sandbox-process', 'isolation'].map(packageOf)
 const why = noBubblewrap()
 

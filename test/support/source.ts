@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -30,6 +30,12 @@ export function filesBelow(folder: string, matches: RegExp = /./): string[] {
       return one.isDirectory() ? filesBelow(path, matches) : one.isFile() && matches.test(path) ? [relative('.', path)] : []
     })
 }
+
+/** The folders below this one that hold a package. */
+export const packagesBelow = (folder: string): string[] =>
+  filesBelow(folder, /^[^]*\/package\.json$/)
+    .map(dirname)
+    .filter(one => !/\/(test|templates|fixtures)\//.test(one))
 
 export const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 const lineAt = (text: string, at: number) => text.slice(0, at).split('\n').length
@@ -119,12 +125,6 @@ function templateOf(token: string, keep: 'strings' | 'nothing'): string {
   }
   return out
 }
-
-/** Lines that hold more than blanks and comments. */
-export const linesOfCode = (file: string) =>
-  blanked(textOf(file), 'strings')
-    .split('\n')
-    .filter(line => line.trim() !== '').length
 
 const IMPORT = /(?<![\w$.])(?:import|export)\b(?:\s+type\b)?([^'"`;()]*?)(?:\bfrom\s*)?(?:\(\s*)?(['"])([^'"\n]+)\2/g
 

@@ -1,14 +1,14 @@
 import type { ModelFailureKind } from '@svc/core/contracts'
 import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
-import * as sdk from '../../plugins/provider-ai-sdk/test/support/rig.ts'
-import { CHAT } from '../../plugins/provider-ai-sdk/test/support/openai-wires.ts'
-import * as anthropic from '../../plugins/provider-anthropic/test/support/messages-api.ts'
-import { message, words } from '../../plugins/provider-anthropic/test/support/whole.ts'
-import * as google from '../../plugins/provider-google/test/support/gemini-api.ts'
-import { response } from '../../plugins/provider-google/test/support/whole.ts'
-import { KEY as OPENAI_KEY } from '../../plugins/provider-openai/test/support/rig.ts'
-import { completion } from '../../plugins/provider-openai/test/support/whole.ts'
-import * as openai from '../../plugins/provider-openai/test/support/wire.ts'
+import * as sdk from '../../plugins/providers/ai-sdk/test/support/rig.ts'
+import { CHAT } from '../../plugins/providers/ai-sdk/test/support/openai-wires.ts'
+import * as anthropic from '../../plugins/providers/anthropic/test/support/messages-api.ts'
+import { message, words } from '../../plugins/providers/anthropic/test/support/whole.ts'
+import * as google from '../../plugins/providers/google/test/support/gemini-api.ts'
+import { response } from '../../plugins/providers/google/test/support/whole.ts'
+import { KEY as OPENAI_KEY } from '../../plugins/providers/openai/test/support/rig.ts'
+import { completion } from '../../plugins/providers/openai/test/support/whole.ts'
+import * as openai from '../../plugins/providers/openai/test/support/wire.ts'
 
 export const CITIES = ['Ulm', 'Bern']
 export const HUNDRED = Array.from({ length: 100 }, (_, at) => `t${at} `)

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import type { ConfigTree } from '@svc/core'
 import { type Json, type Run, type Waiting, Workflows } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/core/testing'
+import { pluginFolder } from './plugin-folder.ts'
 
 const run = promisify(execFile)
 
@@ -70,10 +71,9 @@ export interface RoomOptions {
 export async function openRoom({ files, change, plugins = [], config = () => ({}) }: RoomOptions) {
   const folder = await layOut(files, change)
   const use = testUse()
-  const host = await testHost(
-    [...PLUGINS, ...plugins].map(name => new URL(`../../plugins/${name}/`, import.meta.url)),
-    { config: { providers: { local: {} }, tools: { files: { roots: [folder] } }, ...config(folder) } }
-  )
+  const host = await testHost([...PLUGINS, ...plugins].map(pluginFolder), {
+    config: { providers: { local: {} }, tools: { files: { roots: [folder] } }, ...config(folder) },
+  })
   const workflows = host.service(Workflows)
   const reply = (id: string, { step, node, event, ask }: Waiting, answers: Answers) => {
     const data = answers[event ?? node]

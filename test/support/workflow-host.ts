@@ -9,11 +9,12 @@ import {
   type WorkflowNode,
   WorkflowNodes,
 } from '@svc/core/contracts'
-import { createSqliteStore } from '../../plugins/store-sqlite/src/store.ts'
+import { createSqliteStore } from '../../plugins/storage/sqlite/src/store.ts'
+import { pluginFolder } from './plugin-folder.ts'
 
 const plugin = (name: string): PluginRef => ({
   name: `@svc/plugin-${name}`,
-  use: new URL(`../../plugins/${name}`, import.meta.url),
+  use: pluginFolder(name),
 })
 const PLUGINS = ['modes', 'workflow-nodes', 'queue-store', 'workflows'].map(plugin)
 

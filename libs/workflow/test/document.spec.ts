@@ -3,10 +3,11 @@ import { expect } from 'chai'
 import { type Json, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/core/testing'
 import { problemsOf, readDefinition } from '../src/index.ts'
+import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 
 const text = await readFile(new URL('../../../docs/workflows.md', import.meta.url), 'utf8')
 const samples = new Map([...text.matchAll(/^```yaml\n# ([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
-const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../../plugins/${name}`, import.meta.url) })
+const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
 const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
 

@@ -1,0 +1,210 @@
+import { Conversations } from '@svc/core/contracts'
+import { openUpstream, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { chatHouse, codeThrown, textOf } from './house.ts'
+
+describe('a turn', () => {
+  it('streams start, tokens with rising index, and end with the usage', async () => {
+    await using house = await chatHouse()
+    const events = await house.stream('Good morning')
+    expect(events[0]).to.include({ type: 'start', provider: 'local', model: 'local-1', requestId: 'test' })
+    const tokens = events.filter(event => event.type === 'token')
+    expect(tokens.map(event => event.index)).to.deep.equal(tokens.map((_, at) => at))
+    expect(textOf(events)).to.contain('Good morning')
+    const end = events.at(-1)
+    expect(end).to.include({ type: 'end', status: 'completed' })
+    if (end?.type === 'end') expect(end.usage.total).to.equal(end.usage.input + end.usage.output)
+  })
+
+  it('is the same gathered as streamed', async () => {
+    await using house = await chatHouse()
+    const message = 'What time is it?\n/tool current_time {"time_zone":"UTC"}'
+    const events = await house.stream(message)
+    const reply = await house.chat.reply({ message }, testUse())
+    const end = events.at(-1)
+    if (end?.type !== 'end') throw new Error('no end')
+    expect(reply.response.replace(/\d/g, '0')).to.equal(textOf(events).replace(/\d/g, '0'))
+    expect(reply.toolsUsed.map(one => [one.tool, one.success])).to.deep.equal(end.toolsUsed.map(one => [one.tool, one.success]))
+    expect(Object.keys(reply).sort()).to.deep.equal([...Object.keys(end).filter(key => key !== 'type'), 'response'].sort())
+  })
+
+  it('runs the tools of one round and tells their results in the order of the calls', async () => {
+    await using house = await chatHouse()
+    const events = await house.stream('/tool current_time {"time_zone":"UTC"}\n/tool current_time {"time_zone":"Asia/Tokyo"}')
+    const kinds = events.map(event => event.type).filter(type => type.startsWith('tool'))
+    expect(kinds).to.deep.equal(['tool_call', 'tool_call', 'tool_result', 'tool_result'])
+    const [first, second] = events.filter(event => event.type === 'tool_call')
+    expect(events.filter(event => event.type === 'tool_result').map(event => event.callId)).to.deep.equal([
+      first?.callId,
+      second?.callId,
+    ])
+  })
+
+  it('tells the model when a tool fails, and goes on', async () => {
+    await using house = await chatHouse()
+    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":"Nowhere/Land"}' }, testUse())
+    expect(reply.status).to.equal('completed')
+    expect(reply.toolsUsed[0]).to.include({ tool: 'current_time', success: false })
+    expect(reply.toolsUsed[0]?.error).to.be.a('string').that.is.not.empty
+  })
+
+  it('tells the model when arguments break the schema', async () => {
+    await using house = await chatHouse()
+    const reply = await house.chat.reply({ message: '/tool current_time {"time_zone":7}' }, testUse())
+    expect(reply.toolsUsed[0]?.error).to.match(/time_zone must be string/)
+  })
+
+  it('remembers the turns before', async () => {
+    await using house = await chatHouse()
+    const first = await house.chat.reply({ message: 'one' }, testUse())
+    const second = await house.chat.reply({ message: 'two', conversationId: first.conversationId }, testUse())
+    expect(second.usage.input).to.be.greaterThan(first.usage.input)
+    const kept = await house.host.service(Conversations).get(first.conversationId, testUse())
+    expect(kept.messages.map(one => one.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
+    expect(kept.messageCount).to.equal(4)
+  })
+
+  it('honours max_tokens', async () => {
+    await using house = await chatHouse()
+    const reply = await house.chat.reply({ message: 'one two three four five six seven eight nine ten', maxTokens: 3 }, testUse())
+    expect(reply.usage.output).to.equal(3)
+  })
+
+  it('refuses what cannot be: blank message, temperature, max_tokens over the model, unknown tool', async () => {
+    await using house = await chatHouse({ config: { chat: { message_limit: 10 } } })
+    const reply = (request: object) => codeThrown(house.chat.reply({ message: 'hi', ...request }, testUse()))
+    for (const [request, field] of [
+      [{ message: ' \n ' }, 'message'],
+      [{ message: 'x'.repeat(11) }, 'message'],
+      [{ temperature: 1.5 }, 'temperature'],
+      [{ maxTokens: 0 }, 'max_tokens'],
+      [{ maxTokens: 5000 }, 'max_tokens'],
+      [{ tools: ['nope'] }, 'tools'],
+    ] as const) {
+      const { code, details } = await reply(request)
+      expect([code, details.field], JSON.stringify(request)).to.deep.equal(['INVALID_VALUE', field])
+    }
+  })
+
+  it('gives no tools when the list is empty', async () => {
+    await using house = await chatHouse()
+    const reply = await house.chat.reply({ message: '/tool current_time {}', tools: [] }, testUse())
+    expect(reply.toolsUsed).to.deep.equal([])
+  })
+})
+
+describe('a turn that fails', () => {
+  it('throws before the start and keeps nothing', async () => {
+    await using house = await chatHouse()
+    const { code, details } = await codeThrown(house.stream('/fail overloaded'))
+    expect(code).to.equal('MODEL_FAILED')
+    expect(details).to.include({ kind: 'overloaded', provider: 'local', retryable: true })
+    const { conversations } = await house.host.service(Conversations).list({ limit: 10 }, testUse())
+    expect(conversations).to.deep.equal([])
+  })
+
+  it('says error and then end inside a stream, and keeps what there was with its status', async () => {
+    await using house = await chatHouse()
+    const events = await house.stream('one two three\n/fail network after 2')
+    expect(events.slice(-2).map(event => event.type)).to.deep.equal(['error', 'end'])
+    const end = events.at(-1)
+    if (end?.type !== 'end') throw new Error('no end')
+    expect(end.status).to.equal('failed')
+    expect(textOf(events)).to.equal('You said')
+    const whole = await house.chat.reply({ message: 'one two three' }, testUse())
+    expect(end.usage).to.deep.include({ output: 2, total: end.usage.input + 2 })
+    expect(end.usage.input).to.be.greaterThan(whole.usage.input)
+    const kept = await house.host.service(Conversations).get(end.conversationId, testUse())
+    expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'failed' })
+  })
+
+  it('throws from a gathered reply, after output too', async () => {
+    await using house = await chatHouse()
+    const { code } = await codeThrown(house.chat.reply({ message: 'one two\n/fail network after 2' }, testUse()))
+    expect(code).to.equal('MODEL_FAILED')
+  })
+
+  it('keeps the partial reply as cancelled when the caller leaves', async () => {
+    await using house = await chatHouse()
+    const ending = new AbortController()
+    let conversationId = ''
+    for await (const event of house.chat.stream(
+      { message: 'one two three four five\n/pace 5' },
+      testUse({ signal: ending.signal })
+    )) {
+      if (event.type === 'start') conversationId = event.conversationId
+      if (event.type === 'token' && event.index === 2) ending.abort()
+      if (event.type === 'end') {
+        expect(event.status).to.equal('cancelled')
+        expect(event.usage.output).to.equal(3)
+        expect(event.usage.input).to.be.greaterThan(10)
+      }
+    }
+    const kept = await house.host.service(Conversations).get(conversationId, testUse())
+    expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })
+  })
+
+  it('writes no line of a warning or worse when the caller leaves, as clients do', async () => {
+    const lines: string[] = []
+    await using house = await chatHouse({ log: { level: 'debug', destination: { write: line => void lines.push(line) } } })
+    for (const leave of ['abort', 'break'] as const) {
+      const ending = new AbortController()
+      const use = testUse({ signal: ending.signal })
+      for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, use)) {
+        if (event.type !== 'token' || event.index !== 2) continue
+        if (leave === 'break') break
+        ending.abort()
+      }
+    }
+    house.host.log.warn({}, 'the log is heard')
+    await house.host.close()
+    const said = lines.map(line => JSON.parse(line) as { level: number; msg: string })
+    expect(said.filter(({ level }) => level >= 40).map(({ msg }) => msg)).to.deep.equal(['the log is heard'])
+  })
+
+  it('keeps it as well when the consumer just stops reading', async () => {
+    await using house = await chatHouse()
+    let conversationId = ''
+    for await (const event of house.chat.stream({ message: 'one two three four five\n/pace 5' }, testUse())) {
+      if (event.type === 'start') conversationId = event.conversationId
+      if (event.type === 'token' && event.index === 2) break
+    }
+    const kept = await house.host.service(Conversations).get(conversationId, testUse())
+    expect(kept.messages.at(-1)).to.include({ role: 'assistant', status: 'cancelled' })
+  })
+
+  it('says start although the model has not begun, when it is late', async () => {
+    await using house = await chatHouse({ config: { chat: { start_after_ms: 1 } } })
+    const events = await house.stream('late\n/delay 60\n/fail overloaded')
+    expect(events.map(event => event.type)).to.deep.equal(['start', 'error', 'end'])
+  })
+
+  it('gives up a model that is silent, and a turn that takes too long', async () => {
+    await using house = await chatHouse({ config: { chat: { first_token_timeout_ms: 30 } } })
+    const first = await codeThrown(house.stream('hi\n/delay 5000'))
+    expect(first.details).to.include({ kind: 'timeout', retryable: true })
+    await using whole = await chatHouse({ config: { chat: { whole_timeout_ms: 30 } } })
+    const gathered = await codeThrown(whole.chat.reply({ message: 'hi\n/delay 5000' }, testUse()))
+    expect(gathered.details).to.include({ kind: 'timeout', retryable: true })
+    await using other = await chatHouse({ config: { chat: { timeout_ms: 30 } } })
+    const second = await codeThrown(other.chat.reply({ message: 'hi\n/delay 5000' }, testUse()))
+    expect(second.details).to.include({ kind: 'timeout' })
+  })
+
+  it('ends a stream that falls silent between tokens, and lets go of its upstream', async () => {
+    const left = Promise.withResolvers<void>()
+    await using upstream = await openUpstream(async (_, reply) => {
+      reply.gone.addEventListener('abort', () => left.resolve())
+      await reply.write('data: {"choices":[{"delta":{"content":"Well"}}]}\n\n')
+      await reply.silence()
+    })
+    const fake = { type: 'openai', base_url: `${upstream.url}/v1`, models: ['m'] }
+    const config = { chat: { token_timeout_ms: 30 }, providers: { fake } }
+    await using house = await chatHouse({ give: [new URL('../../../providers/openai/', import.meta.url)], config })
+    const events = await house.stream({ message: 'hi', provider: 'fake' })
+    expect(events.map(event => event.type)).to.deep.equal(['start', 'token', 'error', 'end'])
+    expect(events.at(-2)).to.deep.nested.include({ 'error.details.kind': 'timeout' })
+    expect(events.at(-1)).to.include({ status: 'failed' })
+    await left.promise
+  })
+})

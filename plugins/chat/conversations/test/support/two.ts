@@ -1,0 +1,60 @@
+import { definePlugin, type HookCallers, type Principal, systemUse } from '@svc/core'
+import { Conversations, type PeerMessage, Peers, type PeersHooks, Store, type StoredMessage } from '@svc/core/contracts'
+import { service, testHost, testUse } from '@svc/core/testing'
+import { setTimeout as breath } from 'node:timers/promises'
+import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+
+export const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
+export const by = (principal: Principal) => testUse({ principal })
+export const ANN = by(person('ann'))
+
+/** Two workers on one store, which hear each other. */
+export async function two() {
+  const all: HookCallers<PeersHooks>[] = []
+  const news: PeerMessage[] = []
+  const peers = definePlugin({
+    provides: Peers,
+    setup(scope) {
+      all.push(scope.hooks)
+      return {
+        async tell(topic, message, { signal }) {
+          news.push({ topic, message })
+          await Promise.all(all.map(hooks => hooks.told({ topic, message }, systemUse(signal))))
+        },
+        figures: async () => [],
+        enter: async () => true,
+        leave: async () => {},
+        self: async () => 'w1',
+        async *ask() {},
+      }
+    },
+  })
+  const give = [{ name: 'test:peers', use: peers }]
+  const first = await testHost(['store-memory', 'conversations'].map(pluginFolder), { give })
+  const second = await testHost([pluginFolder('conversations')], { give: [...give, service(Store, first.service(Store))] })
+  return {
+    makes: first.service(Conversations),
+    other: second.service(Conversations),
+    news,
+    topics: () => news.map(one => one.topic),
+    /** Resolves when something is told under this topic. */
+    async said(topic: string): Promise<PeerMessage> {
+      for (;;) {
+        const found = news.find(one => one.topic === topic)
+        if (found) return found
+        await breath(5)
+      }
+    },
+    /** The other one hears that a worker has ended. */
+    gone: (holder: string) => all[1]!.gone({ holder }, testUse()),
+    async [Symbol.asyncDispose]() {
+      await second.close()
+      await first.close()
+    },
+  }
+}
+
+export const TURN: StoredMessage[] = [{ role: 'user', parts: [{ type: 'text', text: 'hello' }] }]
+export const told = (work: Promise<unknown>) =>
+  work.then(() => 'done').catch((error: Error & { code: string }) => `${error.code} ${error.message}`)
+export const unknown = (id: string) => `CONVERSATION_UNKNOWN there is no conversation "${id}"`

@@ -1,0 +1,138 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { codeOf, type ConfigTree, definePlugin, type PluginRef } from '@svc/core'
+import { Chat, MetricSources, type ModelEvent, type Provider, Providers, type Usage } from '@svc/core/contracts'
+import { item, testHost, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
+
+const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'models'].map(pluginFolder)
+
+/** A provider whose answer names the model that was asked. */
+const provider = (usage: Usage): Provider => ({
+  features: { tool_calling: true, streaming: true, vision: false },
+  models: async () => ({ models: [{ id: 'm' }, { id: 'vendor/large-1.5' }, { id: 'free' }], open: false }),
+  countTokens: async () => 1,
+  async *chat({ model }) {
+    yield { type: 'text', text: model }
+    yield { type: 'usage', usage }
+    yield { type: 'finish', reason: 'stop' }
+  },
+  probe: async () => undefined,
+})
+
+/** A host with chat and a provider `p`, and what it has logged. */
+async function modelsHouse(models: ConfigTree, { give = [], usage = { input: 1_000_000, output: 100_000 } }: HouseParts = {}) {
+  const home = await mkdtemp(join(tmpdir(), 'svc-models-'))
+  const profiles_file = join(home, 'profiles.yaml')
+  await writeFile(profiles_file, 'profiles: { default: {} }\n')
+  const logged: string[] = []
+  const destination = new Writable({ write: (chunk, _encoding, done) => done(void logged.push(String(chunk))) })
+  const host = await testHost(PLUGINS, {
+    give: [...give, item(Providers, 'p', provider(usage))],
+    config: { selection: { profiles_file }, models },
+    log: { destination },
+  })
+  const chat = host.service(Chat)
+  return {
+    logged,
+    reply: (model: string) => chat.reply({ message: 'hi', model }, testUse()),
+    async costs() {
+      const families = (await host.slot(MetricSources).get('models')?.read(testUse())) ?? []
+      return families.flatMap(({ name, values }) =>
+        values.map(({ labels, value }) => `${name}{${Object.values(labels).join(' ')}} ${value.toFixed(3)}`)
+      )
+    },
+    async [Symbol.asyncDispose]() {
+      await host.close()
+      await rm(home, { recursive: true })
+    },
+  }
+}
+interface HouseParts {
+  readonly give?: readonly PluginRef[]
+  readonly usage?: Usage
+}
+
+describe('an alias of a model', () => {
+  it('stands where a model may, and the reply names the model that answered', async () => {
+    await using house = await modelsHouse({ aliases: { large: { provider: 'p', model: 'vendor/large-1.5' } } })
+    expect(await house.reply('large')).to.include({ response: 'vendor/large-1.5', provider: 'p', model: 'vendor/large-1.5' })
+  })
+
+  it('is warned of when it leads to a provider that is not there, and then its model is not found', async () => {
+    await using house = await modelsHouse({ aliases: { lost: { provider: 'q', model: 'm' } } })
+    expect(house.logged.join('')).to.contain('models.aliases.lost: no such provider')
+    const code = await house.reply('lost').then(() => 'none', codeOf)
+    expect(code).to.be.oneOf(['MODEL_NOT_FOUND', 'PROVIDER_NOT_FOUND'])
+  })
+
+  it('is warned of when it leads to another alias', async () => {
+    const aliases = { one: { provider: 'p', model: 'two' }, two: { provider: 'p', model: 'm' } }
+    await using house = await modelsHouse({ aliases })
+    expect(house.logged.join('')).to.contain('models.aliases.one leads to an alias')
+  })
+
+  it('must name both a provider and a model', async () => {
+    const message = await modelsHouse({ aliases: { half: { provider: 'p' } } }).then(
+      () => '',
+      (error: Error) => error.message
+    )
+    expect(message).to.contain('models.aliases.half.model')
+  })
+})
+
+describe('the cost of models', () => {
+  const prices = { 'p/m': { input: 2, output: 10 }, 'p/vendor/large-1.5': { input: 4, output: 20, cached_input: 1 } }
+
+  it('is counted by what their tokens cost, in the currency that is named', async () => {
+    await using house = await modelsHouse({ prices, currency: 'EUR' })
+    await house.reply('m')
+    expect(await house.costs()).to.deep.equal([
+      'svc_model_cost_total{p m EUR} 3.000',
+      'svc_model_cost_total{p vendor/large-1.5 EUR} 0.000',
+    ])
+    await house.reply('m')
+    expect((await house.costs())[0]).to.equal('svc_model_cost_total{p m EUR} 6.000')
+  })
+
+  it('counts cached input at its own price, else as any input', async () => {
+    await using house = await modelsHouse({ prices }, { usage: { input: 1_000_000, output: 0, cached: 750_000 } })
+    for (const model of ['m', 'vendor/large-1.5']) await house.reply(model)
+    expect(await house.costs()).to.deep.equal([
+      'svc_model_cost_total{p m USD} 2.000',
+      'svc_model_cost_total{p vendor/large-1.5 USD} 1.750',
+    ])
+  })
+
+  it('leaves models without a price out, and answers that did not come from the model', async () => {
+    const ready: ModelEvent[] = [
+      { type: 'usage', usage: { input: 1_000_000, output: 0 } },
+      { type: 'finish', reason: 'stop' },
+    ]
+    const cache: PluginRef = {
+      name: 'cache',
+      use: definePlugin({
+        setup: scope => void scope.tap(Chat.hooks.modelCall, ({ round }) => (round === 1 ? { events: ready } : undefined)),
+      }),
+    }
+    await using house = await modelsHouse({ prices }, { give: [cache] })
+    await house.reply('m')
+    expect((await house.costs())[0]).to.equal('svc_model_cost_total{p m USD} 0.000')
+    await using bare = await modelsHouse({})
+    await bare.reply('free')
+    expect(await bare.costs()).to.deep.equal([])
+  })
+
+  it('is asked for by provider and model, and by numbers that are prices', async () => {
+    const wrong = (models: ConfigTree) =>
+      modelsHouse(models).then(
+        () => '',
+        (error: Error) => error.message
+      )
+    expect(await wrong({ prices: { m: { input: 1, output: 1 } } })).to.contain('models.prices')
+    expect(await wrong({ prices: { 'p/m': { input: -1, output: 1 } } })).to.contain('models.prices.p/m.input must be >= 0')
+  })
+})

@@ -1,0 +1,68 @@
+import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Selection, Store } from '@svc/core/contracts'
+import { testHost, testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { setTimeout as breath } from 'node:timers/promises'
+import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
+
+const serverId = '1-test'
+
+/** A server whose store's file lies in this folder. */
+async function server(folder: string) {
+  const host = await testHost(['store-sqlite', 'selection', 'modes'].map(pluginFolder), {
+    serverId,
+    config: { store: { path: join(folder, 'svc.db') }, selection: { profiles_file: join(folder, 'profiles.yaml') } },
+  })
+  const selection = host.service(Selection)
+  const store = host.service(Store)
+  const mode = async () => (await selection.effective(testUse())).mode
+  return {
+    selection,
+    mode,
+    async untilMode(wanted: string) {
+      while ((await mode()) !== wanted) await breath(5)
+    },
+    version: async () => (await store.get('sessions', serverId, testUse()))?.version,
+    /** As another worker of the same server does. */
+    put: (value: object) =>
+      store.batch([{ op: 'put', collection: 'sessions', key: serverId, value: { ...value, changed: 0 } }], {}, testUse()),
+    [Symbol.asyncDispose]: () => host.close(),
+  }
+}
+
+describe('the session of a server whose store is put back to an older one', () => {
+  let folder = ''
+  let putBack = async () => {}
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'svc-session-'))
+    const file = join(folder, 'svc.db')
+    await writeFile(join(folder, 'profiles.yaml'), 'profiles: { default: {} }\n')
+    {
+      await using before = await server(folder)
+      await before.selection.switchMode('plan', testUse())
+    }
+    await copyFile(file, `${file}.backup`)
+    putBack = () => rename(`${file}.backup`, file)
+  })
+  afterEach(() => rm(folder, { recursive: true }))
+
+  it('takes what that has, and watches it for what others switch', async () => {
+    await using one = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testUse())
+    await putBack()
+    await one.untilMode('plan')
+    await one.put({ mode: 'review' })
+    await one.untilMode('review')
+    expect(await one.version()).to.equal(2)
+  })
+
+  it('is switched as ever', async () => {
+    await using one = await server(folder)
+    for (const mode of ['review', 'explore', 'build']) await one.selection.switchMode(mode, testUse())
+    await putBack()
+    await one.selection.switchMode('delegate', testUse())
+    expect([await one.mode(), await one.version()]).to.deep.equal(['delegate', 2])
+  })
+})

@@ -1,0 +1,54 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RunningHost } from '@svc/core'
+import { runCommand } from '@svc/cli/command'
+import { type Gift, testHost } from '@svc/core/testing'
+import { COMMANDS } from '../../src/commands.ts'
+import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+
+/** What a command has said, and its code; of one that fails the code of its error, and its words as a line for people. */
+interface Ended {
+  readonly code: number | string
+  readonly out: string
+  readonly err: string
+}
+
+/** Commands of this plugin over a host in a home of its own, with a store that lasts. */
+export interface Desk extends AsyncDisposable {
+  readonly home: string
+  run(command: string, ...args: readonly string[]): Promise<Ended>
+}
+
+export async function openDesk(clients: readonly object[] = [], give: readonly Gift[] = []): Promise<Desk> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+  const before = process.env.SVC_HOME
+  process.env.SVC_HOME = home
+  let started: Promise<RunningHost> | undefined
+  const host = () =>
+    (started ??= testHost([pluginFolder('store-sqlite')], { give, config: { store: { path: join(home, 'svc.db') } } }))
+  return {
+    home,
+    async run(command, ...args) {
+      const [out, err]: string[][] = [[], []]
+      const print = (line: string) => void out!.push(`${line}\n`)
+      const note = (line: string) => void err!.push(`${line}\n`)
+      const ended = (code: number | string) => ({ code, out: out!.join(''), err: err!.join('') })
+      const work = COMMANDS[`mcp:${command}` as keyof typeof COMMANDS]
+      try {
+        const given = { home, print, note, setting: async () => clients, host }
+        return ended((await runCommand(work, args, given)).code)
+      } catch (error) {
+        const { code = '', message, hint = '' } = error as { code?: string; message: string; hint?: string }
+        note(`${message} ${hint}`)
+        return ended(code)
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await (await started)?.close()
+      if (before === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = before
+      await rm(home, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { definePlugin, type RunningHost } from '@svc/core'
+import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contracts'
+import { gather, type Gift, testHost, testUse } from '@svc/core/testing'
+import type { McpClientConfig } from '../../src/settings.ts'
+import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+
+const HOSTILE = fileURLToPath(new URL('../../../../../test/support/hostile-server.mjs', import.meta.url))
+
+/** The script of a server that breaks the promises that are named. */
+export const hostile = (faults: object = {}) => ({ command: process.execPath, args: [HOSTILE, JSON.stringify(faults)] })
+
+/** A server of the tool protocol as npm has it. */
+export const community = (name: string, ...args: string[]) => ({
+  command: process.execPath,
+  args: [
+    fileURLToPath(new URL(`../../../../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url)),
+    ...args,
+  ],
+})
+
+/** A host with these servers, and what a test sees of it. */
+export interface House extends AsyncDisposable {
+  readonly host: RunningHost
+  readonly clients: McpClients
+  readonly home: string
+  info(name: string): Promise<McpServerInfo>
+  /** The last word of a call: its text, or the code and class of its error. */
+  say(
+    server: string,
+    tool: string,
+    args?: object,
+    more?: { readonly signal?: AbortSignal; readonly timeoutMs?: number }
+  ): Promise<string>
+  steps(server: string, tool: string, args?: object): Promise<ToolStep[]>
+  /** Answers once this is true of a server; looks whenever something changes. */
+  until(name: string, isTrue: (info: McpServerInfo) => boolean): Promise<McpServerInfo>
+}
+
+/** Starts a host in a home of its own, with a store in memory. */
+export async function openHouse(clients: readonly McpClientConfig[], give: readonly Gift[] = []): Promise<House> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+  const before = process.env.SVC_HOME
+  process.env.SVC_HOME = home
+  let stirred = Promise.withResolvers<void>()
+  const ear = definePlugin({
+    setup: scope =>
+      void scope.tap(McpClients.hooks.changed, () => {
+        const { resolve } = stirred
+        stirred = Promise.withResolvers()
+        resolve()
+      }),
+  })
+  const host = await testHost(['store-memory', 'mcp-client'].map(pluginFolder), {
+    config: { mcp: { clients } },
+    give: [{ name: 'test:ear', use: ear }, ...give],
+  })
+  const service = host.service(McpClients)
+  const info = async (name: string) => (await service.list(testUse())).find(one => one.name === name)!
+  return {
+    host,
+    clients: service,
+    home,
+    info,
+    async say(server, tool, args = {}, { signal, timeoutMs } = {}) {
+      const use = testUse(signal ? { signal } : {})
+      try {
+        const steps = await gather(service.call(server, tool, { ...args }, timeoutMs === undefined ? {} : { timeoutMs }, use))
+        const last = steps.at(-1)
+        if (last?.type !== 'result') return last?.type ?? 'nothing'
+        return last.result.content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
+      } catch (error) {
+        const { code, details } = error as { code?: string; details?: { class?: string } }
+        return `${code} ${details?.class}`
+      }
+    },
+    steps: (server, tool, args = {}) => gather(service.call(server, tool, { ...args }, {}, testUse())),
+    async until(name, isTrue) {
+      for (;;) {
+        const next = stirred.promise
+        const now = await info(name)
+        if (isTrue(now)) return now
+        await next
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await host.close()
+      if (before === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = before
+      await rm(home, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as breath } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { McpClients } from '@svc/core/contracts'
+import { testUse } from '@svc/core/testing'
+import { expect } from 'chai'
+import { house, type Furniture, refusal } from './support/house.ts'
+import { begin } from './support/wire.ts'
+
+const FICKLE = fileURLToPath(new URL('../../../../test/support/hostile-server.mjs', import.meta.url))
+
+/** A house with the real parts between it and a server that changes one of its tools once that was called. */
+async function fickleHouse(more: Furniture = {}) {
+  const before = process.env.SVC_HOME
+  const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
+  process.env.SVC_HOME = home
+  const clients = [{ name: 'one', command: process.execPath, args: [FICKLE, JSON.stringify({ fickle: true })] }]
+  const one = await house({ plugins: ['store-memory', 'mcp-client', 'mcp-bridge'], clients, ...more })
+  const status = async (path: string) => (await one.ask.get(path)).status
+  const until = async (isThere: () => Promise<boolean>) => {
+    while (!(await isThere())) await breath(20)
+  }
+  return {
+    ...one,
+    /** Calls the tool, which makes it another, and answers once that is known. */
+    async change() {
+      const service = one.host.service(McpClients)
+      await until(async () => (await service.list(testUse()))[0]!.tools.includes('echo'))
+      await Array.fromAsync(service.call('one', 'echo', { text: 'first' }, {}, testUse()))
+      await until(async () => (await service.list(testUse()))[0]!.state === 'degraded')
+      await until(async () => (await status('/tools/one__echo')) === 404)
+    },
+    async [Symbol.asyncDispose]() {
+      await one.host.close()
+      if (before === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = before
+      await rm(home, { recursive: true, force: true })
+    },
+  }
+}
+
+const WORDS = 'the tool "one__echo" has changed and is out of use until somebody approves it: svc mcp approve one'
+
+describe('a tool that waits for approval', () => {
+  it('is refused with what makes it usable again, to who may see it, over plain HTTP and the protocol', async () => {
+    await using one = await fickleHouse()
+    await one.change()
+    const answers = [await one.ask.get('/tools/one__echo'), await one.ask.post('/tools/one__echo/call', { arguments: {} })]
+    for (const answer of answers) {
+      expect(refusal(answer)).to.deep.equal([404, 'TOOL_NOT_FOUND', { tool: 'one__echo', server: 'one', reason: 'changed' }])
+      expect(answer.body.error).to.include(WORDS)
+    }
+    const session = await begin(one.url)
+    const { error } = (await session.request('tools/call', { name: 'one__echo', arguments: {} })).body
+    expect(error).to.deep.include({ code: -32_602, message: `Unknown tool: one__echo: ${WORDS}` })
+    await session.end()
+    expect((await one.ask.get('/tools/one__ekko')).body.error).to.include('there is no tool "one__ekko"')
+    await one.host.service(McpClients).setEnabled('one', false, testUse())
+    expect((await one.ask.get('/tools/one__echo')).body.error).to.include('there is no tool "one__echo"')
+  })
+
+  it('is unknown to who may not see it', async () => {
+    await using one = await fickleHouse({ mcp: { tools: ['one__sleep'] } })
+    await one.change()
+    const { body } = await one.ask.post('/tools/one__echo/call', { arguments: {} })
+    expect(body.error).to.include('there is no tool "one__echo"')
+  })
+})

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { definePlugin, systemUse } from '@svc/core'
+import { Peers, RunQueue, Store } from '@svc/core/contracts'
+import { runQueueKit, type RunQueueSubject, testHost } from '@svc/core/testing'
+import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
+
+const use = systemUse(new AbortController().signal, 'test')
+const QUEUE = { name: '@svc/plugin-queue-store', use: new URL('..', import.meta.url) }
+
+const ALONE: Peers = {
+  tell: async () => {},
+  figures: async () => [],
+  enter: async () => true,
+  leave: async () => {},
+  self: async () => 'only',
+  async *ask() {},
+}
+
+/** A host with the queue over a store, as a process of a server of its own; `gone` tells it that another has ended. */
+async function openProcess(serverId: string, store: Store) {
+  const told = Promise.withResolvers<(holder: string) => Promise<unknown>>()
+  const peers = definePlugin({
+    provides: Peers,
+    setup(scope) {
+      told.resolve(holder => scope.hooks.gone({ holder }, use))
+      return ALONE
+    },
+  })
+  const host = await testHost([QUEUE], {
+    serverId,
+    strict: false,
+    give: [
+      { name: 'test:store', use: definePlugin({ provides: Store, setup: () => store }) },
+      { name: 'test:peers', use: peers },
+    ],
+  })
+  return { host, queue: host.service(RunQueue), gone: await told.promise }
+}
+
+async function openTwo(first: Store, second: Store, close: () => Promise<unknown>): Promise<RunQueueSubject> {
+  const [one, two] = [await openProcess('one', first), await openProcess('two', second)]
+  return {
+    queue: one.queue,
+    other: two.queue,
+    async kill() {
+      await second.releaseHolder('one/', use)
+      await two.gone('one/')
+    },
+    async close() {
+      await Promise.all([one.host.close(), two.host.close()])
+      await close()
+    },
+  }
+}
+
+/** A store in a host of its own. */
+const openStore = (name: string, config = {}) =>
+  testHost([{ name: `@svc/plugin-${name}`, use: pluginFolder(name) }], { config, strict: false })
+
+describe('the queue of runs in a store', () => {
+  describe('in memory', () => {
+    const open = async () => {
+      const host = await openStore('store-memory')
+      return openTwo(host.service(Store), host.service(Store), () => host.close())
+    }
+    for (const one of runQueueKit(open)) it(one.title, one.run)
+  })
+
+  describe('in a file', () => {
+    const open = async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'svc-queue-'))
+      const config = { store: { path: join(folder, 'svc.db') } }
+      const [first, second] = [await openStore('store-sqlite', config), await openStore('store-sqlite', config)]
+      return openTwo(first.service(Store), second.service(Store), async () => {
+        await Promise.all([first.close(), second.close()])
+        await rm(folder, { recursive: true, force: true })
+      })
+    }
+    for (const one of runQueueKit(open)) it(one.title, one.run)
+  })
+})

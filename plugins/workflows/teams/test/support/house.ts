@@ -1,0 +1,158 @@
+import { type ConfigTree, type PluginRef, type RunningHost, svcError } from '@svc/core'
+import {
+  type Json,
+  type ModelEvent,
+  type ModelRequest,
+  type Provider,
+  Providers,
+  type Run,
+  type TeamDefinition,
+  TeamDefinitions,
+  type TeamMember,
+  Teams,
+  type Tool,
+  Tools,
+  Workflows,
+} from '@svc/core/contracts'
+import { type Gift, item, testHost, testUse } from '@svc/core/testing'
+import type { TeamResult } from '../../src/result.ts'
+import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+
+const plugin = (name: string): PluginRef => ({
+  name: `@svc/plugin-${name}`,
+  use: pluginFolder(name),
+})
+
+/** What a member is asked in a test. */
+export interface Asked {
+  readonly member: string
+  readonly prompt: string
+  readonly system: string
+  readonly isData: boolean
+  readonly tools: readonly string[]
+  /** What the tools of this turn have answered. */
+  readonly results: readonly string[]
+  readonly signal: AbortSignal
+}
+/** What it says: a text, data where that is asked for, a call of a tool, or an error that it fails with. */
+export type Script = (asked: Asked) => Word | Promise<Word>
+type Word = Json | Error | ToolWish
+/** A member that wants a tool. */
+export class ToolWish {
+  readonly tool: string
+  readonly args: { readonly [name: string]: Json }
+  constructor(tool: string, args: { readonly [name: string]: Json } = {}) {
+    this.tool = tool
+    this.args = args
+  }
+}
+
+export const use = testUse()
+
+const textOf = ({ messages }: ModelRequest, role: string) =>
+  messages
+    .filter(message => message.role === role)
+    .map(({ parts }) => parts.map(part => (part.type === 'text' ? part.text : '')).join(''))
+
+function askedBy(request: ModelRequest, signal: AbortSignal): Asked {
+  const system = textOf(request, 'system').join('\n')
+  const [, member = ''] = /the member "(\w+)"/.exec(system) ?? []
+  const prompt = textOf(request, 'user')[0] ?? ''
+  const results = request.messages.flatMap(({ parts }) =>
+    parts.flatMap(part => (part.type === 'tool_result' ? [JSON.stringify(part.content)] : []))
+  )
+  return {
+    member,
+    prompt,
+    system,
+    isData: request.responseSchema !== undefined,
+    tools: (request.tools ?? []).map(({ name }) => name),
+    results,
+    signal,
+  }
+}
+
+const [INPUT, OUTPUT] = [4, 6]
+const FAILURE = { kind: 'bad_request', retryable: false, requestOnly: true }
+
+/** A provider whose one model says what the script says, for ten tokens each time, or as many as it may. */
+const scripted = (script: Script): Provider => ({
+  features: { tool_calling: true, streaming: true, vision: false },
+  models: async () => ({ models: [{ id: 'actor' }], open: false }),
+  countTokens: async () => INPUT,
+  async *chat(request, { signal }) {
+    const word = await script(askedBy(request, signal))
+    if (word instanceof Error) throw svcError('MODEL_FAILED', word.message, { details: FAILURE })
+    yield* spoken(word, request.maxTokens)
+  },
+  probe: async () => {},
+})
+
+function* spoken(word: Json | ToolWish, maxTokens = OUTPUT): Generator<ModelEvent> {
+  if (word instanceof ToolWish) yield { type: 'tool_call', id: 'call', tool: word.tool, arguments: word.args }
+  else yield { type: 'text', text: typeof word === 'string' ? word : JSON.stringify(word) }
+  yield { type: 'usage', usage: { input: INPUT, output: Math.min(OUTPUT, maxTokens) } }
+  yield { type: 'finish', reason: word instanceof ToolWish ? 'tool_calls' : 'stop' }
+}
+
+export interface HouseOptions {
+  readonly script?: Script
+  readonly teams?: Readonly<Record<string, TeamDefinition>>
+  readonly give?: readonly Gift[]
+  readonly config?: ConfigTree
+  /** Default a store in memory. */
+  readonly store?: string
+  readonly plugins?: readonly string[]
+}
+
+const PLUGINS = ['queue-store', 'workflows', 'workflow-nodes', 'teams', 'chat', 'conversations', 'selection', 'modes']
+
+export function openHouse({
+  script = () => 'Done.',
+  teams = {},
+  give = [],
+  config = {},
+  store = 'store-memory',
+  plugins = [],
+}: HouseOptions): Promise<RunningHost> {
+  const gifts = Object.entries(teams).map(([name, team]) => item(TeamDefinitions, name, team))
+  return testHost([store, ...PLUGINS, ...plugins].map(plugin), {
+    give: [item(Providers, 'stage', scripted(script)), ...gifts, ...give],
+    config,
+  })
+}
+
+/** Members by name, each with a role and a goal. */
+export const members = (...names: readonly string[]): TeamDefinition['members'] =>
+  Object.fromEntries(names.map(name => [name, { role: `the ${name}`, goal: `do what a ${name} does` } satisfies TeamMember]))
+
+/** Runs a team on a task to its end. */
+export async function ran(host: RunningHost, team: string, task: Json = 'Say what is best.'): Promise<Run> {
+  const { id } = await host.service(Teams).start(team, task, use)
+  return host.service(Workflows).settled(id, 15_000, use)
+}
+
+/** A tool that members have unless they are to have none. */
+const LOOK: Tool = {
+  description: 'Looks at the boat',
+  category: 'test',
+  effects: ['read'],
+  parameters: { type: 'object', properties: {} },
+  call: async () => ({ content: [{ type: 'text', text: 'a boat' }] }),
+}
+
+/** Says nothing until nobody waits for it any more. */
+export const sleeping = ({ signal }: Asked): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
+
+/** A house with one team, run on a task: how it ended, and what its members were asked. */
+export async function worked(team: TeamDefinition, script: Script, task?: Json) {
+  const asked: Asked[] = []
+  const noted: Script = one => {
+    asked.push(one)
+    return script(one)
+  }
+  await using host = await openHouse({ script: noted, teams: { [team.name]: team }, give: [item(Tools, 'look', LOOK)] })
+  const run = await ran(host, team.name, task)
+  return { run, result: run.result as unknown as TeamResult, asked }
+}
