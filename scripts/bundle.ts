@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
 
@@ -16,12 +16,12 @@ interface Manifest {
 /** What is read beside the package's exports, in processes that have read those too. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/main.ts', 'src/commands.ts', 'src/command-not-found.ts'],
-  '@svc/core': ['isolation/isolate-child.ts'],
+  '@svc/runtime': ['isolation/isolate-child.ts'],
 }
 /** What a process or a thread of its own is started with: one file, whatever else holds the same. */
 const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/work.ts', 'src/trial.ts', 'src/isolated-command.ts'],
-  '@svc/core': ['processes/handling-watcher.ts'],
+  '@svc/runtime': ['processes/handling-watcher.ts'],
   '@svc/plugin-sandbox-quickjs': ['src/thread/worker.ts'],
   '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],
   '@svc/plugin-tools-text': ['src/work.ts'],
@@ -30,7 +30,7 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
 
 /** What several entries share is one file too; but contracts import the whole core, which what only finds a configuration does not need. */
 const GROUPS = [
-  { name: 'contracts', test: /\/core\/contracts\//, minShareCount: 2, priority: 1 },
+  { name: 'contracts', test: /\/kernel\/contracts\//, minShareCount: 2, priority: 1 },
   { name: 'part', minShareCount: 2 },
 ]
 
@@ -44,8 +44,9 @@ async function bundle(folder: string) {
   const { name, exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
   const exported = Object.values(exports).flatMap(one => (typeof one === 'object' && one['svc-source']) || [])
   if (exported.length === 0) return
-  const isCore = name === '@svc/core'
-  const base = join(folder, isCore ? '.' : 'src')
+  // the core and its processes have folders of their own beside `src`
+  const base = join(folder, exported.every(file => file.startsWith('./src/')) ? 'src' : '.')
+  const depth = base === folder ? dirname(relative(base, join(folder, exported[0]!))) : '.'
   const dir = join(folder, 'dist')
   for await (const old of glob('**/*.js', { cwd: dir })) rmSync(join(dir, old))
   const entries = [[...exported, ...(BESIDE[name] ?? [])], ...(STARTED[name] ?? []).map(file => [file])]
@@ -59,7 +60,7 @@ async function bundle(folder: string) {
         format: 'esm',
         entryFileNames: '[name].js',
         // as deep as the others, so that what is found by `import.meta.url` is found from each
-        chunkFileNames: `${isCore ? 'src/' : ''}part-[hash].js`,
+        chunkFileNames: join(depth, 'part-[hash].js'),
         // of the command line each command shall read its own alone
         ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: GROUPS } }),
       },

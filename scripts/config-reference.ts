@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { JsonSchema, Plugin } from '@svc/core'
-import { KERNEL_SCHEMA } from '../core/config/kernel.ts'
+import { KERNEL_SCHEMA } from '../core/kernel/config/kernel.ts'
 import { DEFAULTS } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 

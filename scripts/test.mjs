@@ -5,7 +5,7 @@
 //   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH: they must be skipped, not fail
 //   npm run test:security            runs a part that has a script of its own: one of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
-//   npm test -- core/test/a.spec.ts  passes everything else to one serial mocha
+//   npm test -- core/kernel/test/a.spec.ts  passes everything else to one serial mocha
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -142,7 +142,7 @@ function isProgram(file) {
 /** What the tests start as users do is built first, with its types: it starts in half the time of the sources, which test/start.spec.ts and others start by name. */
 async function build() {
   const below = group => readdirSync(group).map(name => `${group}/${name}`)
-  const folders = ['core', ...below('libs'), ...below('plugins').flatMap(below), 'cli']
+  const folders = [...below('core'), ...below('libs'), ...below('plugins').flatMap(below), 'cli']
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
   const env = { ...process.env, GOGC: '400' } // the compiler is written in Go: collecting garbage early is a tenth of its work
   const codes = await Promise.all(

@@ -4,8 +4,8 @@ import { subscribe } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { JsonSchema } from '../core/config/schema.ts'
-import { precompile } from '../core/config/validator.ts'
+import type { JsonSchema } from '../core/kernel/config/schema.ts'
+import { precompile } from '../core/kernel/config/validator.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -15,7 +15,9 @@ interface Manifest {
 
 const made: JsonSchema[] = []
 subscribe('svc:schema', json => void made.push(json as JsonSchema))
-for (const folder of ['core', ...below('libs'), ...below('plugins').flatMap(below), 'cli']) await load(folder)
+// kits of tests are in no server
+const core = below('core').filter(folder => folder !== 'core/testing')
+for (const folder of [...core, ...below('libs'), ...below('plugins').flatMap(below), 'cli']) await load(folder)
 writeFileSync(process.argv[2]!, precompile(made))
 
 function below(group: string): string[] {
@@ -28,6 +30,5 @@ function below(group: string): string[] {
 async function load(folder: string): Promise<void> {
   const { exports = {} } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest
   for (const one of Object.values(exports))
-    if (typeof one === 'object' && one['svc-source'] && !one['svc-source'].includes('/testing/'))
-      await import(pathToFileURL(join(ROOT, folder, one['svc-source'])).href)
+    if (typeof one === 'object' && one['svc-source']) await import(pathToFileURL(join(ROOT, folder, one['svc-source'])).href)
 }

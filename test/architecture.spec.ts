@@ -31,11 +31,11 @@ const LIBS = packagesBelow('libs')
 const isData = (folder: string) => packageOf(folder).svc?.runtime === 'vertical'
 const TS = /\.m?ts$/
 const source = (folder: string) => (existsSync(join(ROOT, folder, 'src')) ? filesBelow(`${folder}/src`, TS) : [])
-const CORE = filesBelow('core', TS).filter(file => !file.startsWith('core/test/'))
-const KERNEL_FOLDERS = ['core/src', 'core/config', 'core/loading']
+const CORE = filesBelow('core', TS).filter(file => !file.includes('/test/'))
+const KERNEL_FOLDERS = ['core/kernel/src', 'core/kernel/config', 'core/kernel/loading']
 const KERNEL = KERNEL_FOLDERS.flatMap(folder => filesBelow(folder, TS))
 /** The entry of a process that the host starts: the only one outside the command line. */
-const CHILD = 'core/isolation/isolate-child.ts'
+const CHILD = 'core/runtime/isolation/isolate-child.ts'
 const SHIPPED = [...CORE, ...[...LIBS, ...PLUGINS, 'cli'].flatMap(source)]
 
 /** Every import of these files that breaks a rule, as `file:line imports …`. */
@@ -91,7 +91,7 @@ describe('the architecture', () => {
   it('has a kernel that knows no domain', () => {
     const outside = ({ from }: ImportFound, file: string) => KERNEL_FOLDERS.every(folder => leaves(from, file, folder))
     expect(imports(KERNEL, (one, file) => outside(one, file) || /^@svc\/|koa|oclif/.test(one.from))).to.deep.equal([])
-    expect(undeclared('core')).to.deep.equal([])
+    expect(undeclared('core/kernel')).to.deep.equal([])
   })
 
   it('has a kernel that writes no console and ends no process', () => {
@@ -99,9 +99,14 @@ describe('the architecture', () => {
     expect(places(KERNEL, pattern)).to.deep.equal([])
   })
 
+  it('keeps the inside of the kernel to the packages of the core', () => {
+    const others = SHIPPED.filter(file => !file.startsWith('core/'))
+    expect(imports(others, ({ from }) => from === '@svc/core/internal')).to.deep.equal([])
+  })
+
   it('has contracts without behaviour', () => {
     const ALLOWED = /^(import\b.*|export \* from.*|export const [A-Z]\w*\s+= (define(Service|Slot|Topic)\b|\{).*|)$/
-    const behaviour = filesBelow('core/contracts', TS).flatMap(file => {
+    const behaviour = filesBelow('core/kernel/contracts', TS).flatMap(file => {
       const code = stripTypeScriptTypes(textOf(file), { mode: 'strip' })
       return statements(blanked(code))
         .filter(one => !ALLOWED.test(one))
@@ -110,8 +115,8 @@ describe('the architecture', () => {
     expect(behaviour).to.deep.equal([])
     expect(
       imports(
-        filesBelow('core/contracts', TS),
-        ({ from }, file) => leaves(from, file, 'core/contracts') || !/^(\.|node:|@svc\/core$)/.test(from)
+        filesBelow('core/kernel/contracts', TS),
+        ({ from }, file) => leaves(from, file, 'core/kernel/contracts') || !/^(\.|node:|@svc\/core$)/.test(from)
       )
     ).to.deep.equal([])
   })
@@ -122,7 +127,7 @@ describe('the architecture', () => {
         expect(
           imports(
             source(folder),
-            ({ from }, file) => leaves(from, file, folder) || isOther(from, file) || from.startsWith('@svc/core/testing')
+            ({ from }, file) => leaves(from, file, folder) || isOther(from, file) || from.startsWith('@svc/testing')
           )
         ).to.deep.equal([])
         expect(
@@ -213,8 +218,8 @@ describe('the scanner of the architecture test', () => {
       'chai',
       './support/source.ts',
     ])
-    expect(importsOf('core/config/load-file.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
-    const names = importsOf('core/src/plugin.ts').find(one => one.from === './token.ts')?.names
+    expect(importsOf('core/kernel/config/load-file.ts').map(one => one.from)).to.include.members(['cosmiconfig', './lines.ts'])
+    const names = importsOf('core/kernel/src/plugin.ts').find(one => one.from === './token.ts')?.names
     expect(names).to.include.members(['AnyService', 'SlotView'])
   })
 

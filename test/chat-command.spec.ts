@@ -1,7 +1,7 @@
 import { exec } from 'node:child_process'
 import { promisify } from 'node:util'
 import { once } from 'node:events'
-import { openUpstream } from '@svc/core/testing'
+import { openUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import { sideBySide } from './support/side-by-side.ts'
 import { makePlace } from '../cli/test/support/svc.ts'

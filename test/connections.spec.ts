@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { systemUse } from '@svc/core'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOn, openSilent } from './support/ask-once.ts'
 import { inNewHome, startService } from './support/service.ts'

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
 import { createClient } from './support/client.ts'

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { systemUse } from '@svc/core'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { breath, until } from './support/breath.ts'
 import { type Answer, createClient, type OpenStream } from './support/client.ts'

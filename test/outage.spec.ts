@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Answerer, openUpstream } from '@svc/core/testing'
+import { type Answerer, openUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { replyOf, streamFaults } from './support/events.ts'

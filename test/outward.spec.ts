@@ -9,7 +9,7 @@ const NONE = /^\s*import type |\b(function|async) fetch\(|^\s*fetch\(url: string
 const MAY = [
   /^libs\/guarded-fetch\//, // that is it
   /^libs\/upstream\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
-  /^core\/(processes|supervisor|isolation)\//, // between processes of this machine
+  /^core\/runtime\//, // between processes of this machine
   /^plugins\/api\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/api\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration

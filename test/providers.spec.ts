@@ -1,5 +1,5 @@
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { FAILURE_KINDS, type FakeUpstream } from '@svc/core/testing'
+import { FAILURE_KINDS, type FakeUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import { breath } from './support/breath.ts'
 import { type Client, createClient } from './support/client.ts'

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
-import { reachServer, type ReloadResult } from '@svc/core/processes'
+import { reachServer, type ReloadResult } from '@svc/runtime'
 import { expect } from 'chai'
 import { askOnce } from './support/ask-once.ts'
 import { breath } from './support/breath.ts'

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemUse, type Use } from '@svc/core'
 import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
-import { noBubblewrap } from '@svc/core/testing'
+import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
 

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { findServers } from '@svc/core/processes'
+import { findServers } from '@svc/runtime'
 import { expect } from 'chai'
 import { type Client, createClient } from './support/client.ts'
 import { newHome, startService } from './support/service.ts'

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeCertificate, writeCertificate } from '@svc/core/testing'
+import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { startService } from './support/service.ts'
 

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Host, startHost, systemUse } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
-import { describeIsolated, isolate } from '@svc/core/isolation'
+import { describeIsolated, isolate } from '@svc/runtime/isolation'
 
 const FOLDERS = {
   'in-process': new URL('plugin-echo/', import.meta.url),

@@ -1,5 +1,5 @@
 import { isAbsolute, join, relative, sep } from 'node:path'
-import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/core/processes'
+import { type ReloadResult, shownPath, type SupervisorEvent, userHome, type WorkerInfo } from '@svc/runtime'
 import { milliseconds, table, visible, visibleLines } from './command/text.ts'
 import type { WorkerReport } from './work.ts'
 
@@ -162,7 +162,7 @@ const pidsIn = (workers: readonly WorkerInfo[], state: WorkerInfo['state']) =>
 export async function reloadedText({ problems, workers, url, drainLimitMs }: ReloadResult): Promise<string> {
   if (problems.length > 0) {
     const { errorPage } = await import('./command/report-error.ts')
-    const { fromWire } = await import('@svc/core/processes')
+    const { fromWire } = await import('@svc/runtime')
     return `not reloaded, the old workers serve on:\n\n${problems.map(one => errorPage(fromWire(one))).join('\n\n')}`
   }
   const [ready, draining] = [pidsIn(workers, 'ready'), pidsIn(workers, 'draining')]

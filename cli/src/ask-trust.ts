@@ -11,7 +11,7 @@ import {
   trustsAll,
   withImported,
 } from '@svc/core/config'
-import { ensureHome } from '@svc/core/processes'
+import { ensureHome } from '@svc/runtime'
 import { here } from './settings.ts'
 
 /** Asks a person at the terminal, once for each folder and content, whether the project's configuration may run where it is code. */

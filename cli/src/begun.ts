@@ -1,5 +1,5 @@
 import { statSync, type Stats } from 'node:fs'
-import { begunFiles } from '@svc/core/processes'
+import { begunFiles } from '@svc/runtime'
 
 /** Files that svc itself has begun, each with its stamp at that moment. */
 export type Begun = Readonly<Record<string, string>>

@@ -1,6 +1,6 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { deadServers } from '@svc/core/processes'
+import { deadServers } from '@svc/runtime'
 import { DEAD_WORKERS } from './serve-flags.ts'
 
 const RELEASE_MS = 10_000

@@ -11,7 +11,7 @@ import {
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
 import { type IsolatedName, Isolation } from '@svc/core/contracts'
-import type { IsolatedRef } from '@svc/core/isolation'
+import type { IsolatedRef } from '@svc/runtime/isolation'
 import { onlyInProcess } from './errors.ts'
 import { OURS } from './plugin-places.ts'
 
@@ -28,7 +28,7 @@ export const isolateWith =
     const why = whyInProcess(manifest)
     if (why) throw onlyInProcess(name, why)
     const ref = { name, module, held: { folder, permissions: entry.permissions ?? manifest.permissions ?? {} } }
-    const { isolate } = await import('@svc/core/isolation')
+    const { isolate } = await import('@svc/runtime/isolation')
     const { files } = entry
     // it may be started again long after the start of the server
     const verify = async () => (await import('@svc/plugin-set/installed')).verifyFiles(name, folder, files!)
@@ -54,7 +54,7 @@ export const POLICY = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation']
  * section `isolation` counts. Throws what importing it throws, and ISOLATION_UNAVAILABLE.
  */
 export async function describeInSandbox(ref: IsolatedRef, { isolation = {} }: ConfigTree): Promise<unknown> {
-  const { describeIsolated } = await import('@svc/core/isolation')
+  const { describeIsolated } = await import('@svc/runtime/isolation')
   const config = { isolation: isolation as ConfigTree }
   await using host = await startHost({ plugins: POLICY, from: [OURS], config })
   return await describeIsolated(ref, host.service(Isolation), {}, systemUse(AbortSignal.timeout(DESCRIBE_MS), 'describe'))

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
-import type { TaskRun } from '@svc/core/isolation'
+import type { TaskRun } from '@svc/runtime/isolation'
 import type { CommandContext } from '@svc/core/contracts'
 import { CommandDesk, type CommandFailure, type CommandInput } from './command-desk.ts'
 import { commandClass } from './command-class.ts'

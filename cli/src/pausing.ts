@@ -1,4 +1,4 @@
-import type { Control } from '@svc/core/processes'
+import type { Control } from '@svc/runtime'
 import type { Reloading } from './reloading.ts'
 
 /** Whoever pauses the server and then forgets it must not keep it down. */

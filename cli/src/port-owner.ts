@@ -1,5 +1,5 @@
 import { StartFailed, type SvcError } from '@svc/core'
-import { findServers } from '@svc/core/processes'
+import { findServers } from '@svc/runtime'
 import { portOurs } from './errors.ts'
 import { problemsOf } from './command/report-error.ts'
 

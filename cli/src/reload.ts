@@ -1,5 +1,5 @@
 import { svcHome, systemUse } from '@svc/core'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { reloadedFacts, reloadedText } from './announcer.ts'
 
 /** Reloads the running server; resolves with the exit code: 1 when its new configuration has faults. */

@@ -1,4 +1,4 @@
-import { problemsToWire, type ReloadResult, type Supervisor } from '@svc/core/processes'
+import { problemsToWire, type ReloadResult, type Supervisor } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
 import type { WorkerReport } from './work.ts'
 

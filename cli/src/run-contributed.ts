@@ -13,7 +13,7 @@ import {
   StartFailed,
 } from '@svc/core'
 import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
-import { ensureHome } from '@svc/core/processes'
+import { ensureHome } from '@svc/runtime'
 import { commandClass } from './command-class.ts'
 import type { CommandSource } from './contributed.ts'
 import { startInnerHost } from './inner-host.ts'

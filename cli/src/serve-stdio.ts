@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { type LogOptions, type RunningHost, systemUse } from '@svc/core'
 import { type Pipe, Pipes } from '@svc/core/contracts'
-import { ensureHome } from '@svc/core/processes'
+import { ensureHome } from '@svc/runtime'
 import { pipeMissing } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { openLog } from './log-output.ts'

@@ -8,7 +8,7 @@ import {
   listenControl,
   type Supervisor,
   type SupervisorEvent,
-} from '@svc/core/processes'
+} from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
 import { createPausing } from './pausing.ts'
 import { outliveReader } from './reader-gone.ts'

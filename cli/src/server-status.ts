@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { codeOf, svcHome, systemUse, type PluginReport } from '@svc/core'
-import { reachServer, type ServerInfo } from '@svc/core/processes'
+import { reachServer, type ServerInfo } from '@svc/runtime'
 import { urlInvalid } from './errors.ts'
 import { type Summary, summaryOf } from './metrics-summary.ts'
 import { answers, type Figures, readFigures } from './server-figures.ts'

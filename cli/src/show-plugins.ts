@@ -1,6 +1,6 @@
-import { reachServer, ensureHome } from '@svc/core/processes'
+import { reachServer, ensureHome } from '@svc/runtime'
 import { codeOf, type PluginReport, systemUse } from '@svc/core'
-import { matchesPattern } from '@svc/core/isolation'
+import { matchesPattern } from '@svc/runtime/isolation'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '@svc/plugin-set'
 import { startInnerHost } from './inner-host.ts'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { ensureHome, problemsToWire } from '@svc/core/processes'
+import { ensureHome, problemsToWire } from '@svc/runtime'
 import type { Lock } from '@svc/plugin-set'
 import { startInnerHost } from './inner-host.ts'
 import { findSettings, here } from './settings.ts'

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { SvcError } from '@svc/core'
-import { fromWire } from '@svc/core/processes'
+import { fromWire } from '@svc/runtime'
 import type { Trial } from './trial.ts'
 import { trialEnded, trialHung } from './plugins/errors.ts'
 

@@ -1,7 +1,7 @@
 import { codeOf } from '@svc/core'
 import type { ServerChoice } from '@svc/core/contracts'
 import { svcHome } from '@svc/core/config'
-import { reachServer, type ServerInfo } from '@svc/core/processes'
+import { reachServer, type ServerInfo } from '@svc/runtime'
 
 /** The address of the server that was named, else of the one that runs from this home; none where a host of its own is to do it. Throws SERVER_AMBIGUOUS. */
 export async function serverUrl({ url, port, local, config }: ServerChoice): Promise<string | undefined> {

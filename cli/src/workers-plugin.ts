@@ -9,7 +9,7 @@ import {
   type PeerMessage,
   Store,
 } from '@svc/core/contracts'
-import type { WorkerLink } from '@svc/core/processes'
+import type { WorkerLink } from '@svc/runtime'
 import { memoryNotShared, peerSilent } from './worker-errors.ts'
 
 /** Before the http plugin listens: who serves has taken all news. */

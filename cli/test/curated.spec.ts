@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
-import { precompiledOf, usePrecompiled } from '../../core/config/validator.ts'
+import { precompiledOf, usePrecompiled } from '../../core/kernel/config/validator.ts'
 import { DEFAULTS, WITH_COMMANDS } from '../src/curated.ts'
 
 const require = createRequire(import.meta.url)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { itWith } from '../../test/support/needs.ts'
 import { describeInProcess } from '../src/command-process.ts'

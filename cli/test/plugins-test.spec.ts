@@ -2,7 +2,7 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '@svc/core'
-import { pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { testPlugin } from '../src/writing/test-plugin.ts'
 import { makePlace, type Place } from './support/svc.ts'
@@ -35,7 +35,7 @@ export default definePlugin({
 })
 `
 const SAMPLES = `
-import { openUpstream } from '@svc/core/testing'
+import { openUpstream } from '@svc/testing'
 const upstream = await openUpstream((_, reply) => reply.silence())
 const asks = model => ({ model, messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] })
 export default {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { makeCertificate, writeCertificate } from '@svc/core/testing'
+import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace, type Place } from './support/svc.ts'

@@ -21,6 +21,6 @@ describe('the supervisor', () => {
   it('loads no kernel, no oclif and nothing that a plugin needs: all of it would be waited for before the first worker', async () => {
     const imported = await importsOf(new URL('../src/serve.ts', import.meta.url))
     const foreign = new Set([...imported.values()].flatMap(names => [...names]).filter(name => !/^(\.|node:)/.test(name)))
-    expect([...foreign]).to.deep.equal(['@svc/core/processes'])
+    expect([...foreign]).to.deep.equal(['@svc/runtime'])
   })
 })

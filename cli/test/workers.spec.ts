@@ -1,5 +1,5 @@
 import { systemUse } from '@svc/core'
-import { findServers, reachServer } from '@svc/core/processes'
+import { findServers, reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
 import { makePlace } from './support/svc.ts'

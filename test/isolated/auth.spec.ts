@@ -1,6 +1,6 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
-import { authKit, type AuthSubject, testHost } from '@svc/core/testing'
+import { authKit, type AuthSubject, testHost } from '@svc/testing'
 import { inSandbox, packageOf, WHERE } from '../support/in-sandbox.ts'
 import { createTokens } from '../../plugins/api/auth-bearer/src/tokens.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../../plugins/api/auth-oidc/test/support/issuer.ts'

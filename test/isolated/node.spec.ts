@@ -1,6 +1,6 @@
 import type { RunningHost } from '@svc/core'
 import { WorkflowNodes } from '@svc/core/contracts'
-import { nodeKit, type NodeSamples, testHost } from '@svc/core/testing'
+import { nodeKit, type NodeSamples, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { inSandbox, WHERE } from '../support/in-sandbox.ts'
 

@@ -1,6 +1,6 @@
 import type { RunningHost } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ask, held, openUpstream, providerKit, testHost } from '@svc/core/testing'
+import { ask, held, openUpstream, providerKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { REQUESTS } from '../../plugins/providers/openai/test/support/requests.ts'
 import { speak } from '../../plugins/providers/openai/test/support/wire.ts'

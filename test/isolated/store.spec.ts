@@ -1,7 +1,7 @@
 import { Host, type RunningHost } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { isolate } from '@svc/core/isolation'
-import { isolated, storeKit, testHost } from '@svc/core/testing'
+import { isolate } from '@svc/runtime/isolation'
+import { isolated, storeKit, testHost } from '@svc/testing'
 import { storeOf } from './many-stores.ts'
 
 /** All cases in one process, each with a store of its own in it: to start ninety took longer than what they show. */

@@ -1,6 +1,6 @@
 import type { PluginRef, RunningHost } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
-import { held, isolated, noBubblewrap, testHost, toolKit } from '@svc/core/testing'
+import { held, isolated, noBubblewrap, testHost, toolKit } from '@svc/testing'
 import { inSandbox, POLICY, WHERE } from '../support/in-sandbox.ts'
 
 describe(`tools-time ${WHERE}, by the tool kit`, () => {

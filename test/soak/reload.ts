@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { systemUse } from '@svc/core'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { startReloadLoad } from '../support/reload-load.ts'
 import { newHome, startService } from '../support/service.ts'
 

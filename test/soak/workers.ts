@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { auditLedger, CRASH_ENV as env, newLedger, startLoad } from '../support/crash-loop.ts'
 import { newHome, startService } from '../support/service.ts'
 

@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { newHome, startService } from '../support/service.ts'
 import { auditRuns, beginRun, effectsReach, go } from '../support/workflow-load.ts'
 

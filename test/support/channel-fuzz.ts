@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { serialize } from 'node:v8'
-import { ANSWER, CALL, FAIL } from '../../core/processes/message.ts'
-import { createFrameReader } from '../../core/processes/frames.ts'
+import { ANSWER, CALL, FAIL } from '../../core/runtime/processes/message.ts'
+import { createFrameReader } from '../../core/runtime/processes/frames.ts'
 import { Dice, mutated, randomValue } from './fuzz-values.ts'
 
 const TARGET = fileURLToPath(new URL('channel-fuzz-target.ts', import.meta.url))

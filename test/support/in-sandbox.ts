@@ -1,5 +1,5 @@
 import type { Manifest, PluginRef } from '@svc/core'
-import { held, isolated, noBubblewrap } from '@svc/core/testing'
+import { held, isolated, noBubblewrap } from '@svc/testing'
 import { pluginFolder } from './plugin-folder.ts'
 
 export const packageOf = (name: string) => pluginFolder(name)

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { noBubblewrap } from '@svc/core/testing'
+import { noBubblewrap } from '@svc/testing'
 
 const noProgram =
   (program: string, from = program) =>

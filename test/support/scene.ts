@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FAILURE_KINDS, type FakeUpstream } from '@svc/core/testing'
+import { FAILURE_KINDS, type FakeUpstream } from '@svc/testing'
 import { newHome, startService } from './service.ts'
 import { type Wire, WIRES } from './wires.ts'
 

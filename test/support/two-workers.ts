@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { reachServer } from '@svc/core/processes'
+import { reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './client.ts'
 import { type Service, type ServiceOptions, startService } from './service.ts'

@@ -1,2 +1,2 @@
-// The tests of a plugin may not leave its folder: they take it from '@svc/core/testing', where it lives.
-export { type Answerer, type FakeUpstream, openUpstream } from '@svc/core/testing'
+// The tests of a plugin may not leave its folder: they take it from '@svc/testing', where it lives.
+export { type Answerer, type FakeUpstream, openUpstream } from '@svc/testing'

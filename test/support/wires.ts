@@ -1,5 +1,5 @@
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
+import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/testing'
 import * as sdk from '../../plugins/providers/ai-sdk/test/support/rig.ts'
 import { CHAT } from '../../plugins/providers/ai-sdk/test/support/openai-wires.ts'
 import * as anthropic from '../../plugins/providers/anthropic/test/support/messages-api.ts'

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { ConfigTree } from '@svc/core'
 import { type Json, type Run, type Waiting, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { pluginFolder } from './plugin-folder.ts'
 
 const run = promisify(execFile)

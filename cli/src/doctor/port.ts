@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { codeOf, messageOf } from '@svc/core'
-import { findServers } from '@svc/core/processes'
+import { findServers } from '@svc/runtime'
 import { fail, type Finding, ok, warn } from './finding.ts'
 
 const ANSWER_MS = 2_000

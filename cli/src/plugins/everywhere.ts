@@ -1,5 +1,5 @@
 import { type PluginReport, systemUse } from '@svc/core'
-import { findServers, type FoundServer } from '@svc/core/processes'
+import { findServers, type FoundServer } from '@svc/runtime'
 import { here } from '../settings.ts'
 import { asTheyAre, type Told } from './live.ts'
 

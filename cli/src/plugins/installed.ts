@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
 import { LOCK_LAYER } from '../settings.ts'
 import { type Lock, type LockedPlugin, pluginFolder, readLock, stampOfPlugin, verifyFiles, verifySet } from '@svc/plugin-set'
-import { filesChanging } from '@svc/core/isolation'
+import { filesChanging } from '@svc/runtime/isolation'
 
 /** What is installed, as configuration, and what is wrong with it. */
 export interface Installed {

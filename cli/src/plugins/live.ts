@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { PluginReport } from '@svc/core'
-import type { ServerInfo } from '@svc/core/processes'
+import type { ServerInfo } from '@svc/runtime'
 import type { Metrics, Series } from '../metrics-text.ts'
 import { readFigures } from '../server-figures.ts'
 

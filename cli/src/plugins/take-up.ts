@@ -1,5 +1,5 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
-import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
+import { findServers, type FoundServer, fromWire } from '@svc/runtime'
 import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
 import { problemsOf } from '../command/report-error.ts'
 import { startProblems } from '../try-start.ts'

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { systemUse } from '@svc/core'
-import { findServers } from '@svc/core/processes'
+import { findServers } from '@svc/runtime'
 import { planChange, readLock, sweepSets } from '@svc/plugin-set'
 import { here, setHome } from '../settings.ts'
 import { runChange } from './change.ts'

@@ -1,4 +1,4 @@
-import { matchesPattern } from '@svc/core/isolation'
+import { matchesPattern } from '@svc/runtime/isolation'
 
 /** Variables that a plugin declares and that are not there, as its manifest has them; a pattern that none fits is one, too. What the configuration names (`<providers[].api_key_env>`) is not looked up. */
 export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {

@@ -1,5 +1,5 @@
 import { routesOf } from '@svc/core'
-import { matchesPattern } from '@svc/core/isolation'
+import { matchesPattern } from '@svc/runtime/isolation'
 import type { Finding, Linted } from './lint.ts'
 
 /** Routes that the manifest declares and a server would not serve. */

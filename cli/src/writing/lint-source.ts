@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { matchesHost, matchesPattern } from '@svc/core/isolation'
+import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
 import type { Finding, Linted } from './lint.ts'
 
 /** A line of source, without comments. */

@@ -40,6 +40,7 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
     ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
     devDependencies: {
       '@svc/core': `^${core}`,
+      '@svc/testing': `^${core}`,
       ...brought,
       ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
       ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Tools } from '@svc/core/contracts'
-import { testHost, testUse, toolKit } from '@svc/core/testing'
+import { testHost, testUse, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open() {

@@ -1,5 +1,5 @@
 import { Tools } from '@svc/core/contracts'
-import { testHost, toolKit } from '@svc/core/testing'
+import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 interface Roll {

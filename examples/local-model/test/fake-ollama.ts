@@ -1,4 +1,4 @@
-import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
+import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/testing'
 
 interface Asked {
   readonly model: string

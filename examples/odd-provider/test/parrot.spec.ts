@@ -1,5 +1,5 @@
 import { type ModelRequest, Providers } from '@svc/core/contracts'
-import { type Answerer, openUpstream, providerKit, testHost } from '@svc/core/testing'
+import { type Answerer, openUpstream, providerKit, testHost } from '@svc/testing'
 
 const KEY = 'canary-of-the-parrot'
 const TEXT = 'Grüße aus Köln 👋🏽, 世界'

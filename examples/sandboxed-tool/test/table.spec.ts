@@ -1,5 +1,5 @@
 import { Tools } from '@svc/core/contracts'
-import { testHost, testUse, toolKit } from '@svc/core/testing'
+import { testHost, testUse, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open(name = 'make_table') {

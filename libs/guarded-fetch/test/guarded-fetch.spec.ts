@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { createGuardedFetch, readBody } from '@svc/guarded-fetch'
-import { makeCertificate } from '@svc/core/testing'
+import { makeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { get, refusal, upstream } from './support/upstream.ts'
 

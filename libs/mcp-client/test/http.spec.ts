@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/mcp-client'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../test/support/hostile.ts'
 import { CLOCK, remote } from './support/client.ts'

@@ -1,7 +1,7 @@
 import { codeOf } from '@svc/core'
 import { createUpstream, type FrameReader } from '@svc/upstream'
 import { expect } from 'chai'
-import { openUpstream } from '@svc/core/testing'
+import { openUpstream } from '@svc/testing'
 import { abortable, becomes, DONE, failing, idle, open, reader, readAll, SECRET } from './support/rig.ts'
 
 describe('an upstream, failing', () => {

@@ -1,6 +1,6 @@
 import { svcError } from '@svc/core'
 import { type FrameReader, malformed, type UpstreamOptions } from '@svc/upstream'
-import type { Answerer } from '@svc/core/testing'
+import type { Answerer } from '@svc/testing'
 import { expect } from 'chai'
 import { abortable, becomes, DONE, frame, idle, open, readAll, reader, textOf } from './support/rig.ts'
 

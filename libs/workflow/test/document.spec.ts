@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect } from 'chai'
 import { type Json, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { problemsOf, readDefinition } from '../src/index.ts'
 import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 

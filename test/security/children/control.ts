@@ -1,5 +1,5 @@
 // Opens and closes the control socket of made-up servers in one home: node control.ts <home> <first process id> <rounds>. Prints what went wrong.
-import { findServers, listenControl, type ServerInfo } from '@svc/core/processes'
+import { findServers, listenControl, type ServerInfo } from '@svc/runtime'
 
 const [home = '', first = '', rounds = ''] = process.argv.slice(2)
 const problems: string[] = []

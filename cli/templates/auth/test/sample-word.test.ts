@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { pluginKit, testUse } from '@svc/core/testing'
+import { pluginKit, testUse } from '@svc/testing'
 import { createSampleWord } from '../src/scheme.ts'
 import samples from './samples.ts'
 

@@ -1,7 +1,7 @@
 import { deepEqual, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import { runCommand } from '@svc/cli/command'
-import { pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/testing'
 import { SampleWord } from '../src/commands.ts'
 import samples from './samples.ts'
 

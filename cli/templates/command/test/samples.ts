@@ -1,7 +1,7 @@
-import type { PluginSamples } from '@svc/core/testing'
+import type { PluginSamples } from '@svc/testing'
 
 /** What the kit needs to run the plugin: nothing. */
-//js: /** @type {import('@svc/core/testing').PluginSamples} */
+//js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {}
 
 export default samples

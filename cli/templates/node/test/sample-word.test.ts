@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { gather, pluginKit, testUse } from '@svc/core/testing'
+import { gather, pluginKit, testUse } from '@svc/testing'
 import { sampleWord } from '../src/node.ts'
 import samples from './samples.ts'
 

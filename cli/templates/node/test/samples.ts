@@ -1,7 +1,7 @@
-import type { PluginSamples } from '@svc/core/testing'
+import type { PluginSamples } from '@svc/testing'
 
 /** What shows the plugin at work: `svc plugins test` and the test beside this file run the kits with it. */
-//js: /** @type {import('@svc/core/testing').PluginSamples} */
+//js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = {
   nodes: {
     sample_word: {

@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/testing'
 import samples from './samples.ts'
 
 // the manifest, made-up requests, its own samples, leftovers: what every plugin and every route must do

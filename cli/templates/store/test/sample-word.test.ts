@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import { pluginKit } from '@svc/core/testing'
+import { pluginKit } from '@svc/testing'
 import samples from './samples.ts'
 
 // the manifest, leftovers, and all that svc expects of a store: ranges, batches, logs, leases, counts, watches

@@ -1,7 +1,7 @@
 import { equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tools } from '@svc/core/contracts'
-import { pluginKit, testHost, testUse } from '@svc/core/testing'
+import { pluginKit, testHost, testUse } from '@svc/testing'
 import plugin from '../src/index.ts'
 import samples from './samples.ts'
 

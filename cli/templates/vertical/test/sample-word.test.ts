@@ -1,7 +1,7 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { TeamDefinitions, WorkflowDefinitions } from '@svc/core/contracts'
-import { pluginKit, testHost } from '@svc/core/testing'
+import { pluginKit, testHost } from '@svc/testing'
 import samples from './samples.ts'
 
 const folder = new URL('..', import.meta.url)

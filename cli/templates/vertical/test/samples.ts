@@ -1,7 +1,7 @@
-import type { PluginSamples } from '@svc/core/testing'
+import type { PluginSamples } from '@svc/testing'
 
 /** What the kit needs to run the plugin: the one that reads verticals. */
-//js: /** @type {import('@svc/core/testing').PluginSamples} */
+//js: /** @type {import('@svc/testing').PluginSamples} */
 const samples: PluginSamples = { beside: ['@svc/plugin-verticals'] }
 
 export default samples

@@ -2,7 +2,7 @@ import { systemUse, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createUpstream, cutShort, type FrameReader, type UpstreamOptions } from '@svc/upstream'
 import { expect } from 'chai'
-import { type Answerer, type FakeUpstream, openUpstream } from '@svc/core/testing'
+import { type Answerer, type FakeUpstream, openUpstream } from '@svc/testing'
 import { breath } from '../../../../test/support/breath.ts'
 
 export const SECRET = 'sk-canary-0123456789'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { systemUse } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
-import { authKit, testHost } from '@svc/core/testing'
+import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createApiKey } from '../src/api-key.ts'
 

@@ -1,6 +1,6 @@
 import { type RunningHost, systemUse } from '@svc/core'
 import { AuthSchemes, Store } from '@svc/core/contracts'
-import { authKit, testHost } from '@svc/core/testing'
+import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { createBearer } from '../src/bearer.ts'
 import { COLLECTION } from '../src/record.ts'

@@ -1,6 +1,6 @@
 import { type ConfigTree, systemUse } from '@svc/core'
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
-import { authKit, testHost } from '@svc/core/testing'
+import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { KEY_TIMES } from '../src/keys.ts'
 

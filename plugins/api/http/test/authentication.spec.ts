@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { type ConfigTree, svcError } from '@svc/core'
 import { type AuthScheme, AuthSchemes, Mounts, type Route } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { call, raw, serve } from './support/client.ts'
 import { free, keys, who } from './support/who.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ConfigTree } from '@svc/core'
 import { AuthSchemes, Mounts } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { raw, serve } from './support/client.ts'
 import { free, keys, who } from './support/who.ts'
 

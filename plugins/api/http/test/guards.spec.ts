@@ -1,6 +1,6 @@
 import { type ConfigTree, svcError } from '@svc/core'
 import { type AuthScheme, AuthSchemes, Mounts, type Route } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { call, post, serve } from './support/client.ts'
 import { free, keys, who } from './support/who.ts'

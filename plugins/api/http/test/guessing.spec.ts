@@ -1,7 +1,7 @@
 import { setImmediate as breath } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { call, serve, signalOf } from './support/client.ts'
 import { keys, who } from './support/who.ts'
 

@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { definePlugin, Host } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { Http } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { open, serve, signalOf, use } from './support/client.ts'
 

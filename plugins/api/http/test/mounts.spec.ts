@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { type Mount, Mounts, Routes } from '@svc/core/contracts'
-import { item, testHost } from '@svc/core/testing'
+import { item, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { call, urlOf } from './support/client.ts'
 

@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import { Peers } from '@svc/core/contracts'
-import { type item, service } from '@svc/core/testing'
+import { type item, service } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { Places } from '../src/places.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { definePlugin } from '@svc/core'
 import { type ErrorTold, Http, type Route, Routes } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { call, post, serve, urlOf, use } from './support/client.ts'
 
 describe('routes', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Mounts, type Route } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { call, raw, serve } from './support/client.ts'
 import { free } from './support/who.ts'
 

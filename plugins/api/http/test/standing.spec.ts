@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { svcError } from '@svc/core'
 import { type AuthScheme, AuthSchemes, Mounts, type Route } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { serve, signalOf } from './support/client.ts'
 

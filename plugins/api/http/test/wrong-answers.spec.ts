@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Route } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { Routes } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
 import { call, serve } from './support/client.ts'

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { ModelDone, Route } from '@svc/core/contracts'
 import { Chat, Http, MetricSources, Routes } from '@svc/core/contracts'
 import { definePlugin, type RunningHost, systemUse } from '@svc/core'
-import { item, testHost } from '@svc/core/testing'
+import { item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const use = systemUse(new AbortController().signal)

@@ -1,5 +1,5 @@
 import { svcError, type Use } from '@svc/core'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { createLimits } from '../src/limits.ts'
 import { createClockedStore } from './support/clocked-store.ts'

@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import { Limits, Store } from '@svc/core/contracts'
-import { service, testHost, testUse } from '@svc/core/testing'
+import { service, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

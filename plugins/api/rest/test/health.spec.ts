@@ -2,7 +2,7 @@ import { mock } from 'node:test'
 import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
 import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { serveRest, use } from './support/house.ts'
 
 const check = (report: CheckReport): Check => ({ probe: async () => report })

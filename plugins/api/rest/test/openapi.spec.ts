@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { definePlugin, type JsonSchema } from '@svc/core'
 import { type AuthScheme, AuthSchemes, Routes } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { serveRest } from './support/house.ts'
 
 interface Operation {

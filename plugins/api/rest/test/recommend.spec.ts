@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { svcError } from '@svc/core'
 import { Recommend, type RecommendRequest } from '@svc/core/contracts'
-import { service } from '@svc/core/testing'
+import { service } from '@svc/testing'
 import { serveRest } from './support/house.ts'
 
 const PATH = '/api/v1/capabilities/recommend'

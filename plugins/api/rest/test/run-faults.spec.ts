@@ -1,5 +1,5 @@
 import { type AuthScheme, AuthSchemes, type Json, Routes } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { PATH, serveRuns, until } from './support/runs.ts'
 

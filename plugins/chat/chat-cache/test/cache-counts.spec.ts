@@ -1,5 +1,5 @@
 import type { Figures, Peers } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { createCacheCounts } from '../src/cache-counts.ts'
 

@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import { Checks, type FinishReason, MetricSources, type ModelEvent } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { cacheHouse, type House } from './support/house.ts'
 

@@ -1,5 +1,5 @@
 import type { ModelCall, ModelEvent } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { createCache } from '../src/cache.ts'
 import { createShelf } from '../src/shelf.ts'

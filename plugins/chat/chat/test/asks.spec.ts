@@ -1,7 +1,7 @@
 import { mock } from 'node:test'
 import { definePlugin, type PluginRef, type Scope, type Use } from '@svc/core'
 import { Chat, type TurnEvent, Tools, Providers } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, type ChatHouse, codeThrown, says, scripted, tool } from './house.ts'
 

@@ -1,5 +1,5 @@
 import { Conversations } from '@svc/core/contracts'
-import { openUpstream, testUse } from '@svc/core/testing'
+import { openUpstream, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { chatHouse, codeThrown, textOf } from './house.ts'
 

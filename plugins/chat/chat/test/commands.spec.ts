@@ -1,7 +1,7 @@
 import { type RunnableCommand, runCommand } from '@svc/cli/command'
 import { codeOf } from '@svc/core'
 import { Providers, type ServerChoice, type ServerClient, type StreamEvent, Tools } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { COMMANDS } from '../src/commands.ts'
 import { chatHouse, says, scripted, tool } from './house.ts'

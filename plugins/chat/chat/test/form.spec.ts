@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import { Conversations, Providers, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
 

@@ -1,6 +1,6 @@
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import { Chat, type ContentPart, Conversations, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
 

@@ -9,7 +9,7 @@ import {
   Providers,
   Tools,
 } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'
 

@@ -12,7 +12,7 @@ import {
   type TurnEvent,
   type TurnRequest,
 } from '@svc/core/contracts'
-import { gather, testHost, testUse } from '@svc/core/testing'
+import { gather, testHost, testUse } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local', 'tools-time'].map(pluginFolder)

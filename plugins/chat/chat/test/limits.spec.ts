@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, Tools, type TurnDone } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { handClock } from './hand-clock.ts'
 import { calls, chatHouse, codeThrown, says, scripted, textOf, tool } from './house.ts'

@@ -10,7 +10,7 @@ import {
   type TurnRequest,
   Tools,
 } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
 

@@ -2,7 +2,7 @@ import { mock } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type Figures, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { type ChatHouse, chatHouse } from './house.ts'
 

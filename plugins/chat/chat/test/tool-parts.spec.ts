@@ -1,6 +1,6 @@
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
 import { Chat, type ContentPart, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, says, scripted, tool } from './house.ts'
 

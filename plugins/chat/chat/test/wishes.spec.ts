@@ -1,5 +1,5 @@
 import { type ModelRequest, Conversations, Providers, type Tool, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, chatHouse, codeThrown, says, scripted, tool } from './house.ts'
 

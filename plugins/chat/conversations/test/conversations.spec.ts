@@ -1,6 +1,6 @@
 import type { Principal } from '@svc/core'
 import { type Conversation, Conversations, type StoredMessage } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { codeOf, type ConfigTree, definePlugin, type PluginRef } from '@svc/core'
 import { Chat, MetricSources, type ModelEvent, type Provider, Providers, type Usage } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/core/testing'
+import { item, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Chat, type Effect, Providers, Selection, Tools } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/core/testing'
+import { item, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

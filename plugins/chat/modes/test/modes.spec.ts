@@ -1,5 +1,5 @@
 import { Modes } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 
 const PACKAGE = new URL('..', import.meta.url)

@@ -164,7 +164,7 @@ async function begin(file: string): Promise<void> {
     await rm(next)
   }
   const stats = await handle.stat()
-  const { begunFiles } = await import('@svc/core/processes')
+  const { begunFiles } = await import('@svc/runtime')
   begunFiles.set(file, stats)
 }
 

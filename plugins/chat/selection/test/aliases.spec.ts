@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { svcError } from '@svc/core'
 import { ModelAliases, type ModelInfo, type Provider, Providers, Selection } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/core/testing'
+import { item, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

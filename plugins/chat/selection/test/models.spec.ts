@@ -1,5 +1,5 @@
 import type { Provider } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { tellModels } from '../src/models.ts'
 

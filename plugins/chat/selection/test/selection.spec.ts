@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ConfigTree, formatError, type PluginRef } from '@svc/core'
 import { type Provider, Providers, Selection } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/core/testing'
+import { item, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

@@ -1,5 +1,5 @@
 import { type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { bridged, FISH, INFO, names, OWN, Sea } from './support/sea.ts'

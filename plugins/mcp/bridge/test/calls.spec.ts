@@ -1,5 +1,5 @@
 import { MetricSources, Tools, type ToolStep } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { bridged, failing, heard, names, Sea } from './support/sea.ts'
 

@@ -1,6 +1,6 @@
 import { definePlugin, type Log } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { Board } from '../src/board.ts'
 import { readCatalogue } from '../src/notes.ts'

@@ -1,7 +1,7 @@
 // Not a unit test: it starts tool servers.
 import { Events } from '@svc/core'
 import { Checks, type McpTool, MetricSources } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { type House, hostile, openHouse } from './support/house.ts'
 

@@ -1,5 +1,5 @@
 import { Store } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { loginStorage, personStorage } from '../src/logins.ts'
 import { readServers } from '../src/servers.ts'

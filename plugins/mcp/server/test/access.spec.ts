@@ -1,5 +1,5 @@
 import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import type { Furniture } from './support/house.ts'
 import { asked, bearer, came, KEY, keyed, PATHS, plain } from './support/keyed.ts'

@@ -1,5 +1,5 @@
 import { type Prompt, Prompts, type Resource, Resources } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { CLIENTS } from './support/clients.ts'
 import { echo, house, toolOf } from './support/house.ts'

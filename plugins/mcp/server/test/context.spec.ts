@@ -1,6 +1,6 @@
 import { svcError } from '@svc/core'
 import { type Prompt, Prompts, type Resource, Resources, Tools } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { echo, house, toolOf } from './support/house.ts'
 import { later } from './support/later.ts'

@@ -1,5 +1,5 @@
 import type { ContentPart, Json, Tool, ToolStep } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { Tools } from '@svc/core/contracts'
 import { svcError } from '@svc/core'
 import { expect } from 'chai'

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { type Limits as LimitsService, Limits } from '@svc/core/contracts'
-import { service } from '@svc/core/testing'
+import { service } from '@svc/testing'
 import { expect } from 'chai'
 import { toolOf } from './support/house.ts'
 import { asked, came, KEY, keyed, PATHS, plain } from './support/keyed.ts'

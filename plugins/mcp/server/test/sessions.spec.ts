@@ -1,5 +1,5 @@
 import { AuthSchemes, type Resource, Resources } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { house, toolOf } from './support/house.ts'
 import { asked, back, begin, LEGACY, post, texts, type WireSession } from './support/wire.ts'

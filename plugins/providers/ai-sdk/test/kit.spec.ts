@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { type ProviderRequests, providerKit, weatherRound } from '@svc/core/testing'
+import { type ProviderRequests, providerKit, weatherRound } from '@svc/testing'
 import { MESSAGES } from './support/anthropic-wire.ts'
 import { DIALECTS } from './support/dialects.ts'
 import { CHAT } from './support/openai-wires.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { FAILURE_KINDS, providerKit, weatherRound } from '@svc/core/testing'
+import { FAILURE_KINDS, providerKit, weatherRound } from '@svc/testing'
 import { offered, openAnthropic, to } from './support/anthropic.ts'
 import { KEY, openMessagesApi } from './support/messages-api.ts'
 import { UNICODE } from './support/whole.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import { ask, failureOf, testUse } from '@svc/core/testing'
+import { ask, failureOf, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { offered, openAnthropic, to, user } from './support/anthropic.ts'
 import { block, ended, failure, frame, openMessagesApi, started, text, tool } from './support/messages-api.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import { ask, failureOf } from '@svc/core/testing'
+import { ask, failureOf } from '@svc/testing'
 import { expect } from 'chai'
 import { offered, openAnthropic, to } from './support/anthropic.ts'
 import { ended, openMessagesApi, started, text } from './support/messages-api.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { FAILURE_KINDS, providerKit, weatherRound } from '@svc/core/testing'
+import { FAILURE_KINDS, providerKit, weatherRound } from '@svc/testing'
 import { offered, openGoogle, to } from './support/google.ts'
 import { KEY, openGeminiApi } from './support/gemini-api.ts'
 import { UNICODE } from './support/whole.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import { ask, failureOf } from '@svc/core/testing'
+import { ask, failureOf } from '@svc/testing'
 import { expect } from 'chai'
 import { call, ended, frame, KEY, openGeminiApi, says, texts } from './support/gemini-api.ts'
 import { offered, openGoogle, to, user } from './support/google.ts'

@@ -1,4 +1,4 @@
-import { ask, failureOf } from '@svc/core/testing'
+import { ask, failureOf } from '@svc/testing'
 import { expect } from 'chai'
 import { ended, openGeminiApi, texts } from './support/gemini-api.ts'
 import { offered, openGoogle, to } from './support/google.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { providerKit } from '@svc/core/testing'
+import { providerKit } from '@svc/testing'
 import { openLocal } from './support/local.ts'
 import { LOCAL_REQUESTS } from './support/requests.ts'
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { providerKit } from '@svc/core/testing'
+import { providerKit } from '@svc/testing'
 import { REQUESTS } from './support/requests.ts'
 import { KEY, openRig } from './support/rig.ts'
 

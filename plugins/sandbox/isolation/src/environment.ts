@@ -1,4 +1,4 @@
-import { matchesPattern } from '@svc/core/isolation'
+import { matchesPattern } from '@svc/runtime/isolation'
 
 /** What a program needs to know of where it runs. */
 const ALWAYS = ['TZ', 'LANG', 'LANGUAGE', 'LC_ALL']

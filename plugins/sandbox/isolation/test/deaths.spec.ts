@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import { Checks, MetricSources, PeerAnswers, Tools } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
 import { openCrew } from './support/crew.ts'

@@ -1,7 +1,7 @@
 import { type AnyService, definePlugin, type Plugin, startHost } from '@svc/core'
 import { Isolation, type IsolationRequest } from '@svc/core/contracts'
-import { isolate } from '@svc/core/isolation'
-import { failureOf } from '@svc/core/testing'
+import { isolate } from '@svc/runtime/isolation'
+import { failureOf } from '@svc/testing'
 import { expect } from 'chai'
 import { variablesFor } from '../src/environment.ts'
 

@@ -1,4 +1,4 @@
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { open, type Opened, refusal } from './support/sandbox.ts'
 

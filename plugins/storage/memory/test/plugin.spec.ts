@@ -1,6 +1,6 @@
 import type { SvcError } from '@svc/core'
 import { Checks, type Space, Store } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 
 const PLUGIN = new URL('..', import.meta.url)

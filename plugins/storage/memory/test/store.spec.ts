@@ -1,4 +1,4 @@
-import { storeKit } from '@svc/core/testing'
+import { storeKit } from '@svc/testing'
 import { createMemoryStore } from '../src/store.ts'
 
 describe('the store in memory', () => {

@@ -1,4 +1,4 @@
-import { storeKit } from '@svc/core/testing'
+import { storeKit } from '@svc/testing'
 import { openStore } from './support.ts'
 
 describe('the store in SQLite', () => {

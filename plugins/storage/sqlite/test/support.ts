@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse, type Use } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
-import type { StoreUnderTest } from '@svc/core/testing'
+import type { StoreUnderTest } from '@svc/testing'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 
 /** A folder that is gone after the test. */

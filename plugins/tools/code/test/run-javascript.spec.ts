@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost, toolKit } from '@svc/core/testing'
+import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open(code: object = {}, quickjs: object = {}) {

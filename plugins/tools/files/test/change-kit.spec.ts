@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { type ToolSamples, toolKit } from '@svc/core/testing'
+import { type ToolSamples, toolKit } from '@svc/testing'
 import { sample } from './support/files.ts'
 
 const OUT = [{ path: '../x' }, { path: '/etc/x' }, { path: 'leak/x' }].map(args => ({ args, message: /outside/ }))

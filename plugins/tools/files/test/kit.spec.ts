@@ -1,4 +1,4 @@
-import { toolKit } from '@svc/core/testing'
+import { toolKit } from '@svc/testing'
 import { sample } from './support/files.ts'
 
 describe('read_file, by the tool kit', () => {

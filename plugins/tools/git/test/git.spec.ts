@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { service, testHost } from '@svc/core/testing'
+import { service, testHost } from '@svc/testing'
 import { Tools, Workplace } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'

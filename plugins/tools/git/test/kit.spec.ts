@@ -1,5 +1,5 @@
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises'
-import { type ToolSamples, toolKit } from '@svc/core/testing'
+import { type ToolSamples, toolKit } from '@svc/testing'
 import { sample, withGit } from './support/repository.ts'
 
 /** What no tool takes, in whatever member it stands. */

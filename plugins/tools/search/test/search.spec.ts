@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { systemUse } from '@svc/core'
-import { testHost, toolKit } from '@svc/core/testing'
+import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 import { openSearch, places, refusal } from './support/search.ts'
 

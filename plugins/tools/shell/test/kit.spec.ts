@@ -1,4 +1,4 @@
-import { toolKit } from '@svc/core/testing'
+import { toolKit } from '@svc/testing'
 import { COMMANDS, openShell, withSandbox } from './support/shell.ts'
 
 const outside = ['..', '/etc', 'leak', '/proc/self/root'].map(cwd => ({ args: { command: ['ls'], cwd }, message: /outside/ }))

@@ -1,6 +1,6 @@
 import { readdir, readFile, watch } from 'node:fs/promises'
 import { Tools } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { openShell, withSandbox } from './support/shell.ts'
 

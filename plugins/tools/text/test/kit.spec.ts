@@ -1,5 +1,5 @@
 // Not a unit test: expressions run in a process.
-import { toolKit, type ToolSamples } from '@svc/core/testing'
+import { toolKit, type ToolSamples } from '@svc/testing'
 import { open } from './support/text.ts'
 
 const EVIL = { pattern: '^(a+)+$', text: `${'a'.repeat(40)}b` }

@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost, toolKit } from '@svc/core/testing'
+import { testHost, toolKit } from '@svc/testing'
 import { expect } from 'chai'
 
 async function open(name: string) {

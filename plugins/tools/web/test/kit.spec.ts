@@ -1,4 +1,4 @@
-import { toolKit } from '@svc/core/testing'
+import { toolKit } from '@svc/testing'
 import { openWeb, site } from './support/web.ts'
 
 const PAGES: Readonly<Record<string, [number, Record<string, string>]>> = {

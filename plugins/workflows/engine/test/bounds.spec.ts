@@ -1,5 +1,5 @@
 import { type Json, Store, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { node, openEngine, quiet, ran, use, waitingRun } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { codeOf } from '@svc/core'
 import { Selection, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { service, testUse } from '@svc/core/testing'
+import { service, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { inFolder, node, openEngine, ran, use, waitingRun } from './support.ts'
 

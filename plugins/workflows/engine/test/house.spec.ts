@@ -10,7 +10,7 @@ import {
   WorkflowDefinitions,
   Workflows,
 } from '@svc/core/contracts'
-import { item, testHost } from '@svc/core/testing'
+import { item, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { inFolder, node, openEngine, plugin, quiet, ran, until, use, waitingRun } from './support.ts'
 

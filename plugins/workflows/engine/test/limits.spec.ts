@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { codeOf, svcError } from '@svc/core'
 import { Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { testUse } from '@svc/core/testing'
+import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { inFolder, node, openEngine, quiet, ran, use, waitingRun } from './support.ts'
 

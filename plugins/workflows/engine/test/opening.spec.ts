@@ -1,6 +1,6 @@
 import { codeOf, svcError } from '@svc/core'
 import { Store, type StoreOp, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
-import { item, service, testHost } from '@svc/core/testing'
+import { item, service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { node, plugin, use } from './support.ts'
 

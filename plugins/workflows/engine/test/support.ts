@@ -11,7 +11,7 @@ import {
   WorkflowNodes,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, service, testHost, testUse } from '@svc/core/testing'
+import { type Gift, item, service, testHost, testUse } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

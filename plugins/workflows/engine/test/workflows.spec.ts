@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { RunningHost } from '@svc/core'
 import { type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })

@@ -1,5 +1,5 @@
 import { Conversations, type Tool, Tools } from '@svc/core/contracts'
-import { item, testUse } from '@svc/core/testing'
+import { item, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PluginRef, RunningHost, Use } from '@svc/core'
 import { type Run, type Tool, Tools, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { item, testHost, testUse } from '@svc/core/testing'
+import { item, testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

@@ -1,6 +1,6 @@
 import { svcError } from '@svc/core'
 import { Teams } from '@svc/core/contracts'
-import { service } from '@svc/core/testing'
+import { service } from '@svc/testing'
 import { expect } from 'chai'
 import { codeThrown, openNode, provesNode, told } from './support/house.ts'
 

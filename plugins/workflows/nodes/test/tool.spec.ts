@@ -1,5 +1,5 @@
 import { type Tool, Tools } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { codeThrown, type HouseOptions, openNode, provesNode, told } from './support/house.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { definePlugin, systemUse } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
-import { runQueueKit, type RunQueueSubject, testHost } from '@svc/core/testing'
+import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const use = systemUse(new AbortController().signal, 'test')

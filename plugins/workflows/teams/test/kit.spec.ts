@@ -1,5 +1,5 @@
 import { type ChildOutcome, type ChildSpec, type Json, type TeamDefinition, Tools, WorkflowNodes } from '@svc/core/contracts'
-import { nodeKit, toolKit } from '@svc/core/testing'
+import { nodeKit, toolKit } from '@svc/testing'
 import { team } from './support/crew.ts'
 import { openHouse, sleeping } from './support/house.ts'
 

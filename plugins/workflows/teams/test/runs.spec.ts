@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { members, openHouse, ran, type Script, sleeping, ToolWish, use, worked } from './support/house.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { RunningHost } from '@svc/core'
 import { TeamDefinitions, VerticalRuntime, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 
 const PLUGIN = new URL('..', import.meta.url)
 const CONTRIBUTES = { verticals: ['garden'], teams: ['diggers'], workflows: ['water'] }

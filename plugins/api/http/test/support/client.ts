@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import type { Json, Route } from '@svc/core/contracts'
 import { Http, Routes } from '@svc/core/contracts'
 import { type ConfigTree, type LogOptions, type RunningHost, systemUse } from '@svc/core'
-import { type Gift, item, testHost } from '@svc/core/testing'
+import { type Gift, item, testHost } from '@svc/testing'
 
 export const use = systemUse(new AbortController().signal)
 

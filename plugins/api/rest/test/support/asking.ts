@@ -1,5 +1,5 @@
 import { Peers, type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
-import { type Gift, item, service } from '@svc/core/testing'
+import { type Gift, item, service } from '@svc/testing'
 
 /** Waits for an answer, or for the event that `event` names; its output is what came. */
 const asking: WorkflowNode = {

@@ -17,7 +17,7 @@ import {
   type TurnEnd,
   type TurnReply,
 } from '@svc/core/contracts'
-import { type Gift, item, service, testHost } from '@svc/core/testing'
+import { type Gift, item, service, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export const use = systemUse(new AbortController().signal)

@@ -1,6 +1,6 @@
 import { readEvents, type ServerEvent } from '@svc/sse'
 import type { Json } from '@svc/core/contracts'
-import type { Gift } from '@svc/core/testing'
+import type { Gift } from '@svc/testing'
 import { WITH_WORKFLOWS } from './asking.ts'
 import { serveRest } from './house.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Principal, type RunningHost, SYSTEM } from '@svc/core'
 import { Chat, type ModelEvent, type Provider, Providers, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
-import { gather, item, testHost, testUse } from '@svc/core/testing'
+import { gather, item, testHost, testUse } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-cache', 'tools-time'].map(pluginFolder)

@@ -1,6 +1,6 @@
 import { definePlugin, type HookCallers, type Principal, systemUse } from '@svc/core'
 import { Conversations, type PeerMessage, Peers, type PeersHooks, Store, type StoredMessage } from '@svc/core/contracts'
-import { service, testHost, testUse } from '@svc/core/testing'
+import { service, testHost, testUse } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 

@@ -1,6 +1,6 @@
 import { type BusEvent, definePlugin, Events, type HookCallers, type RunningHost } from '@svc/core'
 import { McpClients, type McpClientsHooks, type McpServerInfo, type McpTool, Tools, type ToolStep } from '@svc/core/contracts'
-import { type item, testHost, testUse } from '@svc/core/testing'
+import { type item, testHost, testUse } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 
 export const INFO: McpServerInfo = {

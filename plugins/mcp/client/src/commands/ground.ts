@@ -1,7 +1,7 @@
 import { oneLine } from '@svc/command-line'
 import { codeOf, formatError, systemUse, type Use } from '@svc/core'
 import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
-import { findServers, fromWire, reachServer } from '@svc/core/processes'
+import { findServers, fromWire, reachServer } from '@svc/runtime'
 import { storeForgets } from '../errors.ts'
 import { homeFile } from '../home-file.ts'
 import { openNotes, readCatalogue, readPins, serverNamed } from '../notes.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningHost } from '@svc/core'
 import { runCommand } from '@svc/cli/command'
-import { type Gift, testHost } from '@svc/core/testing'
+import { type Gift, testHost } from '@svc/testing'
 import { COMMANDS } from '../../src/commands.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 

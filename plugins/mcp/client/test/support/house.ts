@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { definePlugin, type RunningHost } from '@svc/core'
 import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contracts'
-import { gather, type Gift, testHost, testUse } from '@svc/core/testing'
+import { gather, type Gift, testHost, testUse } from '@svc/testing'
 import type { McpClientConfig } from '../../src/settings.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 

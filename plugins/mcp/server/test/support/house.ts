@@ -1,6 +1,6 @@
 import { type ConfigTree, type LogOptions, systemUse } from '@svc/core'
 import { Http, type Json, type Tool, Tools } from '@svc/core/contracts'
-import { type Gift, item, testHost } from '@svc/core/testing'
+import { type Gift, item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const use = systemUse(new AbortController().signal)

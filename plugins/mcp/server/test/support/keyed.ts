@@ -1,5 +1,5 @@
 import { Routes } from '@svc/core/contracts'
-import { item } from '@svc/core/testing'
+import { item } from '@svc/testing'
 import { type Furniture, house, type Said } from './house.ts'
 
 /** The key of `keyed`. */

@@ -1,5 +1,5 @@
 import { definePlugin, type SlotToken } from '@svc/core'
-import type { Gift } from '@svc/core/testing'
+import type { Gift } from '@svc/testing'
 
 type Adding = <T>(slot: SlotToken<T>, name: string, item: T) => () => void
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { LogOptions } from '@svc/core'
-import type { Answerer } from '@svc/core/testing'
+import type { Answerer } from '@svc/testing'
 import { openRig } from './rig.ts'
 import type { Script } from './scripted.ts'
 

@@ -7,7 +7,7 @@ import {
   type Provider,
   Providers,
 } from '@svc/core/contracts'
-import { type Answerer, type FakeUpstream, openUpstream, type Reply, testHost, testUse } from '@svc/core/testing'
+import { type Answerer, type FakeUpstream, openUpstream, type Reply, testHost, testUse } from '@svc/testing'
 import type { Wire, WireAnswer, WireCall, WireUsage } from './wire.ts'
 
 export const CANARY = 'sk-canary-0123456789abcdef'

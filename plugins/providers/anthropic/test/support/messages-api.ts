@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/core/testing'
+import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/testing'
 import { UNICODE, WHOLE } from './whole.ts'
 
 /** The key that the fake server wants. */

@@ -1,4 +1,4 @@
-import type { Reply } from '@svc/core/testing'
+import type { Reply } from '@svc/testing'
 
 export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
 

@@ -1,5 +1,5 @@
 import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
-import { type OpenProviders, openProviders as open } from '@svc/core/testing'
+import { type OpenProviders, openProviders as open } from '@svc/testing'
 import { KEY } from './gemini-api.ts'
 
 const VARIABLE = 'SVC_TEST_GOOGLE_KEY'

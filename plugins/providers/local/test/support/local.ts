@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import { type ModelEvent, type ModelMessage, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 
 /** The plugin in a strict host, as its provider. */
 export async function openLocal(entry: object = {}): Promise<{ provider: Provider; close(): Promise<void> } & AsyncDisposable> {

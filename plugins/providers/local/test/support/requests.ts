@@ -1,4 +1,4 @@
-import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/core/testing'
+import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/testing'
 import { offered, says } from './local.ts'
 
 const tools = says('/tool weather {"city": "Ulm"}\n/tool weather {"city": "Bern"}', { tools: offered('weather', 'news') })

@@ -1,5 +1,5 @@
 import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
-import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/core/testing'
+import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/testing'
 import { UNICODE } from './whole.ts'
 
 export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })

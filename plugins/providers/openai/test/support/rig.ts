@@ -1,6 +1,6 @@
 import type { ConfigTree, LogOptions, RunningHost } from '@svc/core'
 import { type Provider, Providers } from '@svc/core/contracts'
-import { type Answerer, type FakeUpstream, openUpstream, testHost } from '@svc/core/testing'
+import { type Answerer, type FakeUpstream, openUpstream, testHost } from '@svc/testing'
 import { speak } from './wire.ts'
 
 export const KEY_ENV = 'SVC_TEST_OPENAI_KEY'
@@ -41,4 +41,4 @@ export async function openRig(entry: ConfigTree = {}, by: Answerer = speak, log:
   }
 }
 
-export { ask, failureOf as failing } from '@svc/core/testing'
+export { ask, failureOf as failing } from '@svc/testing'

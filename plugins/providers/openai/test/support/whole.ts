@@ -1,4 +1,4 @@
-import type { Reply } from '@svc/core/testing'
+import type { Reply } from '@svc/testing'
 
 /** The body of a request, as far as a server looks. */
 export interface Asked {

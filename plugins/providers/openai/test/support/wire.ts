@@ -1,4 +1,4 @@
-import type { Received, Reply } from '@svc/core/testing'
+import type { Received, Reply } from '@svc/testing'
 import { type Asked, UNICODE, USAGE, WHOLE } from './whole.ts'
 
 /** A chunk of an answer, in OpenAI's own form. */

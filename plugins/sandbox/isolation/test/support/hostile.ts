@@ -12,8 +12,8 @@ import {
   startHost,
 } from '@svc/core'
 import { Isolation, Tools } from '@svc/core/contracts'
-import { describeIsolated, isolate } from '@svc/core/isolation'
-import { testUse } from '@svc/core/testing'
+import { describeIsolated, isolate } from '@svc/runtime/isolation'
+import { testUse } from '@svc/testing'
 import { setTimeout as breath } from 'node:timers/promises'
 import { Gong } from './hostile/gong.ts'
 import { describeWith } from '../../../../../test/support/needs.ts'

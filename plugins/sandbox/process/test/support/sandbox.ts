@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runChild } from '@svc/child'
 import { ProcessSandbox, type ProcessLimits, type ProcessRequest } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'
 
 /** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */

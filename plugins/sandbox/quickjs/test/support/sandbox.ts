@@ -1,6 +1,6 @@
 import type { Json, Script, ScriptLimits } from '@svc/core/contracts'
 import { ScriptSandbox } from '@svc/core/contracts'
-import { testHost, testUse } from '@svc/core/testing'
+import { testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
 
 /** The plugin in a host of its own. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { shownPath, systemUse } from '@svc/core'
 import type { CommandContext } from '@svc/core/contracts'
-import { findServers, fromWire } from '@svc/core/processes'
+import { findServers, fromWire } from '@svc/runtime'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { restore as restoreStore } from '../restore.ts'
 import type { Held } from '../lasting.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools, Workplace } from '@svc/core/contracts'
-import { service, testHost } from '@svc/core/testing'
+import { service, testHost } from '@svc/testing'
 import { expect } from 'chai'
 
 export interface Found {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'
 
 /** A group of tests that need bubblewrap and its namespaces; they are skipped with the reason where it is missing. */

@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 
 const hostOf = (config: object) => testHost([new URL('../..', import.meta.url)], { config: { tools: { text: { ...config } } } })

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { systemUse } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
-import { testHost } from '@svc/core/testing'
+import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => unknown

@@ -1,6 +1,6 @@
 import type { ConfigTree, PluginRef, RunningHost, Use } from '@svc/core'
 import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts'
-import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testUse } from '@svc/core/testing'
+import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testUse } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 export interface HouseOptions {

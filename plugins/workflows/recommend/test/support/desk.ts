@@ -16,7 +16,7 @@ import {
   type WorkflowInfo,
   Workflows,
 } from '@svc/core/contracts'
-import { item, service, testHost, testUse } from '@svc/core/testing'
+import { item, service, testHost, testUse } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = ['recommend', 'verticals'].map(pluginFolder)

@@ -14,7 +14,7 @@ import {
   Tools,
   Workflows,
 } from '@svc/core/contracts'
-import { type Gift, item, testHost, testUse } from '@svc/core/testing'
+import { type Gift, item, testHost, testUse } from '@svc/testing'
 import type { TeamResult } from '../../src/result.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 

@@ -1,0 +1,105 @@
+import { definePlugin, defineTopic, Events, type BusEvent } from '@svc/core'
+import { testHost, testUse } from '@svc/testing'
+import { expect } from 'chai'
+
+const Rain = defineTopic<{ readonly mm: number }>('WEATHER', 'rain')
+const Hail = defineTopic<{ readonly mm: number }>('WEATHER', 'hail')
+const Call = defineTopic<{ readonly tool: string }>('TOOL', 'call')
+
+const bus = async () => {
+  const host = await testHost([])
+  return { events: host.service(Events), [Symbol.asyncDispose]: () => host.close() }
+}
+
+/** A reader that reads already, and what it has read. */
+async function reads(events: Events, filter: Parameters<Events['subscribe']>[0], signal = new AbortController().signal) {
+  const reader = events.subscribe(filter, testUse({ signal }))[Symbol.asyncIterator]()
+  const first = reader.next()
+  // the subscription stands once its first `next` has run
+  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(resolve => setImmediate(resolve))
+  const next = async () => (await reader.next()).value as BusEvent
+  return { first: first.then(({ value }) => value as BusEvent), next, leave: () => reader.return?.() }
+}
+
+describe('the event bus', () => {
+  it('tells every reader what it asked for, with category, type, data and time', async () => {
+    await using one = await bus()
+    const weather = await reads(one.events, { categories: ['WEATHER'] })
+    const hail = await reads(one.events, { types: ['hail'] })
+    const all = await reads(one.events, {})
+    const before = Date.now()
+    await one.events.publish(Call, { tool: 't' }, testUse())
+    await one.events.publish(Rain, { mm: 3 }, testUse())
+    await one.events.publish(Hail, { mm: 1 }, testUse())
+    const { timestamp, ...event } = await weather.first
+    expect(event).to.deep.equal({ category: 'WEATHER', type: 'rain', data: { mm: 3 }, lost: 0 })
+    expect(timestamp).to.be.within(before, Date.now())
+    expect((await weather.next()).type).to.equal('hail')
+    expect((await hail.first).type).to.equal('hail')
+    expect([await all.first, await all.next(), await all.next()].map(({ type }) => type)).to.deep.equal(['call', 'rain', 'hail'])
+  })
+
+  it('waits for nobody: a reader that is too slow loses the oldest and is told how many', async () => {
+    await using one = await bus()
+    const slow = await reads(one.events, {})
+    for (let mm = 0; mm < 1_501; mm++) await one.events.publish(Rain, { mm }, testUse())
+    expect((await slow.first).data).to.deep.equal({ mm: 0 })
+    const after = await slow.next()
+    expect([after.data, after.lost]).to.deep.equal([{ mm: 501 }, 500])
+    expect((await slow.next()).lost).to.equal(0)
+  })
+
+  it('is not hurt by a reader that throws, and forgets one that has left', async () => {
+    await using one = await bus()
+    const throwing = (async () => {
+      for await (const _ of one.events.subscribe({}, testUse())) throw new Error('I cannot stand rain')
+    })()
+    const other = await reads(one.events, {})
+    await one.events.publish(Rain, { mm: 1 }, testUse())
+    expect(await throwing.catch((error: Error) => error.message)).to.equal('I cannot stand rain')
+    await one.events.publish(Rain, { mm: 2 }, testUse())
+    expect([(await other.first).data, (await other.next()).data]).to.deep.equal([{ mm: 1 }, { mm: 2 }])
+    await other.leave()
+    await one.events.publish(Rain, { mm: 3 }, testUse())
+  })
+
+  it('ends for a reader whose signal has aborted', async () => {
+    await using one = await bus()
+    const leaving = new AbortController()
+    const reader = await reads(one.events, {}, leaving.signal)
+    leaving.abort()
+    expect(await reader.first).to.equal(undefined)
+  })
+
+  it('is a service that plugins ask for by token', async () => {
+    const heard = Promise.withResolvers<object>()
+    const listening = Promise.withResolvers<void>()
+    const listener = definePlugin({
+      requires: { events: Events },
+      setup(scope, { events }) {
+        void (async () => {
+          const reader = events.subscribe({ types: ['rain'] }, testUse({ signal: scope.signal }))[Symbol.asyncIterator]()
+          const first = reader.next()
+          setImmediate(listening.resolve)
+          heard.resolve(((await first).value as BusEvent).data)
+          await reader.return?.()
+        })()
+      },
+    })
+    const teller = definePlugin({
+      requires: { events: Events },
+      async setup(_, { events }) {
+        await listening.promise
+        await events.publish(Rain, { mm: 7 }, testUse())
+      },
+    })
+    await using _host = await testHost([], {
+      give: [
+        { name: 'test:listener', use: listener },
+        { name: 'test:teller', use: teller },
+      ],
+    })
+    expect(await heard.promise).to.deep.equal({ mm: 7 })
+  })
+})

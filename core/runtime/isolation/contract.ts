@@ -1,0 +1,90 @@
+import { type AnyHook, type AnyService, type AnySlot, defineService, type JsonSchema, type Use } from '@svc/core'
+import type { RefusalKind } from '@svc/core/contracts'
+import type { FrameBudget } from '../processes/budget.ts'
+
+/** Bytes of one message of an isolated plugin: a result of 10 MiB fits, and reading many small things of it does not stop the host's loop for seconds. */
+export const MOST_OF_A_PLUGIN = 16 * 1024 * 1024
+
+/** What is in such a message: two million numbers fit, and take a tenth of a second. */
+export const BUDGET_OF_A_PLUGIN: FrameBudget = { values: 2 * 1024 * 1024, characters: MOST_OF_A_PLUGIN }
+
+/** What a plugin declares, without its code: tokens are plain data. */
+export interface Description {
+  readonly section?: string
+  readonly instances?: string
+  readonly type?: string
+  readonly config?: JsonSchema
+  readonly requires: Readonly<Record<string, AnyService | AnySlot>>
+  readonly optional: Readonly<Record<string, AnyService>>
+  readonly provides?: AnyService
+}
+/** One thing that crosses as a stub. */
+export interface Crossed {
+  readonly path: string
+  readonly methods: readonly string[]
+  readonly data?: object
+}
+/** What came into a mirrored slot and what left it. */
+export interface ViewChange {
+  readonly version: number
+  readonly added: readonly (Crossed & { readonly name: string; readonly owner: string })[]
+  readonly removed: readonly string[]
+}
+export interface Setup {
+  readonly config: unknown
+  readonly instance?: string
+  /** Keys of services that are there: optional ones may not be. */
+  readonly services: readonly string[]
+}
+
+/** The isolated side. */
+export interface Shell {
+  describe(use: Use): Promise<Description>
+  /** Ends with everything taken that the plugin added; answers with the methods of the service it provides. */
+  setup(setup: Setup, use: Use): Promise<readonly string[]>
+  /** A slot that the plugin requires has changed; the first call fills it. */
+  change(key: string, change: ViewChange, use: Use): Promise<void>
+  close(use: Use): Promise<void>
+  /** Answers at once, unless its loop is held up. */
+  beat(use: Use): Promise<void>
+}
+export const Shell = defineService<Shell>('shell', {
+  api: 1,
+  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call', beat: 'call' },
+})
+
+/** Work of the host's own beside code of a plugin: behind its wall, in a process of its own. */
+export interface Task {
+  run(input: unknown, use: Use): Promise<unknown>
+}
+export const Task = defineService<Task>('task', { api: 1, methods: { run: 'call' } })
+
+export type Level = 'debug' | 'info' | 'warn' | 'error'
+
+/** The host's side: what an isolated plugin asks of its scope. */
+export interface Outside {
+  add(slot: AnySlot, name: string, item: Crossed, use: Use): Promise<void>
+  tap(hook: AnyHook, path: string, options: { stage?: number; limitMs?: number }, use: Use): Promise<void>
+  /** Takes back what was added or tapped. */
+  remove(path: string, use: Use): Promise<void>
+  log(level: Level, facts: object, message: string | undefined, use: Use): Promise<void>
+  /** It reached for what it does not declare. */
+  refused(kind: RefusalKind, what: string, use: Use): Promise<void>
+}
+export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process', 'hooks'] satisfies RefusalKind[]
+export const Outside = defineService<Outside>('outside', {
+  api: 1,
+  methods: { add: 'call', tap: 'call', remove: 'call', log: 'call', refused: 'call' },
+})
+
+/** One tap, called from the other side. */
+export interface Tapped {
+  tap(value: unknown, use: Use): Promise<unknown>
+}
+export const Tapped = defineService<Tapped>('tap', { api: 1, methods: { tap: 'call' } })
+
+/** The hooks of the service that an isolated plugin provides, for it to call. */
+export function hooksToken(provides: AnyService | undefined): AnyService {
+  const methods = Object.fromEntries(Object.keys(provides?.hooks ?? {}).map(hook => [hook, 'call' as const]))
+  return { what: 'service', name: 'hooks', api: 1, methods, hooks: {} }
+}

@@ -1,0 +1,7 @@
+// A plugin in a process of its own
+export { describeIsolated, isolate } from './isolate.ts'
+export { type IsolatedTask, runIsolated, type TaskRun } from './task.ts'
+export { filesChanging } from './errors.ts'
+export type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
+export { matchesHost, matchesPattern } from '@svc/core/internal'
+export { USUAL } from './guard-variables.ts'

@@ -1,0 +1,45 @@
+import { Socket } from 'node:net'
+import process from 'node:process'
+import { type Plugin, systemUse } from '@svc/core'
+import { withHostPackages } from '@svc/core/config'
+import { importFailed, placeInStack } from '@svc/core/internal'
+import { openChannel } from '../processes/channel.ts'
+import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Outside, Shell, Task } from './contract.ts'
+import { openGuard } from './guard.ts'
+import { createShell } from './shell.ts'
+import type { TaskRun } from './task.ts'
+import { socketTransport } from '../processes/wire.ts'
+
+// The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name> [<task URL>]`, the line to the host at descriptor 3.
+const LAST_MS = 2000
+const [module = '', name = '', task] = process.argv.slice(2)
+const load = async (): Promise<Plugin> => {
+  await guarded
+  const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
+    Promise.reject(importFailed(name, error, placeInStack(error)))
+  )
+  if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
+  throw importFailed(name, new TypeError('its default export is no plugin'))
+}
+// What the host would end this process for fails here, and says where.
+const limits = { mostSent: MOST_OF_A_PLUGIN, budgetSent: BUDGET_OF_A_PLUGIN }
+const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
+const outside = channel.reach('outside', Outside)
+// A host that only asks what the plugin declares takes none of these.
+const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))
+const shell = createShell(channel, name, load)
+channel.offer('shell', Shell, shell)
+if (task !== undefined)
+  channel.offer('task', Task, {
+    async run(input, use) {
+      await guarded
+      const { run } = (await import(task)) as { run: TaskRun }
+      return run(module, input, channel, use)
+    },
+  })
+
+// Without its host it has nothing to live for, whatever it still holds open.
+channel.signal.addEventListener('abort', () => {
+  setTimeout(() => process.exit(0), LAST_MS).unref()
+  void shell.close(systemUse(channel.signal)).finally(() => process.exit(0))
+})

@@ -1,0 +1,101 @@
+import { type AnyHook, type AnyService, type AnySlot, type Plugin, type Scope, systemUse, type Use } from '@svc/core'
+import { Isolation } from '@svc/core/contracts'
+import { contractMismatch, differenceOf, placed } from '@svc/core/internal'
+import { heldConfig } from './held-config.ts'
+import { notIsolable } from './errors.ts'
+import { Shell } from './contract.ts'
+import { descriptionOf } from './description.ts'
+import type { Isolated } from './furnish.ts'
+import { holdToUses } from './permitted.ts'
+import { startProcess } from './isolated-process.ts'
+import { CLOSE_MS, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
+import { Life } from './life.ts'
+import { plainIsolation } from './plain.ts'
+
+/** The key under which the wrapper is given its policy; the plugin itself never sees it. */
+const POLICY = '~isolation'
+
+/**
+ * Makes a plugin that runs the given one, unchanged, in a process of its own: `plugins: [{ use: await isolate(ref), name: ref.name, manifest }]`. What the host
+ * gives it and what it adds cross as stubs. Where `declares` is known (`describeIsolated`) nothing of it is run until it is set up; else its module is run once,
+ * in a plain process. For a plugin that is `held` it must be known: throws a TypeError.
+ */
+export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, declares?: unknown): Promise<Plugin> {
+  if (ref.held && declares === undefined) throw new TypeError(`what ${ref.name} declares must be learnt in the sandbox first`)
+  const description = declares ?? (await describeIsolated(ref, plainIsolation(options), options))
+  const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
+  if (ref.held)
+    holdToUses(ref.name, { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }, ref.held.permissions)
+  const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
+  const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
+    Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
+  const plugin: Isolated = {
+    ref,
+    options,
+    section,
+    own,
+    requires: ownAll(requires),
+    optional: ownAll(optional),
+    provides: provides && own(provides),
+    ...(config === undefined ? {} : { config: heldConfig(config) }),
+  }
+  const lives = new Map<string | undefined, Life>()
+  return Object.freeze({
+    ...(section === undefined ? {} : { section }),
+    ...(instances === undefined ? {} : { instances }),
+    ...(type === undefined ? {} : { type }),
+    ...(plugin.config === undefined ? {} : { config: plugin.config }),
+    ...(plugin.provides ? { provides: plugin.provides } : {}),
+    requires: { ...plugin.requires, ...(ref.held ? { [POLICY]: Isolation } : {}) },
+    // of two under one key the optional one is given: a plugin that took this key would bring its own policy
+    optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
+    setup(scope: Scope, { [POLICY]: policy, ...given }: Record<string, unknown>) {
+      const life = new Life(plugin, scope, given, (policy as Isolation | undefined) ?? plainIsolation(options))
+      lives.set(scope.instance, life)
+      return life.setUp()
+    },
+    standing: (instance?: string) => lives.get(instance)?.standing(),
+  })
+}
+
+/** The host's own token where it has one: the offering side never uses the table that a stranger brings. */
+function hostToken<T extends AnyService | AnySlot>({ name }: IsolatedRef, { contracts = [] }: IsolateOptions, token: T): T {
+  if (token.what === 'slot' && token.local) throw notIsolable(name, token.name)
+  const ours = contracts.find((one): one is T => one.what === token.what && one.name === token.name)
+  const difference = ours && differenceOf(token, ours)
+  if (difference) throw contractMismatch(name, token.name, difference)
+  return ours ?? withOwnHooks(token)
+}
+
+/** Hooks are known by their ids: a stranger's token names those of its own name and no others, or its owner would call, and tap, what it was not permitted to. */
+function withOwnHooks<T extends AnyService | AnySlot>(token: T): T {
+  const { name } = token
+  if (token.what === 'slot') return { ...token, changed: { id: `${name}.changed`, kind: 'series' } }
+  const hooks = Object.entries({ ...token.hooks } as Record<string, AnyHook>).map(([hook, { kind }]) => [
+    hook,
+    { id: `${name}.${hook}`, kind },
+  ])
+  return { ...token, hooks: Object.fromEntries(hooks) }
+}
+
+/**
+ * Runs the module of a plugin once, held by `isolation`, to learn what it declares: plain data, to be kept and given to `isolate`. Throws what importing it
+ * throws, PLUGIN_INVALID, and ISOLATION_UNAVAILABLE.
+ */
+export async function describeIsolated(
+  ref: IsolatedRef,
+  isolation: Isolation,
+  options: IsolateOptions = {},
+  use: Use = systemUse(AbortSignal.timeout(START_MS))
+): Promise<unknown> {
+  const { startLimitMs = START_MS, closeLimitMs = CLOSE_MS } = options
+  const running = await startProcess(isolation, requestFor(ref, options), use, { closeLimitMs })
+  try {
+    const said = await running.channel.reach('shell', Shell).describe({ ...use, deadline: Date.now() + startLimitMs })
+    return descriptionOf(ref.name, said)
+  } catch (error) {
+    throw await placed(error, ref.module, ref.held?.folder)
+  } finally {
+    await running.end()
+  }
+}

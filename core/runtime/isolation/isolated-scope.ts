@@ -1,0 +1,106 @@
+import { type AnyService, type Log, type Scope, systemUse } from '@svc/core'
+import { scopeClosed } from '@svc/core/internal'
+import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
+import { type Crossed, hooksToken, type Outside, type Setup, Tapped } from './contract.ts'
+
+interface ScopeParts {
+  readonly channel: Channel
+  readonly outside: Outside
+  readonly name: string
+  readonly log: Log
+  readonly setup: Setup
+  readonly provides: AnyService | undefined
+}
+type Undo = () => unknown
+
+/** A plugin's scope on the isolated side: what it adds and taps is offered here and asked of the real scope, in the host. */
+export class IsolatedScope implements Scope {
+  readonly name: string
+  readonly instance: string | undefined
+  readonly config: unknown
+  readonly log: Log
+  readonly hooks: Scope['hooks']
+  readonly signal: AbortSignal
+  readonly #parts: ScopeParts
+  readonly #ending = new AbortController()
+  readonly #undos = new Set<Undo>()
+  #asked: Promise<void>[] | undefined = []
+  #count = 0
+
+  constructor(parts: ScopeParts) {
+    const { name, log, setup, channel, provides } = parts
+    this.#parts = parts
+    this.name = name
+    this.log = log
+    this.instance = setup.instance
+    this.config = setup.config
+    this.signal = this.#ending.signal
+    this.hooks = channel.reach<unknown>('hooks', hooksToken(provides)) as Scope['hooks']
+  }
+
+  // Fields and not methods: a plugin may take its scope apart, `setup({ add, config })`.
+  readonly add: Scope['add'] = (slot, name, item) => {
+    this.#open(`added ${slot.name}/${name}`)
+    const { channel, outside } = this.#parts
+    const crossed = { path: `${slot.name}.${name}.${++this.#count}`, methods: methodsOf(slot, item), data: dataOf(slot, item) }
+    const withdraw = channel.offer<unknown>(crossed.path, slot, item)
+    return this.#cross(crossed, withdraw, outside.add(slot, name, crossed, systemUse(channel.signal)))
+  }
+
+  readonly tap: Scope['tap'] = (hook, tap, options = {}) => {
+    this.#open(`tapped ${hook.id}`)
+    const { channel, outside } = this.#parts
+    const crossed = { path: `tap.${hook.id}.${++this.#count}`, methods: ['tap'] }
+    const withdraw = channel.offer(crossed.path, Tapped, { tap: async (value, use) => tap(value as never, use) })
+    return this.#cross(crossed, withdraw, outside.tap(hook, crossed.path, options, systemUse(channel.signal)))
+  }
+
+  readonly use: Scope['use'] = thing => {
+    this.#open('took charge of a disposable')
+    this.#owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))
+    return thing
+  }
+
+  readonly defer: Scope['defer'] = undo => {
+    this.#open('deferred an undo')
+    this.#owned(undo)
+  }
+
+  /** Waits until the host has taken all that was added so far; throws what it refused. Later refusals go to the log. */
+  async settle(): Promise<void> {
+    const asked = this.#asked ?? []
+    this.#asked = undefined
+    await Promise.all(asked)
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort(scopeClosed(this.name, 'closing'))
+    for (const undo of [...this.#undos].reverse()) {
+      this.#undos.delete(undo)
+      try {
+        await undo()
+      } catch (error) {
+        this.log.error({ err: error }, 'an undo failed')
+      }
+    }
+  }
+
+  #open(what: string) {
+    if (this.signal.aborted) throw scopeClosed(this.name, what)
+  }
+
+  #owned(undo: Undo): () => void {
+    this.#undos.add(undo)
+    return () => void (this.#undos.delete(undo) && undo())
+  }
+
+  #cross({ path }: Crossed, withdraw: () => void, answer: Promise<void>): () => void {
+    const inSetup = this.#asked?.push(answer)
+    answer.catch(error => inSetup ?? this.log.error({ err: error }, 'the host refused what was added'))
+    return this.#owned(async () => {
+      withdraw()
+      // What the host has never taken, or lost with its process, needs no removal.
+      await this.#parts.outside.remove(path, systemUse(this.#parts.channel.signal)).catch(() => {})
+    })
+  }
+}

@@ -1,0 +1,217 @@
+import { codeOf, messageOf, type MethodKind, type Scope, type Standing, systemUse } from '@svc/core'
+import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, RefusalKind } from '@svc/core/contracts'
+import { contractMismatch } from '@svc/core/internal'
+import { createBackoff } from '../processes/backoff.ts'
+import { pluginGone } from '../processes/errors.ts'
+import { watchBeats } from './beats.ts'
+import { filesChanging } from './errors.ts'
+import { furnish, type Isolated, type Method } from './furnish.ts'
+import { type IsolatedProcess, startProcess } from './isolated-process.ts'
+import { CLOSE_MS, requestFor, START_MS } from './isolated-ref.ts'
+import { createLineBudget } from './line-budget.ts'
+import { oneAtATime } from './one-at-a-time.ts'
+
+type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
+const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
+const WORDS = {
+  restarting: 'the process of an isolated plugin has ended',
+  quarantined: 'the process of an isolated plugin has ended too often: it is brought up no more until the server is reloaded',
+  keptOut: 'an isolated plugin is kept out: it is started no more until the server is reloaded',
+} as const
+const ELSEWHERE = 'it has ended too often in another worker, or has ended workers by what it sent'
+const KEPT_OUT = 'it has ended or blocked workers by what it sent'
+
+/** A method of a service whose process was never started. */
+const absent = (kind: MethodKind, gone: Error): Method =>
+  kind === 'call' ? () => Promise.reject(gone) : () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) })
+
+/** One set-up of an isolated plugin: brings its process up, and up again after its death, until it has died too often. */
+export class Life {
+  readonly #plugin: Isolated
+  readonly #scope: Scope
+  readonly #given: Record<string, unknown>
+  readonly #isolation: Isolation
+  readonly #request: IsolationRequest
+  readonly #backoff = createBackoff()
+  readonly #budget = createLineBudget(lines => this.#scope.log.warn({ lines }, 'it wrote too much: lines were left out'))
+  #deaths: number[] = []
+  #restarts = 0
+  #cpuBefore = 0
+  #state: Standing['state'] = 'running'
+  #hold: Standing['hold'] = 'nothing'
+  #figures = NONE
+  #timer: NodeJS.Timeout | undefined
+  #running: IsolatedProcess | undefined
+  #service: Record<string, Method> = {}
+
+  constructor(plugin: Isolated, scope: Scope, given: Record<string, unknown>, isolation: Isolation) {
+    this.#plugin = plugin
+    this.#scope = scope
+    this.#given = given
+    this.#isolation = isolation
+    // what its permissions stand for a person has written: defaults are the plugin's own words, and would grant it what it likes
+    const config = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(scope.config) : scope.config }
+    const instance = scope.instance === undefined ? {} : { instance: scope.instance }
+    this.#request = { ...requestFor(plugin.ref, plugin.options), ...instance, config }
+  }
+
+  /** Sets the plugin up over there; answers with its service, which goes on under the same stub. */
+  async setUp(): Promise<unknown> {
+    // Before it begins: a setup that never ends is closed too.
+    this.#scope.defer(() => this.#close())
+    if (this.#isKeptOut()) this.#stayOut()
+    else await this.#begin()
+    void this.#hear()
+    const methods = Object.keys(this.#service)
+    const stub = (name: string): Method => {
+      return (...args) => this.#service[name]!(...args)
+    }
+    return this.#plugin.provides && Object.fromEntries(methods.map(name => [name, stub(name)]))
+  }
+
+  standing(): Standing {
+    const { cpuMs, memoryBytes, refusals } = this.#figures
+    return {
+      state: this.#state,
+      hold: this.#hold,
+      ...(this.#running?.pid === undefined ? {} : { pid: this.#running.pid }),
+      restarts: this.#restarts,
+      refusals,
+      cpuMs: this.#cpuBefore + cpuMs,
+      memoryBytes,
+    }
+  }
+
+  async #begin(deadline?: number): Promise<void> {
+    const { verify } = this.#plugin.options
+    const files = await verify?.()
+    const process = await this.#start()
+    const { channel, prepared, ended } = process
+    const look = oneAtATime(() => this.#look(process))
+    const beats = watchBeats(process, look)
+    const refused = async (kind: RefusalKind, what: string) => {
+      await this.#isolation.refused(prepared.id, { kind, what }, systemUse(this.#scope.signal))
+      await look()
+    }
+    try {
+      // What runs in one turn of its loop would begin before it has answered: what hangs from the start must be told from what starts slowly.
+      await beats.alive
+      const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
+      this.#service = this.#checked(await furnish(this.#plugin, this.#scope, this.#given, far))
+      // written while they were read: nobody knows what was loaded
+      if ((await verify?.()) !== files) throw filesChanging(this.#plugin.ref.name)
+    } catch (error) {
+      beats.end()
+      await process.end()
+      throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
+    }
+    if (!this.#isOut()) this.#state = 'running'
+    void ended.then(how => {
+      beats.end()
+      this.#died(how, prepared)
+    })
+  }
+
+  /** Others hold its service since it first had one: it may not have less after a death. Throws CONTRACT_MISMATCH. */
+  #checked(service: Record<string, Method>): Record<string, Method> {
+    const missing = Object.keys(this.#service).filter(method => !Object.hasOwn(service, method))
+    if (missing.length === 0) return service
+    const { ref, provides } = this.#plugin
+    throw contractMismatch(ref.name, provides?.name ?? '', `it has no ${missing.join(', ')} any more`)
+  }
+
+  async #start(): Promise<IsolatedProcess> {
+    const { log, signal } = this.#scope
+    const process = await startProcess(this.#isolation, this.#request, systemUse(signal), {
+      closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
+      onFault: (error, where) => log.error({ err: error, where }, 'failed for an isolated plugin'),
+      onOutput: (stream, name) =>
+        this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),
+    })
+    this.#running = process
+    this.#hold = process.prepared.hold
+    if (signal.aborted || this.#isOut()) await process.end()
+    return process
+  }
+
+  async #look(process: IsolatedProcess): Promise<void> {
+    const { prepared, pid, channel } = process
+    const figures = await this.#isolation.look(prepared.id, pid ?? 0, systemUse(channel.signal))
+    // What comes after its death is counted already.
+    if (this.#running === process) this.#figures = figures
+  }
+
+  #died(how: string, limits: Limits): void {
+    this.#running = undefined
+    this.#cpuBefore += this.#figures.cpuMs
+    this.#figures = { ...this.#figures, cpuMs: 0, memoryBytes: 0 }
+    if (this.#scope.signal.aborted) return
+    const now = Date.now()
+    this.#deaths = [...this.#deaths.filter(at => now - at < limits.windowMs), now]
+    const delayMs = this.#isOut() || this.#deaths.length > limits.restarts ? undefined : this.#backoff()
+    if (delayMs === undefined && !this.#isOut()) this.#tell()
+    this.#state = delayMs === undefined ? 'quarantined' : 'restarting'
+    this.#scope.log.error({ how, delayMs }, WORDS[this.#state])
+    this.#plugin.options.onGone?.(how, delayMs)
+    if (delayMs !== undefined) this.#timer = setTimeout(() => void this.#again(limits), delayMs)
+  }
+
+  #isKeptOut(): boolean {
+    const { plugin, instance } = this.#request
+    return this.#plugin.options.keptOut?.some(one => one.plugin === plugin && one.instance === instance) ?? false
+  }
+
+  /** Nothing of it is started; the service that it would provide is gone from the first call on. */
+  #stayOut(): void {
+    this.#state = 'quarantined'
+    this.#scope.log.error({ how: KEPT_OUT }, WORDS.keptOut)
+    const gone = pluginGone(this.#plugin.ref.name, KEPT_OUT)
+    const methods = Object.entries(this.#plugin.provides?.methods ?? {})
+    this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, absent(kind, gone)]))
+  }
+
+  readonly #isOut = () => this.#state === 'quarantined'
+
+  /** Other workers serve the same: what one of them keeps out all of them do. */
+  #tell(): void {
+    const { log, signal } = this.#scope
+    const told = this.#isolation.quarantine(this.#request, systemUse(signal))
+    told.catch((err: unknown) => log.warn({ err }, 'not all workers know that it is brought up no more'))
+  }
+
+  /** Another worker may be the first to find that it dies too often. */
+  async #hear(): Promise<void> {
+    const { log, signal } = this.#scope
+    try {
+      for await (const _ of this.#isolation.quarantined(this.#request, systemUse(signal))) this.#takeOut()
+    } catch (err) {
+      log.warn({ err }, 'what other workers say of it is not heard any more')
+    }
+  }
+
+  #takeOut(): void {
+    if (this.#isOut() || this.#scope.signal.aborted) return
+    clearTimeout(this.#timer)
+    this.#state = 'quarantined'
+    // its death is told like any other; one that waits to be brought up again has died already
+    if (this.#running) this.#running.kill(ELSEWHERE)
+    else this.#scope.log.error({ how: ELSEWHERE }, WORDS.quarantined)
+  }
+
+  async #again(limits: Limits): Promise<void> {
+    const { startLimitMs = START_MS, onBack } = this.#plugin.options
+    this.#restarts++
+    try {
+      await this.#begin(Date.now() + startLimitMs)
+      onBack?.()
+    } catch (error) {
+      this.#died(messageOf(error), limits)
+    }
+  }
+
+  async #close(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.#running?.end()
+    this.#budget[Symbol.dispose]()
+  }
+}

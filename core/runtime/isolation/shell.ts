@@ -1,0 +1,125 @@
+import {
+  type AnyService,
+  type AnySlot,
+  codeOf,
+  type Log,
+  messageOf,
+  type Plugin,
+  type SlotView,
+  systemUse,
+  type Use,
+} from '@svc/core'
+import { whereOf } from '@svc/core/internal'
+import { type Channel, methodsOf } from '../processes/channel.ts'
+import { IsolatedScope } from './isolated-scope.ts'
+import { Outside, type Setup, type Shell, type ViewChange } from './contract.ts'
+
+/** Runs a plugin on the isolated side: its scope and what it is given are stubs that lead to the host. */
+export function createShell(channel: Channel, name: string, load: () => Promise<Plugin>): Shell {
+  const mirrors = new Map<string, Mirror>()
+  const outside = channel.reach('outside', Outside)
+  const log = logOf(outside, systemUse(channel.signal))
+  let scope: IsolatedScope | undefined
+  const mirrorOf = (key: string, token: AnySlot) => {
+    const mirror = mirrors.get(key) ?? createMirror(channel, token)
+    mirrors.set(key, mirror)
+    return mirror
+  }
+  const givenOf = async ({ services }: Setup): Promise<Record<string, unknown>> => {
+    const { requires, optional } = await load()
+    const one = (key: string, token: AnyService | AnySlot) => {
+      if (token.what === 'slot') return mirrorOf(key, token).view
+      return services.includes(key) ? channel.reach<unknown>(`given.${key}`, token) : undefined
+    }
+    return Object.fromEntries(Object.entries({ ...requires, ...optional }).map(([key, token]) => [key, one(key, token)]))
+  }
+  return {
+    async describe() {
+      const { section, instances, type, config, requires, optional, provides } = await load()
+      const given = { section, instances, type, config: config?.json, provides }
+      return { requires, optional, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
+    },
+    async setup(setup) {
+      const plugin = await load()
+      const { provides } = plugin
+      scope = new IsolatedScope({ channel, outside, name, log, setup, provides })
+      const service = await setUp(plugin, scope, await givenOf(setup))
+      if (!provides) return []
+      channel.offer<unknown>('service', provides, service)
+      return methodsOf<unknown>(provides, service)
+    },
+    async change(key, change) {
+      const token = (await load()).requires[key]
+      if (token?.what === 'slot') mirrorOf(key, token).change(change)
+    },
+    close: async () => scope?.close(),
+    beat: async () => {},
+  }
+}
+
+/** What it throws is told here with its place: a stack does not cross. */
+async function setUp(plugin: Plugin, scope: IsolatedScope, given: Record<string, unknown>): Promise<unknown> {
+  try {
+    const service: unknown = await plugin.setup(scope, given)
+    await scope.settle()
+    return service
+  } catch (error) {
+    throw error instanceof Error ? Object.assign(error, whereOf(scope.name, error)) : error
+  }
+}
+
+/** Of an error the log shows this; no object with a class crosses. */
+function plainError(error: Error): object {
+  const { message, stack, cause } = error
+  const inner = cause instanceof Error && !message.includes(cause.message) ? `: ${cause.message}` : ''
+  const code = codeOf(error)
+  return { type: error.constructor.name, message: message + inner, stack, ...(code === undefined ? {} : { code }) }
+}
+
+const plainFacts = (facts: object) =>
+  Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact instanceof Error ? plainError(fact) : fact]))
+
+function logOf(outside: Outside, use: Use): Log {
+  const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
+    // A line with facts that cannot cross is still a line.
+    const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, use)
+    outside
+      .log(level, plainFacts(facts), message, use)
+      .catch(lost)
+      .catch(() => {})
+  }
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+interface Mirror {
+  readonly view: SlotView<unknown>
+  change(change: ViewChange): void
+}
+
+function createMirror(channel: Channel, token: AnySlot): Mirror {
+  const held = new Map<string, { item: unknown; owner: string }>()
+  let version = 0
+  const view: SlotView<unknown> = {
+    get version() {
+      return version
+    },
+    get size() {
+      return held.size
+    },
+    get: name => held.get(name)?.item,
+    has: name => held.has(name),
+    names: () => [...held.keys()],
+    entries: () => [...held].map(([name, { item }]) => [name, item]),
+    owner: name => held.get(name)?.owner,
+  }
+  return {
+    view: Object.freeze(view),
+    change(change) {
+      version = change.version
+      for (const name of change.removed) held.delete(name)
+      for (const { name, owner, path, methods: only, data = {} } of change.added) {
+        held.set(name, { owner, item: channel.reach<unknown>(path, token, { only, data }) })
+      }
+    },
+  }
+}

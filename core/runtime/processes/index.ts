@@ -1,0 +1,34 @@
+// What crosses a process
+export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, openChannel, type ReachOptions } from './channel.ts'
+export { plainUse } from './message.ts'
+export { copyPlain, findUnplain } from './plain.ts'
+export { coverInherited } from './inherited.ts'
+export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
+
+// A running server
+export { fromWire, problemsToWire, toWire } from './errors.ts'
+export { shownPath } from '@svc/core'
+export { userHome } from '@svc/core/internal'
+export { ensureHome } from './home.ts'
+export { begunFiles } from './begun.ts'
+export {
+  createSupervisor,
+  type Reloaded,
+  type Supervisor,
+  type SupervisorEvent,
+  type SupervisorOptions,
+} from '../supervisor/supervisor.ts'
+export { type WorkerInfo } from '../supervisor/member.ts'
+export { type PeerLine } from '../supervisor/peer-line.ts'
+export { type DrainWish, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
+export {
+  Control,
+  type ControlSocket,
+  deadServers,
+  findServers,
+  type FoundServer,
+  listenControl,
+  reachServer,
+  type ReloadResult,
+  type ServerInfo,
+} from './control.ts'

@@ -1,0 +1,106 @@
+import type { MethodKind, Principal, Use } from '@svc/core'
+import type { WireError } from './errors.ts'
+import { findUnplain } from './plain.ts'
+
+/** Raised when the words of the channel change. */
+export const PROTOCOL = 1
+/** Items of a stream that may be under way unread. */
+export const WINDOW = 64
+
+export const HELLO = 0
+export const CALL = 1
+export const ABORT = 2
+export const CREDIT = 3
+export const RETURN = 4
+export const ANSWER = 5
+export const ITEM = 6
+export const FAIL = 7
+export const SHAPE = 8
+
+/** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
+export interface HeldLimits {
+  readonly calls: number
+  readonly bytes: number
+}
+
+/** What two sides of a contract must agree on. */
+export interface Shape {
+  readonly name: string
+  readonly api: number
+  readonly methods: Readonly<Record<string, MethodKind>>
+}
+/** What of `use` crosses as it is; its signal crosses as ABORT, or here when it has aborted before. */
+export interface WireUse extends Omit<Use, 'signal'> {
+  readonly aborted?: WireError
+}
+
+/** The words of the channel. An id is the caller's; CALL to RETURN go from the caller, ANSWER to FAIL to it; ANSWER also ends a stream. */
+export type Message =
+  | [typeof HELLO, protocol: number]
+  | [typeof CALL, id: number, path: string, method: string, args: unknown[], use: WireUse]
+  | [typeof ABORT, id: number, reason: WireError]
+  | [typeof CREDIT, id: number, items: number]
+  | [typeof RETURN, id: number]
+  | [typeof ANSWER, id: number, value: unknown]
+  | [typeof ITEM, id: number, item: unknown]
+  | [typeof FAIL, id: number, error: WireError]
+  | [typeof SHAPE, path: string, shape: Shape]
+
+/** What crosses of a `use`, and nothing else that may stand in it: the far side may lie. */
+export function plainUse({ principal, requestId, ...more }: Omit<Use, 'signal'>): Omit<Use, 'signal'> {
+  const { trace, traceState, deadline, idempotencyKey } = more
+  const told = { principal, requestId, ...(trace !== undefined && { trace }), ...(deadline !== undefined && { deadline }) }
+  if (traceState === undefined && idempotencyKey === undefined) return told
+  return { ...told, ...(traceState !== undefined && { traceState }), ...(idempotencyKey !== undefined && { idempotencyKey }) }
+}
+
+const isId = Number.isSafeInteger
+const isText = (value: unknown) => typeof value === 'string'
+const isObject = (value: unknown) => typeof value === 'object' && value !== null
+const isPrincipal = ({ id, scopes }: Partial<Principal>) => isText(id) && Array.isArray(scopes) && scopes.every(isText)
+const isAbsentOr = (is: (value: unknown) => boolean, value: unknown) => value === undefined || is(value)
+const isUse = (value: unknown) => {
+  const { principal, requestId, deadline, aborted, ...texts } = Object(value) as Partial<WireUse>
+  const told = [texts.trace, texts.traceState, texts.idempotencyKey].every(one => isAbsentOr(isText, one))
+  return (
+    isText(requestId) &&
+    isPrincipal(Object(principal)) &&
+    told &&
+    isAbsentOr(Number.isFinite, deadline) &&
+    isAbsentOr(isObject, aborted)
+  )
+}
+const isShape = (value: unknown) => {
+  const { name, api, methods } = Object(value) as Partial<Shape>
+  return isText(name) && isId(api) && isObject(methods)
+}
+
+const FORMS: Readonly<Record<number, readonly ((value: unknown) => boolean)[]>> = {
+  [HELLO]: [isId],
+  [CALL]: [isId, isText, isText, Array.isArray, isUse],
+  [ABORT]: [isId, isObject],
+  [CREDIT]: [isId, isId],
+  [RETURN]: [isId],
+  [ANSWER]: [isId],
+  [ITEM]: [isId],
+  [FAIL]: [isId, isObject],
+  [SHAPE]: [isText, isShape],
+}
+
+/** Whether what came in has the form of a message: the far side may lie. */
+export function isMessage(value: unknown): value is Message {
+  return Array.isArray(value) && isId(value[0]) && (FORMS[value[0]]?.every((holds, i) => holds(value[i + 1])) ?? false)
+}
+
+const PARTS: Readonly<Record<number, readonly [at: number, name: string]>> = {
+  [CALL]: [4, 'args'],
+  [ANSWER]: [2, 'result'],
+  [ITEM]: [2, 'item'],
+  [FAIL]: [2, 'error'],
+}
+
+/** The place of a message that may not cross, if there is one. `label` is the path and method it belongs to. */
+export function cheatIn(message: Message, label: string): string | undefined {
+  const part = PARTS[message[0]]
+  return part && findUnplain(message[part[0]], `${label}.${part[1]}`)
+}

@@ -1,0 +1,195 @@
+import { codeOf } from '@svc/core'
+import { contractMismatch, differenceOf } from '@svc/core/internal'
+import { askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import {
+  ABORT,
+  ANSWER,
+  CALL,
+  CREDIT,
+  FAIL,
+  type HeldLimits,
+  ITEM,
+  type Message,
+  plainUse,
+  RETURN,
+  SHAPE,
+  type Shape,
+  WINDOW,
+} from './message.ts'
+
+export interface ServerOptions {
+  /** This side's name, for errors, and the far side's. */
+  readonly self: string
+  readonly name: string
+  /** Has aborted when the far side is gone. */
+  readonly over: AbortSignal
+  readonly post: (message: Message, label: string) => void
+  readonly onFault?: ((error: unknown, where: string) => void) | undefined
+  readonly held: HeldLimits
+}
+interface Offered {
+  readonly shape: Shape
+  readonly implementation: object
+}
+/** One call or stream that runs for the far side. */
+interface Running {
+  readonly controller: AbortController
+  /** Of what it was asked with. */
+  readonly bytes: number
+  credit: number
+  left: boolean
+  /** Set while a stream waits for its reader. */
+  wake: (() => void) | undefined
+}
+type Method = (this: object, ...args: unknown[]) => unknown
+type Call = Extract<Message, readonly [typeof CALL, ...unknown[]]>
+
+/** The offering side of a channel. */
+export class Server {
+  readonly #options: ServerOptions
+  readonly #offers = new Map<string, Offered>()
+  /** What the far side thinks stands at a path, and the paths where it is right. */
+  readonly #asked = new Map<string, Shape>()
+  readonly #alike = new Set<string>()
+  readonly #running = new Map<number, Running>()
+  #runningBytes = 0
+  #askedBytes = 0
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+  }
+
+  offer(path: string, shape: Shape, implementation: object): () => void {
+    const mine = { shape, implementation }
+    this.#offers.set(path, mine)
+    this.#alike.delete(path)
+    return () => void (this.#offers.get(path) === mine && this.#offers.delete(path))
+  }
+
+  /** Answers whether the message may be. */
+  take(message: Message, bytes: number): boolean {
+    if (message[0] === CALL && this.#running.has(message[1])) return false
+    if (message[0] === SHAPE) return this.#ask(message[1], message[2], bytes)
+    if (message[0] === CALL) void this.#run(message, bytes)
+    else if (message[0] === CREDIT) addCredit(this.#running.get(message[1]), message[2])
+    else if (message[0] === RETURN) this.drop(message[1])
+    else if (message[0] === ABORT) this.#running.get(message[1])?.controller.abort(fromWire(message[2]))
+    return true
+  }
+
+  /** Ends the work for one caller. */
+  drop(id: number): void {
+    leave(this.#running.get(id), readerLeft())
+  }
+
+  /** Throws CONTRACT_MISMATCH when something the far side reached has another form here. */
+  check(): void {
+    for (const path of this.#asked.keys()) this.#checkPath(path)
+  }
+
+  /** The far side is gone: aborts what runs for it and ends its streams. */
+  stop(): void {
+    this.#offers.clear()
+    for (const one of this.#running.values()) {
+      one.controller.abort(this.#options.over.reason)
+      leave(one, this.#options.over.reason)
+    }
+  }
+
+  #ask(path: string, shape: Shape, bytes: number): boolean {
+    this.#asked.set(path, shape)
+    this.#alike.delete(path)
+    this.#askedBytes += bytes
+    return this.#askedBytes <= this.#options.held.bytes
+  }
+
+  #checkPath(path: string) {
+    if (this.#alike.has(path)) return
+    const [ours, theirs] = [this.#offers.get(path)?.shape, this.#asked.get(path)]
+    const difference = ours && theirs && shapeDifference(theirs, ours)
+    if (difference) throw contractMismatch(this.#options.name, ours.name, difference)
+    this.#alike.add(path)
+  }
+
+  #find(path: string, method: string): Offered {
+    const { self } = this.#options
+    const offered = this.#offers.get(path)
+    if (!offered) throw nothingOffered(self, path)
+    this.#checkPath(path)
+    // This side's own table says what there is: no word of the caller reaches a prototype or a private member.
+    if (!Object.hasOwn(offered.shape.methods, method)) throw methodUnknown(self, path, method)
+    if (typeof Reflect.get(offered.implementation, method) !== 'function') throw methodUnknown(self, path, method)
+    return offered
+  }
+
+  #begin(id: number, bytes: number): Running {
+    const one: Running = { controller: new AbortController(), bytes, credit: WINDOW, left: false, wake: undefined }
+    this.#running.set(id, one)
+    this.#runningBytes += bytes
+    return one
+  }
+
+  #end(id: number, { bytes }: Running) {
+    this.#running.delete(id)
+    this.#runningBytes -= bytes
+  }
+
+  #checkRoom() {
+    const { name, held } = this.#options
+    if (this.#running.size > held.calls || this.#runningBytes > held.bytes) throw askedTooMuch(name, held)
+  }
+
+  async #run([, id, path, method, args, wire]: Call, bytes: number) {
+    const { post, onFault } = this.#options
+    const label = `${path}.${method}`
+    const one = this.#begin(id, bytes)
+    try {
+      if (wire.aborted) one.controller.abort(fromWire(wire.aborted))
+      this.#checkRoom()
+      const { shape, implementation } = this.#find(path, method)
+      const begin = Reflect.get(implementation, method) as Method
+      const result = begin.call(implementation, ...args, { ...plainUse(wire), signal: one.controller.signal })
+      const send = (item: unknown) => post([ITEM, id, item], label)
+      const value = shape.methods[method] === 'call' ? await result : await pump(one, result as AsyncIterable<unknown>, send)
+      this.#end(id, one)
+      post([ANSWER, id, value], label)
+    } catch (error) {
+      this.#end(id, one)
+      // A generator that was told to stop may well say so by throwing.
+      if (one.left && one.controller.signal.aborted) return post([ANSWER, id, undefined], label)
+      if (codeOf(error) === undefined) onFault?.(error, label)
+      post([FAIL, id, toWire(error)], label)
+    }
+  }
+}
+
+function leave(one: Running | undefined, reason: unknown) {
+  if (!one) return
+  one.left = true
+  // A generator that waits for its own source ends only when it is told; one that waits for its reader ends by itself.
+  if (one.wake) one.wake()
+  else one.controller.abort(reason)
+}
+
+function addCredit(one: Running | undefined, items: number) {
+  if (!one) return
+  // Room beyond the window would fill this side's memory, so nobody can ask for it.
+  one.credit = Math.min(WINDOW, one.credit + Math.max(0, items))
+  one.wake?.()
+}
+
+function shapeDifference(theirs: Shape, ours: Shape): string | undefined {
+  return theirs.name === ours.name ? differenceOf(theirs, ours) : `it is "${ours.name}" here and "${theirs.name}" there`
+}
+
+/** Runs a stream: asks its generator for the next item only while the reader has room for it. Leaving the loop runs its `finally`. */
+async function pump(one: Running, items: AsyncIterable<unknown>, send: (item: unknown) => void): Promise<void> {
+  for await (const item of items) {
+    if (one.left) break
+    send(item)
+    one.credit--
+    while (one.credit === 0 && !one.left) await new Promise<void>(resolve => (one.wake = resolve))
+    one.wake = undefined
+    if (one.left) break
+  }
+}

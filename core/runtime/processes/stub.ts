@@ -1,0 +1,203 @@
+import type { MethodKind, Use } from '@svc/core'
+import { deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
+import {
+  ABORT,
+  ANSWER,
+  CALL,
+  CREDIT,
+  FAIL,
+  type HeldLimits,
+  ITEM,
+  type Message,
+  plainUse,
+  RETURN,
+  WINDOW,
+  type WireUse,
+} from './message.ts'
+
+/** One call or stream under way, as its caller sees it. */
+interface Waiting {
+  /** Takes an item of a stream; answers whether it may be: more than the window is a lie. */
+  item(value: unknown, bytes: number): boolean
+  done(value: unknown): void
+  fail(error: unknown): void
+  /** Undoes what watches signal and deadline. */
+  stop?: () => void
+}
+
+type Method = (...args: unknown[]) => unknown
+
+/** The calling side of a channel. */
+export interface Caller {
+  /** Builds what is called like the far implementation: a plain object from the table, nothing else. */
+  stub(path: string, methods: Readonly<Record<string, MethodKind>>, only?: readonly string[]): Record<string, Method>
+  /** Answers whether the message may be. */
+  take(message: Message, bytes: number): boolean
+  fail(id: number, error: unknown): void
+  /** The far side is gone: fails all that waits. */
+  stop(): void
+}
+interface CallerOptions {
+  /** The far side's name. */
+  readonly name: string
+  readonly graceMs: number
+  /** Has aborted when the far side is gone. */
+  readonly over: AbortSignal
+  post(message: Message, label: string): void
+  readonly held: HeldLimits
+}
+/** What a call or stream needs of the calling side. */
+interface Line extends CallerOptions {
+  begin(waiting: Waiting, path: string, method: string, args: unknown[], use: Use): number
+  /** Ends what waits, unless it has ended. */
+  settle(id: number, how: (waiting: Waiting) => void): void
+  /** Items of so many bytes have been read, or never will be. */
+  read(bytes: number): void
+}
+
+export function createCaller(options: CallerOptions): Caller {
+  const waiting = new Map<number, Waiting>()
+  let lastId = 0
+  let unread = 0
+  const settle: Line['settle'] = (id, how) => {
+    const one = waiting.get(id)
+    if (!one) return
+    waiting.delete(id)
+    one.stop?.()
+    how(one)
+  }
+  const begin: Line['begin'] = (one, path, method, args, use) => {
+    const id = ++lastId
+    const label = `${path}.${method}`
+    waiting.set(id, one)
+    options.post([CALL, id, path, method, args, wireUse(use)], label)
+    if (options.over.aborted) settle(id, w => w.fail(options.over.reason))
+    // What may not cross has failed already.
+    if (waiting.has(id)) one.stop = follow(line, id, use, label)
+    return id
+  }
+  const line: Line = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
+  const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
+  const takeItem = (id: number, value: unknown, bytes: number) => {
+    const one = waiting.get(id)
+    if (!one) return true
+    if (unread + bytes > options.held.bytes) {
+      options.post([RETURN, id], '')
+      fail(id, unreadTooMuch(options.name, options.held.bytes))
+      return true
+    }
+    unread += bytes
+    return one.item(value, bytes)
+  }
+  return {
+    stub(path, methods, only) {
+      const kinds = Object.entries(methods).filter(([method]) => only?.includes(method) ?? true)
+      return Object.fromEntries(
+        kinds.map(([method, kind]) => [method, (kind === 'call' ? callOf : streamOf)(line, path, method)])
+      )
+    },
+    take(message, bytes) {
+      if (message[0] === ITEM) return takeItem(message[1], message[2], bytes)
+      if (message[0] === ANSWER) settle(message[1], one => one.done(message[2]))
+      else if (message[0] === FAIL) fail(message[1], fromWire(message[2]))
+      return true
+    },
+    fail,
+    stop: () => [...waiting.keys()].forEach(id => fail(id, options.over.reason)),
+  }
+}
+
+function callOf(line: Line, path: string, method: string): Method {
+  return (...args) =>
+    new Promise((done, fail) => {
+      const use = takeUse(args, path, method)
+      line.begin({ item: () => false, done, fail }, path, method, args, use)
+    })
+}
+
+function streamOf(line: Line, path: string, method: string): Method {
+  return (...args) => {
+    const use = takeUse(args, path, method)
+    return read(line, use, waiting => line.begin(waiting, path, method, args, use))
+  }
+}
+
+/** The last argument, taken off the others. */
+function takeUse(args: unknown[], path: string, method: string): Use {
+  const use = args.pop() as Use | undefined
+  if (!(use?.signal instanceof AbortSignal)) throw useMissing(`${path}.${method}`)
+  return use
+}
+
+/** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
+async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
+  const items: (readonly [value: unknown, bytes: number])[] = []
+  const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
+  const end = (failed: boolean, error?: unknown) => {
+    Object.assign(state, { ended: true, failed, error })
+    state.wake?.()
+  }
+  const change = () => new Promise<void>(resolve => (state.wake = resolve))
+  const item = (value: unknown, bytes: number) => {
+    state.wake?.()
+    return items.push([value, bytes]) <= WINDOW
+  }
+  // The reader leaves: the far generator runs its own `finally`, and what that throws comes here, as in one process.
+  const leave = async () => {
+    line.post([RETURN, id], '')
+    const timer = setTimeout(() => line.settle(id, one => one.done(undefined)), line.graceMs)
+    while (!state.ended) await change()
+    clearTimeout(timer)
+    if (state.failed && !use.signal.aborted) throw state.error
+  }
+  const id = begin({ item, done: () => end(false), fail: error => end(true, error) })
+  let taken = 0
+  try {
+    for (;;) {
+      while (items.length > 0) {
+        if (++taken === WINDOW / 2 && !state.ended) {
+          line.post([CREDIT, id, taken], '')
+          taken = 0
+        }
+        const [value, bytes] = items.shift()!
+        line.read(bytes)
+        yield value
+      }
+      if (state.ended) break
+      await change()
+    }
+    if (state.failed) throw state.error
+  } finally {
+    if (!state.ended) await leave()
+    for (const [, bytes] of items) line.read(bytes)
+  }
+}
+
+// An ABORT that follows the call would come too late: the method would begin unaware.
+const wireUse = (use: Use): WireUse =>
+  use.signal.aborted ? { ...plainUse(use), aborted: toWire(use.signal.reason) } : plainUse(use)
+
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/**
+ * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
+ * Only a far side that says nothing within the grace time is given up.
+ */
+function follow(line: Line, id: number, { signal, deadline }: Use, label: string): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const leave = (reason: unknown) => {
+    stop()
+    line.post([ABORT, id, toWire(reason)], label)
+    timer = setTimeout(() => line.settle(id, one => one.fail(reason)), line.graceMs)
+  }
+  const onAbort = () => leave(signal.reason)
+  const stop = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+  const ms = (deadline ?? Number.POSITIVE_INFINITY) - Date.now()
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (ms <= LONGEST_TIMER) timer = setTimeout(() => leave(deadlineOver(label)), Math.max(0, ms))
+  if (signal.aborted) onAbort()
+  return stop
+}

@@ -1,0 +1,216 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { type Channel, openChannel } from '../processes/channel.ts'
+import { fromWire } from '../processes/errors.ts'
+import { ipcTransport } from '../processes/wire.ts'
+import { codeOf, messageOf, type SvcError, systemUse } from '@svc/core'
+import type { Blame } from './blame.ts'
+import type { Connections } from './connections.ts'
+import { listenLate, workerBlocked, workerSlow } from './errors.ts'
+import { watchBeats } from './heartbeat.ts'
+import type { Desk } from './peer-desk.ts'
+import { type DrainWish, HEIR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
+
+/** One worker, as commands see it. */
+export interface WorkerInfo {
+  readonly pid: number
+  readonly state: 'starting' | 'ready' | 'draining'
+  /** Grows with each reload. */
+  readonly generation: number
+  /** Unix time in milliseconds. */
+  readonly startedAt: number
+}
+
+/** One worker, as the supervisor holds it. */
+export interface Member<R> extends AnyMember {
+  /** Its report, or why it did not come up: settled once it is ready or gone. */
+  readonly up: PromiseWithResolvers<R>
+}
+
+/** What is known of a worker whatever it reports. */
+export interface AnyMember {
+  readonly process: ChildProcess
+  readonly channel: Channel
+  readonly control: WorkerControl
+  readonly generation: number
+  readonly startedAt: number
+  /** The file in which it leaves whose frame it handled when it ended. */
+  readonly trace: string | undefined
+  readonly gone: PromiseWithResolvers<void>
+  /** A reload stands or falls with it: nobody replaces it. */
+  trial: boolean
+  state: WorkerInfo['state']
+  /** `performance.now()` when it was ready. */
+  readyAt: number | undefined
+  problems: readonly SvcError[] | undefined
+  timer: NodeJS.Timeout | undefined
+}
+
+/** How long it has been ready. */
+export const servedMs = ({ readyAt }: Pick<AnyMember, 'readyAt'>): number =>
+  readyAt === undefined ? 0 : performance.now() - readyAt
+
+/** What a worker may need to end once its requests have ended, before it is killed. */
+const CLOSE_MS = 15_000
+
+interface ForkOptions {
+  readonly exec: string
+  readonly args?: readonly string[]
+  readonly execArgv?: readonly string[]
+  readonly env?: NodeJS.ProcessEnv
+}
+
+const START_MS = 120_000
+/** Longer than it takes to import all plugins from a cold and slow disk. */
+const BLOCKED_MS = 30_000
+
+export interface HireOptions extends ForkOptions {
+  /** Milliseconds a worker has until it reports. Default 120,000. */
+  readonly startLimitMs?: number
+  /** Milliseconds without a sign of life after which a worker that starts is killed. Default 30,000. */
+  readonly blockedLimitMs?: number
+}
+
+/** What a new worker comes into. */
+export interface Place<R> {
+  readonly desk: Desk
+  readonly connections: Connections
+  readonly generation: number
+  readonly env: NodeJS.ProcessEnv | undefined
+  /** What the first of its generation has left; absent for the first. */
+  readonly legacy: unknown
+  readonly blame: Blame
+  onReady(member: Member<R>, report: R): void
+  onFailed(member: Member<R>, problems: readonly SvcError[]): void
+  onExit(member: Member<R>, how: string): void
+}
+
+/** Forks a worker and attends to its line until it is gone. */
+export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
+  const { desk, connections, generation, legacy, blame } = place
+  const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
+  const trace = blame.newTrace()
+  const keptOut = blame.keptOut(generation)
+  const env = {
+    ...place.env,
+    ...(legacy === undefined ? {} : { [HEIR]: '1' }),
+    ...(trace === undefined ? {} : { [TRACE]: trace }),
+    ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
+  }
+  const member = forkMember<R>(options, env, generation)
+  member.channel.offer('supervision', Supervision, {
+    ready: async report => place.onReady(member, report as R),
+    failed: async problems => place.onFailed(member, problems.map(fromWire)),
+    legacy: async () => legacy,
+    async listen(address) {
+      if (member.state !== 'starting') throw listenLate(address.port)
+      return connections.listen(member.process, address)
+    },
+  })
+  const leave = desk.seat({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
+  const cannot = (problem: SvcError) => {
+    place.onFailed(member, [problem])
+    killMember(member)
+  }
+  member.timer = setTimeout(() => cannot(workerSlow(startLimitMs)), startLimitMs)
+  const endBeats = watchBeats(
+    blockedLimitMs,
+    () => (member.state === 'starting' ? [member] : []),
+    () => member.control.beat(systemUse(member.channel.signal)),
+    () => cannot(workerBlocked(blockedLimitMs))
+  )
+  const end = (how: string) => {
+    endBeats()
+    leave()
+    connections.forget(member.process)
+    place.onExit(member, how)
+  }
+  member.process.once('exit', (code, signal) => end(signal ?? `code ${code}`))
+  // what could not be forked (no descriptor or no process left) has an error and no exit
+  if (member.process.pid === undefined)
+    member.process.once('error', error => {
+      connections.shed()
+      end(`not forked: ${codeOf(error) ?? messageOf(error)}`)
+    })
+  return member
+}
+
+/** The port of `--inspect` is the supervisor's: a worker takes any that is free. */
+const withOwnDebugPort = (arg: string) => arg.replace(/^(--inspect(?:-brk|-wait)?)(?:=.*)?$/, '$1=0')
+
+function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): Member<R> {
+  const { exec, args = [], execArgv = [], env } = options
+  const child = fork(exec, args, {
+    execArgv: execArgv.map(withOwnDebugPort),
+    env: { ...process.env, ...env, ...more },
+    serialization: 'advanced',
+  })
+  // Node would end this process for an error that nobody hears.
+  child.on('error', () => {})
+  const channel = openChannel(ipcTransport(child), { name: `worker ${child.pid}`, self: 'supervisor' })
+  const up = Promise.withResolvers<R>()
+  // Whoever waits for it hears of it; for the others there are events.
+  up.promise.catch(() => {})
+  return {
+    process: child,
+    channel,
+    control: channel.reach('worker', WorkerControl),
+    generation,
+    startedAt: Date.now(),
+    trace: more[TRACE],
+    up,
+    gone: Promise.withResolvers<void>(),
+    trial: false,
+    state: 'starting',
+    readyAt: undefined,
+    problems: undefined,
+    timer: undefined,
+  }
+}
+
+/** Sends it no new connection, and lets it end what it has begun; kills it `killMs` later. */
+async function drainMember(member: AnyMember, connections: Connections, wish: DrainWish, killMs: number): Promise<void> {
+  const { control, channel } = member
+  clearTimeout(member.timer)
+  member.timer = setTimeout(() => killMember(member), killMs)
+  member.state = 'draining'
+  connections.leave(member.process)
+  await control.drain(wish, systemUse(channel.signal)).catch(() => killMember(member))
+}
+
+/** Lets all of them end what they have begun; resolves when they are gone. */
+export async function drainAll(members: readonly AnyMember[], connections: Connections, limitMs: number): Promise<void> {
+  await Promise.all(members.map(member => drainMember(member, connections, { successor: false }, limitMs)))
+  await Promise.all(members.map(member => member.gone.promise))
+}
+
+/** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
+export async function retire(member: AnyMember, connections: Connections, limitMs: number): Promise<void> {
+  if (member.state === 'draining') return
+  if (member.state === 'ready') return drainMember(member, connections, { successor: true, limitMs }, limitMs + CLOSE_MS)
+  member.state = 'draining'
+  killMember(member)
+}
+
+/** So many generations may drain when the next one is begun; one more drains when it is ready. */
+const DRAINING = 1
+
+/** Waits until so few generations drain that one more may. */
+export async function roomFor(members: ReadonlySet<AnyMember>): Promise<void> {
+  const draining = [...members].filter(member => member.state === 'draining')
+  if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
+  await Promise.race(draining.map(member => member.gone.promise))
+  await roomFor(members)
+}
+
+export const killMember = ({ process: child }: AnyMember): void => void child.kill('SIGKILL')
+
+export const infoOf = ({ process: child, state, generation, startedAt }: AnyMember): WorkerInfo => ({
+  pid: child.pid ?? 0,
+  state,
+  generation,
+  startedAt,
+})
+
+/** Whether a worker of this generation that is gone must be replaced. */
+export const isMissed = ({ state, trial, generation }: AnyMember, current: number): boolean =>
+  state !== 'draining' && !trial && generation === current

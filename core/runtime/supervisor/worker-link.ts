@@ -1,0 +1,117 @@
+import { type Channel, openChannel } from '../processes/channel.ts'
+import { problemsToWire, type WireError } from '../processes/errors.ts'
+import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
+import { ipcTransport } from '../processes/wire.ts'
+import { defineService, systemUse, type Use } from '@svc/core'
+import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
+import { noSupervisor } from './errors.ts'
+import { createPeerLine, type PeerLine } from './peer-line.ts'
+
+/** What the supervisor hears from a worker. */
+export interface Supervision {
+  ready(report: unknown, use: Use): Promise<void>
+  failed(problems: readonly WireError[], use: Use): Promise<void>
+  /** What the first worker of this one's generation has left for those after it. */
+  legacy(use: Use): Promise<unknown>
+  /** Opens a port for this worker; connections come once it has reported that it is ready. */
+  listen(address: ListenAddress, use: Use): Promise<OpenPort>
+}
+export const Supervision = defineService<Supervision>('supervision', {
+  api: 1,
+  methods: { ready: 'call', failed: 'call', legacy: 'call', listen: 'call' },
+})
+
+/** In the environment of a worker whose generation serves already. */
+export const HEIR = 'SVC_HEIR'
+
+/** In the environment of a worker: the file in which it leaves the trace of what it handled, and what is kept out of it, as JSON. */
+export const TRACE = 'SVC_TRACE'
+export const KEPT_OUT = 'SVC_KEPT_OUT'
+
+/** How a worker is to end. */
+export interface DrainWish {
+  /** Others take the new work meanwhile: open connections are left to their own end. */
+  readonly successor: boolean
+  /** Milliseconds that what runs has to end. */
+  readonly limitMs?: number
+}
+
+/** What a worker is told. */
+export interface WorkerControl {
+  /** Answers at once; the worker ends when it has drained. */
+  drain(wish: DrainWish, use: Use): Promise<void>
+  /** A sign of life of its event loop. */
+  beat(use: Use): Promise<void>
+}
+export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
+
+/** A worker's line to its supervisor. */
+export interface WorkerLink {
+  /** For further contracts between worker and supervisor. */
+  readonly channel: Channel
+  /** To the other workers. */
+  readonly peers: PeerLine
+  /** What the first worker of this generation has left (`SupervisorSettings.legacy`): undefined for the first itself, which starts from what is on disk. */
+  readonly legacy: Promise<unknown>
+  /** Plugins that ended or blocked workers of this generation by what they sent: they are not started. */
+  readonly keptOut: readonly HandledPlugin[]
+  /** Tells that this worker serves; `report` is plain data. */
+  ready(report: unknown): Promise<void>
+  /** Tells why it cannot start; the worker should end then. Takes what `startHost` throws. */
+  failed(error: unknown): Promise<void>
+  /**
+   * Listens at an address of the supervisor's, which hands over one connection after the other: to an `http.Server` they go by `server.emit('connection', socket)`.
+   * Workers that ask for the same address share its port. Answers the port; throws what the system reports, such as EADDRINUSE.
+   */
+  listen(address: ListenAddress, take: TakeConnection): Promise<number>
+  /**
+   * `drain` runs when the supervisor asks for it or is gone: it ends with all work done (close the host). No connection comes any more then. The worker ends
+   * as soon as nothing else is open. It runs again when the wish changes meanwhile: a worker that ends what it began for a reload learns that the server ends.
+   */
+  onDrain(drain: (wish: DrainWish) => unknown): void
+}
+
+/** Opens the line; for the entry of a process that a supervisor forked. */
+export function workerLink(): WorkerLink {
+  if (!process.connected) throw noSupervisor()
+  const drained = Promise.withResolvers<DrainWish>()
+  let hurry: ((wish: DrainWish) => unknown) | undefined
+  const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
+  const drain = (wish: DrainWish) => {
+    drained.resolve(wish)
+    hurry?.(wish)
+  }
+  channel.offer('worker', WorkerControl, { drain: async wish => drain(wish), beat: async () => {} })
+  channel.signal.addEventListener('abort', () => drain({ successor: false }), { once: true })
+  const supervisor = channel.reach('supervision', Supervision)
+  const use = systemUse(channel.signal)
+  const leave = () => {
+    if (process.connected) process.disconnect()
+  }
+  const takers = receiveConnections()
+  const isHeir = process.env[HEIR] !== undefined
+  const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
+  if (trace !== undefined) traceHandling(trace)
+  // no child of this worker is one
+  for (const name of [HEIR, TRACE, KEPT_OUT]) delete process.env[name]
+  return {
+    keptOut: JSON.parse(keptOut) as HandledPlugin[],
+    channel,
+    legacy: isHeir ? supervisor.legacy(use) : Promise.resolve(undefined),
+    peers: createPeerLine(channel),
+    ready: report => supervisor.ready(report, use),
+    failed: error => supervisor.failed(problemsToWire(error), use),
+    async listen(address, take) {
+      const { id, port } = await supervisor.listen(address, use)
+      takers.set(id, take)
+      return port
+    },
+    onDrain: begin =>
+      void drained.promise
+        .then(wish => {
+          hurry = begin
+          return begin(wish)
+        })
+        .finally(leave),
+  }
+}

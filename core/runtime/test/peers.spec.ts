@@ -1,0 +1,186 @@
+import { memoryTransport, openChannel } from '@svc/runtime'
+import { systemUse } from '@svc/core'
+import { expect } from 'chai'
+import { Desk } from '../supervisor/peer-desk.ts'
+import { createPeerLine, type PeerHandlers, type PeerLine } from '../supervisor/peer-line.ts'
+import type { PeerFigures } from '../supervisor/peer-words.ts'
+
+const use = () => systemUse(AbortSignal.timeout(10_000))
+
+/** A worker at a desk, without a process: what it counts, and what it was told. */
+function enter(desk: Desk, pid: number) {
+  const [here, there] = memoryTransport()
+  const channel = openChannel(here, { name: `worker ${pid}` })
+  const far = openChannel(there, { name: 'supervisor' })
+  const leave = desk.seat({ pid, generation: 1 }, channel, () => true)
+  const line: PeerLine = createPeerLine(far)
+  const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
+  const handlers: PeerHandlers = {
+    told: async ({ message }) => void seen.told.push(message),
+    figures: async () => ({ count: seen.count }),
+    inherit: async figures => void (seen.count += Number(figures.count)),
+    gone: async left => void seen.gone.push(left),
+    wanted: async () => {},
+    async *answer(topic, message, { principal, signal }) {
+      if (topic === 'echo') yield { pid, message, by: principal.id }
+      if (topic !== 'endless') return
+      try {
+        for (let at = 0; !signal.aborted; at++) yield await new Promise(resolve => setImmediate(resolve, at))
+      } finally {
+        seen.ended.push(topic)
+      }
+    },
+  }
+  return {
+    line,
+    seen,
+    handlers,
+    join: () => line.join(handlers),
+    die() {
+      channel.close()
+      far.close()
+      leave()
+    },
+  }
+}
+
+const sum = (all: readonly PeerFigures[]) => all.reduce((total, one) => total + Number(one.count), 0)
+
+describe('workers among each other', () => {
+  it('have all been told when the teller has its answer', async () => {
+    const desk = new Desk()
+    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    for (const one of [a, b, c]) await one.join()
+    await a.line.tell({ topic: 't', message: 'news' }, use())
+    expect([a, b, c].map(one => one.seen.told)).to.deep.equal([[], ['news'], ['news']])
+  })
+
+  it('are told before they serve what was told while they started, and nobody waits for them', async () => {
+    const desk = new Desk()
+    const [a, starting] = [enter(desk, 1), enter(desk, 2)]
+    await a.join()
+    await a.line.tell({ topic: 't', message: 'early' }, use())
+    expect(starting.seen.told).to.deep.equal([])
+    await starting.join()
+    expect(starting.seen.told).to.deep.equal(['early'])
+  })
+
+  it('are not waited for when they die', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const asked = Promise.withResolvers<void>()
+    await a.join()
+    await b.line.join({ ...b.handlers, told: () => (asked.resolve(), new Promise<void>(() => {})) })
+    const told = a.line.tell({ topic: 't', message: 'news' }, use())
+    await asked.promise
+    b.die()
+    await told
+  })
+
+  it('hear of a death', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const heard = Promise.withResolvers<number>()
+    await a.line.join({ ...a.handlers, gone: async pid => heard.resolve(pid) })
+    await b.join()
+    b.die()
+    expect(await heard.promise).to.equal(2)
+  })
+
+  it('never count less after a death, nor anything twice', async () => {
+    const desk = new Desk()
+    const crew = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    for (const one of crew) await one.join()
+    for (const one of crew) one.seen.count = 10
+    const [a, b, c] = crew as [(typeof crew)[0], (typeof crew)[0], (typeof crew)[0]]
+    expect(sum(await a.line.figures(use()))).to.equal(30)
+    expect((await a.line.figures(use())).map(one => one.generation)).to.deep.equal([1, 1, 1])
+    b.die()
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    a.die()
+    for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
+    const late = enter(desk, 4)
+    await late.join()
+    late.seen.count = 1
+    c.die()
+    for (let i = 0; i < 5; i++) expect(sum(await late.line.figures(use()))).to.equal(31)
+  })
+
+  it('share places: never more than there are, those of one that ends are free', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    const take = ({ line }: typeof a) => line.enter('seats', 3, use())
+    const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
+    expect(got.filter(Boolean)).to.have.length(3)
+    await a.line.vacate('seats', use())
+    expect([await take(b), await take(b)]).to.deep.equal([true, false])
+    expect(await b.line.enter('others', 1, use())).to.equal(true)
+    a.die()
+    const more = [await take(b), await take(b), await take(b)]
+    expect(more.filter(Boolean)).to.have.length(2)
+  })
+
+  it('are asked for the places that they only keep before one is refused', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, use()) })
+    await b.join()
+    expect(await a.line.enter('seats', 1, use())).to.equal(true)
+    expect(await b.line.enter('seats', 1, use())).to.equal(true)
+    expect(await a.line.enter('seats', 1, use())).to.equal(false)
+  })
+
+  it('pass on what an heir had not taken when it died itself', async () => {
+    const desk = new Desk()
+    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    const asked = Promise.withResolvers<void>()
+    await a.line.join({ ...a.handlers, inherit: () => (asked.resolve(), new Promise<void>(() => {})) })
+    await b.join()
+    await c.join()
+    a.seen.count = 1
+    b.seen.count = 10
+    expect(sum(await c.line.figures(use()))).to.equal(11)
+    b.die()
+    await asked.promise
+    const all = await c.line.figures(use())
+    expect(sum(all)).to.equal(11)
+    expect(all.filter(one => one.ended)).to.have.length(1)
+    a.die()
+    expect(sum(await c.line.figures(use()))).to.equal(11)
+  })
+
+  it('ask one of them by its name, with the principal of the question', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    expect(await a.line.self()).to.not.equal(await b.line.self())
+    const ann = { ...use(), principal: { id: 'ann', scopes: [] } }
+    const answers = await Array.fromAsync(a.line.ask(await b.line.self(), 'echo', { hello: 1 }, ann))
+    expect(answers).to.deep.equal([{ pid: 2, message: { hello: 1 }, by: 'ann' }])
+    expect(await Array.fromAsync(a.line.ask(await a.line.self(), 'echo', 2, ann))).to.deep.equal([
+      { pid: 1, message: 2, by: 'ann' },
+    ])
+  })
+
+  it('end an answer that nobody reads any more', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    for await (const item of a.line.ask(await b.line.self(), 'endless', null, use())) if (item === 3) break
+    expect(b.seen.ended).to.deep.equal(['endless'])
+  })
+
+  it('hear that the one they asked has ended, or never was', async () => {
+    const desk = new Desk()
+    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    for (const one of [a, b]) await one.join()
+    const name = await b.line.self()
+    const reading = (async () => {
+      for await (const item of a.line.ask(name, 'endless', null, use())) if (item === 3) b.die()
+    })()
+    expect(await reading.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
+    const again = Array.fromAsync(a.line.ask(name, 'echo', null, use()))
+    expect(await again.catch((error: { code: string }) => error.code)).to.equal('PEER_GONE')
+  })
+})

@@ -1,0 +1,54 @@
+import { createRequire } from 'node:module'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import {
+  type AnyService,
+  type AnySlot,
+  Host,
+  type Manifest,
+  type PluginEntry,
+  type PluginRef,
+  readManifest,
+  startHost,
+} from '@svc/core'
+import * as contracts from '@svc/core/contracts'
+import { Isolation } from '@svc/core/contracts'
+import { describeIsolated, isolate } from '@svc/runtime/isolation'
+
+const isToken = (value: unknown): value is AnyService | AnySlot =>
+  typeof value === 'object' && value !== null && 'what' in value && (value.what === 'service' || value.what === 'slot')
+
+const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
+
+/** The package in this folder as a plugin in a plain process of its own: the kits run on it as they do on the plugin itself. */
+export async function isolated(folder: URL, env: Readonly<Record<string, string>> = {}): Promise<PluginEntry> {
+  const { name, manifest, module } = await packageIn(folder)
+  return { name, manifest, use: await isolate({ name, module }, { contracts: TOKENS, env: { ...own(), ...env } }) }
+}
+
+/**
+ * The same, held to what its manifest declares by the service `Isolation`, which `policy` gives (`@svc/plugin-sandbox-process`, `@svc/plugin-isolation`): a host
+ * with it needs these plugins, too. `permissions`: what it may have, where that is not what its manifest says.
+ */
+export async function held(
+  folder: URL,
+  policy: readonly PluginRef[],
+  permissions?: Manifest['permissions']
+): Promise<PluginEntry> {
+  const { name, manifest, module } = await packageIn(folder)
+  const ref = { name, module, held: { folder: fileURLToPath(folder), permissions: permissions ?? manifest.permissions ?? {} } }
+  await using host = await startHost({ plugins: policy, config: {} })
+  const declares = await describeIsolated(ref, host.service(Isolation))
+  return { name, manifest, use: await isolate(ref, { contracts: TOKENS }, declares) }
+}
+
+async function packageIn(folder: URL) {
+  const file = fileURLToPath(new URL('package.json', folder))
+  const { name, manifest } = await readManifest(file)
+  return { name, manifest, module: pathToFileURL(createRequire(file).resolve(name)).href }
+}
+
+/** Most of the time such a process takes is compiling: where the tests keep what they have compiled, it finds that. */
+function own(): Record<string, string> {
+  const { PATH = '', NODE_COMPILE_CACHE: cache } = process.env
+  return { PATH, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: cache }) }
+}

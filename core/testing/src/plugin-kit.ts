@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { asSvcError, formatError } from '@svc/core'
+import type { KitCase } from './kit.ts'
+import { outcome } from './kit-case.ts'
+import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
+import { openPlugin, type PluginHost } from './plugin-host.ts'
+import { openPackage, type PluginPackage } from './plugin-package.ts'
+import type { PluginKitOptions } from './plugin-samples.ts'
+import { thingCases } from './plugin-things.ts'
+
+/**
+ * What every plugin must do, whatever its kind: `for (const one of await pluginKit(new URL('../..', import.meta.url), samples)) it(one.title, one.run)`.
+ * Looks at the package in this folder, starts it alone in a strict host, holds it to its manifest, calls what it adds with made-up data, and then runs the kit of
+ * each thing that it adds. What cannot be loaded or started answers one case, which fails and says why.
+ */
+export async function pluginKit(folder: URL | string, options: PluginKitOptions = {}): Promise<KitCase[]> {
+  let found: PluginPackage
+  try {
+    found = await openPackage(folder)
+  } catch (error) {
+    return [failing('has a manifest that svc takes, and a module that is a plugin', error)]
+  }
+  const cases = packageCases(found, options)
+  const lives = lifeCases(found, options)
+  const { value: started, error } = await outcome(openPlugin(found, options))
+  // each of the others would wait as long for the same words
+  if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
+  return [...lives, ...cases, ...(await thingsOf(found, options, started))]
+}
+
+const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`
+
+async function thingsOf(found: PluginPackage, options: PluginKitOptions, { host, close }: PluginHost): Promise<KitCase[]> {
+  try {
+    return thingCases(found, options, host)
+  } catch (error) {
+    return [failing('adds what can be called as its contract says', error)]
+  } finally {
+    // a case of its own tells what its end fails with
+    await close().catch(() => undefined)
+  }
+}
+
+const failing = (title: string, error: unknown, more = ''): KitCase => ({
+  title,
+  run: async () => assert.fail(`${formatError(asSvcError(error, 'FAILED'))}${more}`),
+})

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { COMMANDS_MODULE, commandsOf, definePlugin, type JsonSchema, messageOf, type RunningHost } from '@svc/core'
+import { matchesPattern } from '@svc/core/internal'
+import { assertPlain, atOnce, compileSchema, outcome } from './kit-case.ts'
+import type { KitCase } from './kit.ts'
+import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
+import type { PluginPackage } from './plugin-package.ts'
+import type { PluginKitOptions } from './plugin-samples.ts'
+
+/** Makes cases that each run the plugin in a host of their own. */
+const hosted =
+  (found: PluginPackage, options: PluginKitOptions) =>
+  (title: string, check: (run: PluginHost) => Promise<void>): KitCase => ({
+    title,
+    async run() {
+      const run = await openPlugin(found, options)
+      let failed = true
+      try {
+        await check(run)
+        failed = false
+      } finally {
+        // what the case found comes before what was left open
+        await (failed ? run.close().catch(() => undefined) : run.close())
+      }
+    },
+  })
+
+export const STARTS = 'starts with its configuration, alone and within time'
+
+/** What holds for the package and the manifest of every plugin, whether it starts or not. */
+export function packageCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
+  const { plugin } = found
+  return [...commandCases(found), ...(plugin?.config ? configCases(found, plugin.config.json, options) : [])]
+}
+
+/** What holds for the life of every plugin: each case starts it. */
+export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitCase[] {
+  const make = hosted(found, options)
+  const { info } = found
+  return [
+    make(STARTS, async ({ host }) => {
+      assert.ok(host.report().plugins.some(one => one.name === info.name && one.state === 'running'))
+    }),
+    make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
+    make('declares the variables that it reads and the hosts that it asks while it starts', async ({ undeclared }) =>
+      assert.deepEqual(undeclared(), [], undeclared().join('\n'))
+    ),
+    ...usesCases(found, make),
+    {
+      title: 'can be started again after its end, and leaves nothing behind',
+      async run() {
+        for (let times = 0; times < 2; times++) await (await openPlugin(found, options)).close()
+      },
+    },
+    {
+      title: 'undoes what it has done where another plugin fails the start',
+      async run() {
+        const fails = {
+          name: 'test:fails',
+          use: definePlugin({ setup: () => Promise.reject(new Error('the kit fails the start')) }),
+        }
+        const { error } = await outcome(openPlugin(found, options, { more: [fails] }))
+        assert.match(messageOf(error), /the kit fails the start/)
+      },
+    },
+  ]
+}
+
+/** A plugin that can run in a process of its own is held there to what it says. */
+function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof hosted>): KitCase[] {
+  if (plugin === undefined || info.manifest.kind === 'command' || info.manifest.kind === 'store') return []
+  const { services = [], hooks = [] } = info.manifest.permissions ?? {}
+  const missing = (names: readonly string[], words: readonly string[]) =>
+    names.filter(name => !words.some(word => matchesPattern(word, name)))
+  return [
+    make('declares the services and slots that it uses, and the hooks that it joins', async ({ host }) => {
+      const uses = Object.values({ ...plugin.requires, ...plugin.optional }).map(token => token.name)
+      const joined = host.report().hooks.flatMap(one => (one.plugin === info.name ? one.hook : []))
+      const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
+      const undeclared = {
+        services: missing(
+          uses.filter(name => name !== 'host'),
+          services
+        ),
+        hooks: missing(
+          joined.filter(hook => !free.includes(hook)),
+          hooks
+        ),
+      }
+      assert.deepEqual(undeclared, { services: [], hooks: [] }, 'add what is missing to "permissions" of its manifest')
+    }),
+  ]
+}
+
+/** What is declared by pattern may be nothing at all. */
+function assertAdded(host: RunningHost, { info, plugin }: PluginPackage): void {
+  const mine = host.report().plugins.filter(one => one.name === info.name)
+  const absent = mine.flatMap(one => Object.entries(one.absent ?? {}))
+  const missing = absent.filter(([slot]) => !mine.some(one => !Object.hasOwn(one.absent ?? {}, slot)))
+  assert.deepEqual(
+    Object.fromEntries(missing),
+    {},
+    'its manifest declares what it does not add: take it out of "contributes", or give the kit a `config` with which it adds it'
+  )
+  const { instances } = info.manifest
+  assert.ok(
+    instances === undefined || (plugin?.instances === instances.section && plugin.type === instances.type),
+    'its manifest has other "instances" than its code'
+  )
+}
+
+function commandCases({ info, importModule }: PluginPackage): KitCase[] {
+  return commandsOf(info.manifest).map(name => ({
+    title: `has a command "${name}" with a class, a summary and an example`,
+    async run() {
+      const { COMMANDS } = await importModule(COMMANDS_MODULE)
+      const id = name.replaceAll(' ', ':')
+      const { run, summary, examples, flags } = Object((Object(COMMANDS) as Record<string, unknown>)[id]) as Record<
+        string,
+        unknown
+      >
+      assert.equal(typeof run, 'function', `${COMMANDS_MODULE} must export COMMANDS with a class "${id}"`)
+      assertFlags(id, Object(flags) as Record<string, unknown>)
+      assert.ok(typeof summary === 'string' && summary !== '', `the class "${id}" has no static summary`)
+      assert.ok(Array.isArray(examples) && examples.length > 0, `the class "${id}" has no static examples`)
+    },
+  }))
+}
+
+/** svc takes `-c` and `--config` off a command line, and help shows the texts. */
+function assertFlags(id: string, flags: Readonly<Record<string, unknown>>): void {
+  for (const [name, flag] of Object.entries(flags)) {
+    const { char, summary = '', description = '' } = Object(flag) as Record<string, unknown>
+    assert.ok(name !== 'config' && char !== 'c', `the class "${id}" has a flag "${name}" with a name of svc: --config, -c`)
+    assert.ok(
+      typeof summary === 'string' && typeof description === 'string',
+      `the class "${id}" has a flag "${name}" whose summary or description is not text`
+    )
+  }
+}
+
+function configCases(found: PluginPackage, json: JsonSchema, options: PluginKitOptions): KitCase[] {
+  const { type, properties, additionalProperties } = Object(json) as {
+    type?: unknown
+    properties?: Record<string, { description?: unknown }>
+    additionalProperties?: unknown
+  }
+  return [
+    {
+      title: 'has a schema of its configuration, with a word on each key',
+      async run() {
+        assertPlain(json, 'config')
+        compileSchema(json, 'config')
+        for (const [key, property] of Object.entries(properties ?? {}))
+          assert.ok(typeof property.description === 'string' && property.description !== '', `the key ${key} has no description`)
+      },
+    },
+    ...(type === 'object' && additionalProperties === false ? [strangeKey(found, options)] : type === 'object' ? [open] : []),
+  ]
+}
+
+const open: KitCase = {
+  title: 'refuses a key of its configuration that it does not know',
+  run: async () => assert.fail('its schema takes any key: "additionalProperties": false'),
+}
+
+const strangeKey = (found: PluginPackage, options: PluginKitOptions): KitCase => ({
+  title: 'refuses a key of its configuration that it does not know',
+  async run() {
+    const { section, instances, type } = found.plugin!
+    const path = instances === undefined ? section!.split('.') : [...instances.split('.'), ENTRY]
+    const inner = { ...(instances === undefined ? {} : { type }), no_such_key: 1 }
+    const config = path.reduceRight<unknown>((at, key) => ({ [key]: at }), inner) as NonNullable<PluginKitOptions['config']>
+    const started = outcome(openPlugin(found, { ...options, config }))
+    const { value, error } = await atOnce(started, 'the end of the start')
+    await value?.close()
+    assert.match(messageOf(error), /no_such_key/)
+  },
+})

@@ -1,0 +1,146 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type AnySlot, type Crossing, type MethodKind, type SvcError, svcError, type Use } from '@svc/core'
+import { copyPlain, findUnplain, fromWire, plainUse, toWire } from '@svc/runtime'
+
+type Run = <T>(plugin: string, work: () => T) => T
+
+/**
+ * Lets everything cross as it would to another process: cloned, frozen, and checked; what cheats is named with its place.
+ * `run` hears whose work runs.
+ */
+export function createStrict(run: Run): Crossing {
+  return {
+    setup: run,
+    service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),
+    item: (token, item, by, name) => (token.local ? item : crossItem(token, item as object, by, name, run)),
+    tap: (ref, tap, by) => async (value, use) => {
+      const side: Side = { place: ref.id, by, run }
+      const [given, crossed] = crossArguments(side, [value, use])
+      return cross(await told(side, () => tap(given, crossed as Use)), `${ref.id}.answer`, by)
+    },
+  }
+}
+
+/** The far side of one method or tap. */
+interface Side {
+  readonly place: string
+  readonly by: string
+  readonly run: Run
+}
+
+const PLAIN_HINT = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
+
+function cross<T>(value: T, place: string, by?: string): T {
+  const cheat = findUnplain(value, place)
+  if (cheat)
+    throw svcError('NOT_PLAIN', cheat, { ...(by ? { plugin: by } : {}), where: cheat.split(' ', 1)[0]!, hint: PLAIN_HINT })
+  return copyPlain(value)
+}
+
+function crossItem(token: AnySlot, item: object, by: string, name: string, run: Run): object {
+  const data = Object.entries(item).filter(([key]) => !Object.hasOwn(token.methods, key))
+  const place = `${token.name}.${name}`
+  return Object.freeze({ ...cross(Object.fromEntries(data), place, by), ...crossMethods(place, token.methods, item, by, run) })
+}
+
+type Method = (...args: unknown[]) => unknown
+
+function crossMethods(
+  place: string,
+  table: Readonly<Record<string, MethodKind>>,
+  item: object,
+  by: string,
+  run: Run
+): Record<string, Method> {
+  const methods = item as Record<string, Method | undefined>
+  const there = Object.entries(table).filter(([name]) => typeof methods[name] === 'function')
+  return Object.fromEntries(
+    there.map(([name, kind]) => {
+      const call: Method = (...args) => methods[name]!(...args)
+      return [name, (kind === 'call' ? crossCall : crossStream)({ place: `${place}.${name}`, by, run }, call)]
+    })
+  )
+}
+
+/** Whose arguments they are, nobody knows here: the place names them. */
+function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
+  const use = args.at(-1) as Use | undefined
+  if (!(use?.signal instanceof AbortSignal)) {
+    const hint = 'hand on the use you were given'
+    throw svcError('USE_MISSING', `${place} was called without its last argument, use`, { plugin: by, where: place, hint })
+  }
+  const { signal } = use
+  return [
+    ...args.slice(0, -1).map((arg, at) => cross(arg, `${place}.args[${at}]`)),
+    { ...cross(plainUse(use), `${place}.use`), signal },
+  ]
+}
+
+function crossCall(side: Side, call: Method): Method {
+  return async (...args) => {
+    const crossed = crossArguments(side, args)
+    const answer = await told(side, () => {
+      const promise = call(...crossed)
+      if (!(promise instanceof Promise)) throw notOfKind(side, 'a Promise')
+      return promise
+    })
+    return cross(answer, `${side.place}.result`, side.by)
+  }
+}
+
+function crossStream(side: Side, call: Method): Method {
+  return (...args) => items(side, call, crossArguments(side, args))
+}
+
+async function* items(side: Side, call: Method, args: unknown[]) {
+  const source = await told(side, async () => iteratorOf(call(...args), side))
+  let ended = false
+  try {
+    for (;;) {
+      const step = await told(side, () => source.next())
+      ended = step.done ?? false
+      if (ended) return
+      yield cross(step.value, `${side.place}.item`, side.by)
+    }
+  } finally {
+    if (!ended) await told(side, () => source.return())
+  }
+}
+
+function iteratorOf(answer: unknown, side: Side) {
+  const iterator = (answer as AsyncIterable<unknown> | undefined)?.[Symbol.asyncIterator]?.()
+  if (!iterator) throw notOfKind(side, 'an AsyncIterable')
+  if (!iterator.return) throw notOfKind(side, 'an iterator that has return(), so that a reader can leave')
+  return iterator as Required<AsyncIterator<unknown>>
+}
+
+const outside = AsyncLocalStorage.snapshot()
+
+/** Runs the work of the far side: nothing travels to it by AsyncLocalStorage, and an error comes back without its class. */
+async function told<T>({ place, by, run }: Side, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await outside(() => run(by, work))
+  } catch (error) {
+    throw Object.assign(changed(error, place, by) ?? crossError(error, place, by), { cause: error })
+  }
+}
+
+function crossError(error: unknown, place: string, by: string): SvcError {
+  return fromWire(cross(toWire(error), `${place}.error`, by))
+}
+
+// What was given is frozen: writing to it throws, in words that do not say who wrote or what.
+const FROZEN = /read only property|not extensible|Cannot delete property|Cannot redefine property/
+
+function changed(error: unknown, place: string, by: string): SvcError | undefined {
+  if (!(error instanceof TypeError && FROZEN.test(error.message))) return undefined
+  const hint = 'copy it before you change it; a waterfall returns a new value'
+  return svcError('ARGUMENT_CHANGED', `${place} changes what it was given: ${error.message}`, { plugin: by, where: place, hint })
+}
+
+const notOfKind = ({ place, by }: Side, kind: string) =>
+  svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, {
+    plugin: by,
+    where: place,
+    hint: 'a call returns a Promise, a stream an AsyncIterable',
+  })

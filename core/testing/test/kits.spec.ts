@@ -1,0 +1,228 @@
+import { svcError } from '@svc/core'
+import type { ModelEvent, ModelRequest, Provider, Tool } from '@svc/core/contracts'
+import { type KitCase, providerKit, toolKit } from '@svc/testing'
+import { expect } from 'chai'
+
+const plain: ModelRequest = { model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'plain' }] }] }
+const broken: ModelRequest = { model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'broken' }] }] }
+const FINISH: ModelEvent = { type: 'finish', reason: 'stop' }
+const HELLO: ModelEvent[] = [
+  { type: 'text', text: 'hel' },
+  { type: 'text', text: 'lo' },
+  { type: 'usage', usage: { input: 1, output: 2 } },
+]
+const OTHER: ModelEvent[] = [
+  { type: 'text', text: 'ot' },
+  { type: 'text', text: 'her' },
+]
+
+const other: ModelRequest = { model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'other' }] }] }
+const wordsOf = (request: ModelRequest) => {
+  const [part] = request.messages[0]!.parts
+  return part?.type === 'text' ? part.text : ''
+}
+
+/** A provider that does everything right. */
+const honest: Provider = {
+  features: { tool_calling: false, streaming: true, vision: false },
+  models: async () => ({ models: [{ id: 'm', context: 10, output: 10 }], open: false }),
+  countTokens: async () => 1,
+  async *chat(request, { signal }) {
+    signal.throwIfAborted()
+    if (wordsOf(request) === 'broken') throw svcError('MODEL_FAILED', 'gone', { details: { kind: 'network', retryable: true } })
+    yield* wordsOf(request) === 'other' ? [...OTHER, FINISH] : [...HELLO, FINISH]
+  },
+  async probe() {},
+}
+const says = (...events: ModelEvent[]): Partial<Provider> => ({
+  async *chat(_, { signal }) {
+    signal.throwIfAborted()
+    yield* events
+  },
+})
+const throws = (error: Error): Partial<Provider> => ({
+  // oxlint-disable-next-line eslint/require-yield
+  async *chat() {
+    throw error
+  },
+})
+
+/** The titles of the cases that fail. */
+async function failures(cases: readonly KitCase[]): Promise<string[]> {
+  const ended = await Promise.all(
+    cases.map(one =>
+      one.run().then(
+        () => [],
+        () => [one.title]
+      )
+    )
+  )
+  return ended.flat()
+}
+
+const ORDER = 'answers in order: pieces, usage at most once, finish last and once'
+const MANY = 'answers 3 at once, each for itself, and nothing stays open'
+const NETWORK = 'tells the failure network before anything else'
+
+describe('providerKit', () => {
+  const kit = (cheat: Partial<Provider> = {}, secrets: string[] = []) =>
+    failures(
+      providerKit(
+        () => ({ provider: { ...honest, ...cheat } }),
+        { plain, unicode: { request: other, text: 'other' }, failures: { network: broken } },
+        { concurrent: 3, secrets }
+      )
+    )
+
+  it('passes a provider that keeps the contract', async () => expect(await kit()).to.deep.equal([]))
+
+  let latest: ModelRequest
+  const cheats: Record<string, [Partial<Provider>, ...string[]]> = {
+    'does not finish': [says(...HELLO), ORDER, MANY, NETWORK],
+    'finishes twice': [says(...HELLO, FINISH, FINISH), ORDER, MANY, NETWORK],
+    'goes on after finish': [says(...HELLO, FINISH, { type: 'text', text: '!' }), ORDER, MANY, NETWORK],
+    'yields empty pieces': [says({ type: 'text', text: '' }, ...HELLO, FINISH), ORDER, MANY, NETWORK],
+    'says that it streams, in one piece': [says({ type: 'text', text: 'hello' }, FINISH), ORDER, NETWORK],
+    'calls tools and finishes otherwise': [
+      says(...HELLO, { type: 'tool_call', id: '1', tool: 't', arguments: {} }, FINISH),
+      ORDER,
+      MANY,
+      NETWORK,
+    ],
+    'counts too low': [{ countTokens: async () => 0 }, 'counts the tokens of a request, and not too low'],
+    'says that it calls tools and shows none': [
+      { features: { ...honest.features, tool_calling: true } },
+      'tells what it can do in plain words',
+    ],
+    'lists a model twice': [
+      { models: async () => ({ models: [{ id: 'm' }, { id: 'm' }], open: false }) },
+      'lists its models, each once, with limits that are whole numbers',
+    ],
+    'gives one the answer of another where many ask': [
+      {
+        async *chat(request, use) {
+          latest = request
+          await Promise.resolve()
+          yield* honest.chat(latest, use)
+        },
+      },
+      MANY,
+    ],
+    'answers a call that was aborted': [
+      {
+        chat: (request, { requestId, principal }) =>
+          honest.chat(request, { requestId, principal, signal: new AbortController().signal }),
+      },
+      'does not begin what is aborted already',
+    ],
+  }
+  for (const [what, [cheat, ...expected]] of Object.entries(cheats))
+    it(`catches a provider that ${what}`, async () => expect(await kit(cheat)).to.include.members(expected))
+
+  it('skips the cases for which nothing was given, and passes none of them for done', async () => {
+    const cases = providerKit(() => ({ provider: honest }), { plain })
+    const skipped: string[] = []
+    for (const one of cases) if (one.skipped) await one.run.call({ skip: () => void skipped.push(one.title) })
+    expect(skipped).to.include('tells a connection that breaks in the middle – skipped: `cut` was not given')
+    expect(skipped).to.deep.equal(cases.map(one => one.title).filter(title => title.includes('was not given')))
+  })
+
+  it('catches a failure of the wrong code, kind or word on retrying', async () => {
+    const wrong = [
+      new Error('fetch failed'),
+      svcError('MODEL_FAILED', 'x', { details: { kind: 'timeout', retryable: true } }),
+      svcError('MODEL_FAILED', 'x', { details: { kind: 'network', retryable: false } }),
+      svcError('MODEL_FAILED', 'x', { details: { kind: 'network', retryable: true, retryAfterMs: Number.NaN } }),
+    ]
+    for (const error of wrong) expect(await kit(throws(error))).to.include(NETWORK)
+  })
+
+  it('catches a failure that tells a secret', async () => {
+    const error = svcError('MODEL_FAILED', 'refused for key sk-123', { details: { kind: 'network', retryable: true } })
+    expect(await kit(throws(error), ['sk-123'])).to.include(NETWORK)
+  })
+})
+
+describe('toolKit', () => {
+  const honestTool: Tool = {
+    description: 'Says what it was given',
+    category: 'text',
+    effects: [],
+    parameters: {
+      type: 'object',
+      properties: { text: { type: 'string', description: 'what to say' } },
+      required: ['text'],
+      additionalProperties: false,
+    },
+    result: { type: 'object', properties: { said: { type: 'string' } }, required: ['said'] },
+    async call({ text }, { signal }) {
+      signal.throwIfAborted()
+      if (text === '') throw new Error('there is nothing to say')
+      return { content: [{ type: 'text', text: String(text as string) }], structured: { said: text as string } }
+    },
+  }
+  const kit = (cheat: Partial<Tool> = {}, name = 'say') =>
+    failures(
+      toolKit(() => ({ name, tool: { ...honestTool, ...cheat } }), {
+        good: [{ args: { text: 'a' } }],
+        bad: [{ args: { text: '' }, message: /nothing/ }, { args: { text: 1 } }],
+        concurrent: 3,
+      })
+    )
+
+  it('passes a tool that keeps the contract', async () => expect(await kit()).to.deep.equal([]))
+  it('catches a name that models refuse', async () => expect(await kit({}, 'say it')).to.have.lengthOf(1))
+
+  const answer = (result: object): Partial<Tool> => ({ call: async () => ({ content: [], ...result }) })
+  const cheats: Record<string, [Partial<Tool>, string]> = {
+    'has an effect of its own': [{ effects: ['talk' as 'read'] }, 'declares its effects, each once, in the four words'],
+    'has no schema of an object': [
+      { parameters: { type: 'string' } },
+      'has a schema of an object for its arguments, with a word on each',
+    ],
+    'has a broken schema': [
+      { parameters: { type: 'object', properties: { text: { type: 'words', description: 'x' } } } },
+      'has a schema of an object for its arguments, with a word on each',
+    ],
+    'takes what its author calls bad': [
+      { parameters: { type: 'object', properties: { text: { description: 'what to say' } } } },
+      'has a schema that refuses the bad calls, but for those that have a message',
+    ],
+    'refuses by its schema what it should refuse in words': [
+      {
+        parameters: {
+          type: 'object',
+          properties: { text: { type: 'string', minLength: 1, description: 'what to say' } },
+          required: ['text'],
+        },
+      },
+      'has a schema that refuses the bad calls, but for those that have a message',
+    ],
+    'answers in a structure of which it has no schema': [
+      { result: undefined as never },
+      'answers good calls with plain content that fits its result schema',
+    ],
+    'breaks its result schema': [
+      answer({ structured: { said: 1 } }),
+      'answers good calls with plain content that fits its result schema',
+    ],
+    'answers with what is not plain': [
+      answer({ structured: { said: 'a', at: new Map() as never } }),
+      'answers good calls with plain content that fits its result schema',
+    ],
+    'refuses nothing': [answer({ structured: { said: '' } }), 'refuses bad calls in words'],
+    'fails without a word': [{ call: () => Promise.reject(new Error('')) }, 'refuses bad calls in words'],
+    'answers a call that was aborted': [answer({ structured: { said: 'a' } }), 'does not begin what is aborted already'],
+    'changes its arguments': [
+      {
+        async call(args) {
+          Object.assign(args, { text: 'b' })
+          return { content: [], structured: { said: 'b' } }
+        },
+      },
+      'leaves its arguments as they were',
+    ],
+  }
+  for (const [what, [cheat, title]] of Object.entries(cheats))
+    it(`catches a tool that ${what}`, async () => expect(await kit(cheat)).to.include(title))
+})
