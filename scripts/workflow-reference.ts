@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { startHost } from '@svc/core'
 import { type BranchRule, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
-import { workflowSchema } from '@svc/workflow'
+import { workflowSchema } from '@svc/workflow-lang'
 import { pluginFolder } from '../test/support/plugin-folder.ts'
 
 /** A schema, as far as it is told here. */

@@ -5,10 +5,10 @@ import { blanked, filesBelow, textOf } from './support/source.ts'
 const WAYS = /(^|[^.\w'])fetch\(|'undici[\w/.]*'|'node:(https?|http2|net|tls|dgram)'/
 const NONE = /^\s*import type |\b(function|async) fetch\(|^\s*fetch\(url: string, use|\bisIP|\bBlockList\b|STATUS_CODES/
 
-/** Who may have one, and why. All else asks `@svc/guarded-fetch`: what goes out on a user's word goes through it. */
+/** Who may have one, and why. All else asks `@svc/safe-fetch`: what goes out on a user's word goes through it. */
 const MAY = [
-  /^libs\/guarded-fetch\//, // that is it
-  /^libs\/upstream\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
+  /^libs\/safe-fetch\//, // that is it
+  /^libs\/provider-http\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
   /^core\/runtime\//, // between processes of this machine
   /^plugins\/api\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { startChild } from '@svc/child'
+import { startChild } from '@svc/worker-pool/processes'
 import { startHost, systemUse } from '@svc/core'
 import { ProcessSandbox } from '@svc/core/contracts'
 

@@ -1,5 +1,5 @@
 import type { ErrorRecord, RequestMethod, RequestOptions, ServerClient } from '@svc/core/contracts'
-import { readEvents } from '@svc/sse'
+import { readEvents } from '@svc/provider-http/sse'
 import { errorFromRecord } from './command/error-record.ts'
 import { credentialHeaders } from './credential.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'

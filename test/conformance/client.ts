@@ -1,6 +1,6 @@
 import type { ToolDialog } from '@svc/core/contracts'
 import { createMcpClient, type HttpOptions, type McpClient, openLoopback } from '@svc/mcp-client'
-import type { ListedTool } from '@svc/mcp'
+import type { ListedTool } from '@svc/mcp-protocol'
 
 /** What the official suite tells a client that it drives. */
 export interface Scenario {

@@ -1,4 +1,4 @@
-import { type Child, startChild } from '@svc/child'
+import { type Child, startChild } from '@svc/worker-pool/processes'
 import { createInterface } from 'node:readline/promises'
 import { fileURLToPath } from 'node:url'
 

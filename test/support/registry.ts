@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { once } from 'node:events'
-import { startChild } from '@svc/child'
+import { startChild } from '@svc/worker-pool/processes'
 import { create } from 'tar'
 import { COMPILED } from './entry.ts'
 

@@ -22,7 +22,7 @@ export function packageJson({ words, language, manifest, api, core }: Parts): ob
   const isBuilt = language === 'ts' && !isData
   const brought = {
     ...(manifest.contributes?.commands === undefined ? {} : { '@svc/cli': `^${core}` }),
-    ...(isStore ? { '@svc/space': `^${core}` } : {}),
+    ...(isStore ? { '@svc/storage-kit': `^${core}` } : {}),
   }
   return {
     name: words.package,

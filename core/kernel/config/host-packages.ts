@@ -1,10 +1,10 @@
 import { registerHooks, type ResolveHookSync } from 'node:module'
 import { codeOf } from '../src/svc-error.ts'
 
-const HOST_PACKAGE = /^@svc\/(core|cli|space|testing)(\/|$)/
+const HOST_PACKAGE = /^@svc\/(core|cli|storage-kit|testing)(\/|$)/
 
 /**
- * Runs an import during which `@svc/core` (and `@svc/space`, of which stores are made) is this very copy of it wherever none is installed: a plugin or a
+ * Runs an import during which `@svc/core` (and `@svc/storage-kit`, of which stores are made) is this very copy of it wherever none is installed: a plugin or a
  * configuration in a folder of its own needs nothing installed beside it.
  */
 export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
@@ -40,4 +40,4 @@ const resolveHere: ResolveHookSync = (specifier, context, next) => {
 }
 
 const lacksHostPackage = (error: unknown) =>
-  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli|space|testing)'/.test((error as Error).message)
+  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli|storage-kit|testing)'/.test((error as Error).message)

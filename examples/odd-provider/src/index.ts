@@ -1,6 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ENTRY } from '@svc/upstream/entry'
+import { ENTRY } from '@svc/provider-http/entry'
 import type { ParrotConfig } from './parrot.ts'
 
 const { base_url, api_key_env, api_key_file, models } = ENTRY

@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { Provider } from '@svc/core/contracts'
-import { type ConfiguredModel, createUpstream, estimateTokens, modelList, readKey } from '@svc/upstream'
+import { type ConfiguredModel, createUpstream, estimateTokens, modelList, readKey } from '@svc/provider-http'
 import { readLines } from './lines.ts'
 import { createPost } from './post.ts'
 import { askedOf, eventsOf } from './wire.ts'

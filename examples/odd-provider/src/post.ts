@@ -9,7 +9,7 @@ import {
   retryAfterOf,
   secretsOf,
   socketFailure,
-} from '@svc/upstream'
+} from '@svc/provider-http'
 
 interface Server {
   readonly provider: string

@@ -1,5 +1,5 @@
 import type { ModelEvent, ModelFailureKind, ModelRequest } from '@svc/core/contracts'
-import { cutShort, malformed, modelFailure } from '@svc/upstream'
+import { cutShort, malformed, modelFailure } from '@svc/provider-http'
 
 /** What the server is asked: `POST /say`. */
 interface Asked {

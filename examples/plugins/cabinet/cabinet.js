@@ -1,4 +1,4 @@
-import { checkCount, checkOps, checkRange, checkRead, createCatalog, storeClosed } from '@svc/space'
+import { checkCount, checkOps, checkRange, checkRead, createCatalog, storeClosed } from '@svc/storage-kit'
 import { openDrawers } from './drawers.js'
 import { createLeases } from './leases.js'
 import { createRecords } from './records.js'

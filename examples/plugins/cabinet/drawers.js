@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { storeUnavailable } from '@svc/space'
+import { storeUnavailable } from '@svc/storage-kit'
 
 const TABLES = `
   PRAGMA journal_mode = WAL;

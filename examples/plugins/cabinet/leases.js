@@ -1,4 +1,4 @@
-import { checkLease, createLeaseQueue, storeFenced } from '@svc/space'
+import { checkLease, createLeaseQueue, storeFenced } from '@svc/storage-kit'
 
 /** Between two looks at a lease that another process holds. */
 const LONGEST_LOOK_MS = 50

@@ -1,4 +1,4 @@
-import { byBytes, checkSize, cursorOf, endOf, hit, sortKey, storeConflict, storeInvalid, storeNewer } from '@svc/space'
+import { byBytes, checkSize, cursorOf, endOf, hit, sortKey, storeConflict, storeInvalid, storeNewer } from '@svc/storage-kit'
 
 /**
  * Records, entries of logs, and counts.

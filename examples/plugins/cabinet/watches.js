@@ -6,7 +6,7 @@ const NOTED_MS = 3_600_000
 /**
  * What has changed, for those who watch in whatever process: each keeps its place in the notes and nothing else, however slow it is.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
- * @param {ReturnType<typeof import('@svc/space').createCatalog>} catalog
+ * @param {ReturnType<typeof import('@svc/storage-kit').createCatalog>} catalog
  */
 export function createWatches({ db }, catalog) {
   const forget = db.prepare('DELETE FROM changes WHERE at < ?')

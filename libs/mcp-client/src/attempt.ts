@@ -1,6 +1,6 @@
 import type { McpFailure, McpState } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp'
-import { stripResult } from '@svc/tool-parts'
+import { failureOf } from '@svc/mcp-protocol'
+import { stripResult } from '@svc/plugin-kit'
 import { backoffMs } from './backoff.ts'
 import type { McpChange, McpStatus } from './client-types.ts'
 import { type Connection, openConnection } from './connection.ts'

@@ -1,6 +1,6 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { bridgedName, type ToolSchema } from '@svc/mcp'
+import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
 import { createMcpClient } from './client.ts'
 import type { McpClient } from './client-types.ts'
 import { noLastWord } from './failures.ts'

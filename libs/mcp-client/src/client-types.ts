@@ -1,5 +1,5 @@
 import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
-import type { ListedTool, ToolSchema } from '@svc/mcp'
+import type { ListedTool, ToolSchema } from '@svc/mcp-protocol'
 import type { Traced } from './call/trace.ts'
 import type { Backoff, KnownEra } from './options.ts'
 

@@ -1,5 +1,5 @@
 import type { McpFailure } from '@svc/core/contracts'
-import { failureOf, fromMcpSchema, type ListedTool } from '@svc/mcp'
+import { failureOf, fromMcpSchema, type ListedTool } from '@svc/mcp-protocol'
 import { type Calls, createCalls } from './call/calls.ts'
 import { wordsOf } from './call/result.ts'
 import type { Arguments, CallAnswer, McpChange, McpClient, ToolList, Waiting } from './client-types.ts'

@@ -1,5 +1,5 @@
 import type { ToolStep } from '@svc/core/contracts'
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 import { failed } from './failures.ts'
 import { type Link, type Message, unheard } from './transport/link.ts'
 

@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass } from '@svc/core/contracts'
-import { callFailed, type FailureFacts, RPC } from '@svc/mcp'
+import { callFailed, type FailureFacts, RPC } from '@svc/mcp-protocol'
 import type { RpcError } from './exchange.ts'
 
 const LONGEST = 2_000

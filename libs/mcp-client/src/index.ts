@@ -6,7 +6,7 @@ export { type LoginOptions, loginMcp } from './oauth/login.ts'
 export { type Loopback, openLoopback } from './oauth/loopback.ts'
 export { createMcpRegistry, type McpRegistry, type Registered, type RegistryEntry } from './registry.ts'
 export { createMcpSandbox, type McpSandbox, type McpSandboxConfig } from './sandbox.ts'
-export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp'
+export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 export {
   type Backoff,
   type Clock,

@@ -1,4 +1,4 @@
-import { type ListedTool, readTool, RPC } from '@svc/mcp'
+import { type ListedTool, readTool, RPC } from '@svc/mcp-protocol'
 import type { ToolList } from './client-types.ts'
 import type { Connection } from './connection.ts'
 import { protocolError, refused } from './failures.ts'

@@ -1,4 +1,4 @@
-import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/guarded-fetch'
+import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
 import type { HttpOptions } from './options.ts'
 
 /** The servers that the operator names for one connection. They live as long as the client, so that a name cannot lead elsewhere later. */

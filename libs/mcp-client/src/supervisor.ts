@@ -1,4 +1,4 @@
-import { callFailed, failureOf } from '@svc/mcp'
+import { callFailed, failureOf } from '@svc/mcp-protocol'
 import type { SvcError } from '@svc/core'
 import type { McpFailure, McpState } from '@svc/core/contracts'
 import { attempt, type Cycle, type Keep, lost, set, shown } from './attempt.ts'

@@ -1,4 +1,4 @@
-import type { RunResult } from '@svc/child'
+import type { RunResult } from '@svc/worker-pool/processes'
 import type { SvcError } from '@svc/core'
 import { dependencyStray, notFound, npmFailed, type NpmFault, plainWords } from './errors.ts'
 

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { runChild, type RunResult } from '@svc/child'
+import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import { codeOf } from '@svc/core'
 import type { SetOptions } from './change-types.ts'
 import { npmMissing } from './errors.ts'

@@ -1,5 +1,5 @@
 import type { StoreChange } from '@svc/core/contracts'
-import { storeUnavailable } from '@svc/space'
+import { storeUnavailable } from '@svc/storage-kit'
 
 /** Keys that may wait for one slow reader; each is kept once, with its last change. */
 const WAITING = 100_000

@@ -19,7 +19,7 @@ import {
   storeConflict,
   storeInvalid,
   storeNewer,
-} from '@svc/space'
+} from '@svc/storage-kit'
 
 //js: /** @typedef {{ version: number, text: string }} Row A record: its value as JSON. */
 /** A record: its value as JSON. */
@@ -56,7 +56,7 @@ const textOf = (value: unknown): string => {
 const recordOf = (key: string, { version, text }: Row): StoreRecord => ({ key, version, value: JSON.parse(text) })
 
 /** Collections, logs and versions of spaces; a batch is done wholly or not at all. */
-//js: /** @param {import('@svc/space').Catalog} catalog */
+//js: /** @param {import('@svc/storage-kit').Catalog} catalog */
 export const createData = (catalog: Catalog) => {
   //js: /** @type {Map<string, Rows>} */
   const tables = new Map<string, Rows>()

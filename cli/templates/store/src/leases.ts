@@ -1,5 +1,5 @@
 import type { Fence, Lease } from '@svc/core/contracts'
-import { createLeaseQueue, storeFenced } from '@svc/space'
+import { createLeaseQueue, storeFenced } from '@svc/storage-kit'
 
 //js: /** @typedef {{ holder: string, fence: number, expiresAt: number }} Holding */
 interface Holding {

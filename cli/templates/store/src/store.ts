@@ -1,5 +1,5 @@
 import type { Store } from '@svc/core/contracts'
-import { checkCount, checkLease, checkOps, checkRead, createCatalog, hit, type KeptWindow, storeClosed } from '@svc/space'
+import { checkCount, checkLease, checkOps, checkRead, createCatalog, hit, type KeptWindow, storeClosed } from '@svc/storage-kit'
 import { createChanges } from './changes.ts'
 import { createData } from './data.ts'
 import { createLeases } from './leases.ts'
@@ -11,7 +11,7 @@ export const createSampleWord = (): Store & AsyncDisposable => {
   const data = createData(catalog)
   const leases = createLeases()
   const changes = createChanges()
-  //js: /** @type {Map<string, readonly import('@svc/space').KeptWindow[]>} */
+  //js: /** @type {Map<string, readonly import('@svc/storage-kit').KeptWindow[]>} */
   const counts = new Map<string, readonly KeptWindow[]>()
   let isClosed = false
   //js: /** @type {(use: import('@svc/core').Use) => void} */

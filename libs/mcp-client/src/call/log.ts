@@ -1,5 +1,5 @@
 import type { Json, ToolStep } from '@svc/core/contracts'
-import { deeper } from '@svc/mcp'
+import { deeper } from '@svc/mcp-protocol'
 import { DEPTH } from './result.ts'
 
 type LogStep = Extract<ToolStep, { type: 'log' }>

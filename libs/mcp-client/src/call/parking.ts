@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 import type { Clock } from '../options.ts'
 
 /** Calls that wait until somebody has answered what their server asks (before 2026, where the call itself stays open meanwhile). */

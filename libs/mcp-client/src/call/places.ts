@@ -1,4 +1,4 @@
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 
 /** Lets so many calls through at once, and so many of one tool; the others wait, first come first served. */
 export interface Places {

@@ -1,6 +1,6 @@
 import type { InputRequest, Json, ToolResult } from '@svc/core/contracts'
-import { deeper, HIDDEN_KEY } from '@svc/mcp'
-import { stripped, stripResult } from '@svc/tool-parts'
+import { deeper, HIDDEN_KEY } from '@svc/mcp-protocol'
+import { stripped, stripResult } from '@svc/plugin-kit'
 import { protocolError, saysUnknownTool, toolNotFound } from '../failures.ts'
 import { isInputMethod } from './capabilities.ts'
 

@@ -1,6 +1,6 @@
 import { codeOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { callFailed, failureOf, META, paramHeaders, RPC } from '@svc/mcp'
+import { callFailed, failureOf, META, paramHeaders, RPC } from '@svc/mcp-protocol'
 import type { Connection } from '../connection.ts'
 import type { Answer } from '../exchange.ts'
 import { statusOf, protocolError, refused } from '../failures.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { type Child, type Exit, startChild } from '@svc/child'
-import { readLines } from '@svc/mcp'
+import { type Child, type Exit, startChild } from '@svc/worker-pool/processes'
+import { readLines } from '@svc/mcp-protocol'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { deaf } from '../errors.ts'
 import type { Launch, StdioOptions } from '../options.ts'

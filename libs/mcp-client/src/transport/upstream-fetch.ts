@@ -1,4 +1,4 @@
-import { createGuardedFetch, type GuardedFetch, type GuardedResponse } from '@svc/guarded-fetch'
+import { createGuardedFetch, type GuardedFetch, type GuardedResponse } from '@svc/safe-fetch'
 import type { NamedServers } from '../named-servers.ts'
 import { codeOf, svcError } from '@svc/core'
 import type { UnderlyingSource } from 'node:stream/web'

@@ -1,4 +1,4 @@
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import type { Use } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'

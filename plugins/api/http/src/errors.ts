@@ -1,6 +1,6 @@
 import { messageOf, type SvcError, svcError } from '@svc/core'
 import type { ErrorCode, ErrorTold } from '@svc/core/contracts'
-import { API_CODES, type ApiCode, type Explained, explained, explain as explainTold, toldOf } from '@svc/wire'
+import { API_CODES, type ApiCode, type Explained, explained, explain as explainTold, toldOf } from '@svc/api-types'
 
 /** An error as the API answers it: the only form that leaves the process. */
 export interface Answer extends Explained {

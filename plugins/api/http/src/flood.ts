@@ -1,4 +1,4 @@
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import ratelimit from 'koa-ratelimit'
 import { isLoopback } from './address.ts'
 import type { Middleware, RequestState } from './context.ts'

@@ -1,4 +1,4 @@
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import { codeOf, type Use, within } from '@svc/core'
 import type { Json, Peers, Store } from '@svc/core/contracts'
 import type { RequestState } from './context.ts'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import type { HookCallers, Log, Use } from '@svc/core'
 import type { Figures, HttpFigures, HttpHooks, Peers } from '@svc/core/contracts'
 import type { Context, Middleware, RequestState } from './context.ts'

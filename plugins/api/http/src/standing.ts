@@ -1,6 +1,6 @@
 import type { Log, SlotView, Use } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
-import { follow } from '@svc/space/follow'
+import { follow } from '@svc/storage-kit/follow'
 import type { Authentication } from './authentication.ts'
 import type { Context, Middleware } from './context.ts'
 import { isEndless } from './crowd.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { show } from '@svc/core'
-import { HEARTBEAT } from '@svc/sse'
+import { HEARTBEAT } from '@svc/provider-http/sse'
 import { answerInvalid } from './errors.ts'
 import type { Context, Life } from './context.ts'
 

@@ -1,6 +1,6 @@
 import { type Fault, type JsonSchema, schema } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { Middleware } from './context.ts'
 import { invalidValue, missingField } from './errors.ts'
 

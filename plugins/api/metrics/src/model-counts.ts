@@ -1,5 +1,5 @@
 import type { MetricFamily, ModelDone, ModelRef } from '@svc/core/contracts'
-import { createModelNames } from '@svc/model-names'
+import { createModelNames } from '@svc/plugin-kit'
 import { bucketOf, counter, histogram } from './families.ts'
 
 /** Seconds to the first event. */

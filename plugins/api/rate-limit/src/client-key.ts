@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import type { Principal } from '@svc/core'
 
 /** Whom a request is counted for: the name of its count in the store. */

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { ChatEvent } from '@svc/wire'
+import type { ChatEvent } from '@svc/api-types'
 import { BOOLEAN, INTEGER, nullable, OBJECT, object, STRING, TIME, words } from './schemas.ts'
 
 export const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER })

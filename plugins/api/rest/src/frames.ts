@@ -1,7 +1,7 @@
 import { codeOf, type Use } from '@svc/core'
 import { type Chat, type ErrorTold, type Http, type TurnEvent, type TurnRequest } from '@svc/core/contracts'
-import { eventFrame } from '@svc/sse'
-import { type ChatEvent, endEvent, errorEvent, eventOf, toldOf } from '@svc/wire'
+import { eventFrame } from '@svc/provider-http/sse'
+import { type ChatEvent, endEvent, errorEvent, eventOf, toldOf } from '@svc/api-types'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 

@@ -1,7 +1,7 @@
 import type { Use } from '@svc/core'
 import type { RunEvent, Workflows } from '@svc/core/contracts'
-import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/sse'
-import { eventRecord } from '@svc/wire'
+import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
+import { eventRecord } from '@svc/api-types'
 
 /** What runs have told, as frames of event streams. */
 export interface RunStreams {

@@ -1,6 +1,6 @@
 import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile } from '@svc/core/contracts'
 
-// Names change here and, for what belongs to a chat, in @svc/wire: camelCase within, snake_case on the wire.
+// Names change here and, for what belongs to a chat, in @svc/api-types: camelCase within, snake_case on the wire.
 
 export const summaryWire = (one: ConversationSummary) => ({
   conversation_id: one.id,

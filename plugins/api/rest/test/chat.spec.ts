@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect } from 'chai'
 import { schema, svcError } from '@svc/core'
 import type { Chat, TurnEvent, TurnRequest } from '@svc/core/contracts'
-import { readEvents } from '@svc/sse'
+import { readEvents } from '@svc/provider-http/sse'
 import { CHAT_EVENT } from '../src/chat-events.ts'
 import { end, reply, serveRest } from './support/house.ts'
 

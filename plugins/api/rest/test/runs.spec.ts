@@ -1,4 +1,4 @@
-import type { ServerEvent } from '@svc/sse'
+import type { ServerEvent } from '@svc/provider-http/sse'
 import { expect } from 'chai'
 import { PATH, serveRuns, until } from './support/runs.ts'
 

@@ -1,6 +1,6 @@
 import type { MetricFamily, ModelRef, Sample } from '@svc/core/contracts'
 import type { BreakerState } from './breaker.ts'
-import { createModelNames, type ModelNames } from '@svc/model-names'
+import { createModelNames, type ModelNames } from '@svc/plugin-kit'
 import { keyOf } from './chain.ts'
 
 /** What was done about failures, by provider and model. */

@@ -1,6 +1,6 @@
 import { codeOf, type Fault, type JsonSchema, messageOf } from '@svc/core'
 import type { Json, StoredMessage } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
 import { userMessage } from './messages.ts'
 import type { Turn } from './turn.ts'

@@ -1,6 +1,6 @@
 import { codeOf, type Fault, type Log, messageOf } from '@svc/core'
 import type { Tool, ToolCallPart } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { isWithin } from './tool-result.ts'
 
 export type Arguments = ToolCallPart['arguments']

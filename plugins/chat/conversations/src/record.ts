@@ -1,5 +1,5 @@
 import type { ChatMessage, ConversationSummary, Json, Space, StoredMessage, TextPart } from '@svc/core/contracts'
-import { timelyId } from '@svc/space'
+import { timelyId } from '@svc/storage-kit'
 
 /** What the store keeps of a conversation; its turns are entries of the log. */
 export interface ConversationRecord {

@@ -1,6 +1,6 @@
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { Json, Peers, Space, Store } from '@svc/core/contracts'
-import { follow } from '@svc/space/follow'
+import { follow } from '@svc/storage-kit/follow'
 
 /** What was switched in this server; `null` where nothing was. */
 interface SessionState {

@@ -1,6 +1,6 @@
 import type { Log, Use } from '@svc/core'
 import type { McpClients, McpServerInfo, McpTool, Tool } from '@svc/core/contracts'
-import { bridgedName } from '@svc/mcp'
+import { bridgedName } from '@svc/mcp-protocol'
 import { createBridgedTool } from './bridged-tool.ts'
 import { nameClash } from './errors.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,5 +1,5 @@
 import type { MetricFamily, Sample } from '@svc/core/contracts'
-import { createModelNames } from '@svc/model-names'
+import { createModelNames } from '@svc/plugin-kit'
 import type { CallOf } from './ledger.ts'
 
 /** Calls of the tools of connected servers, by server, tool and outcome. */

@@ -1,5 +1,5 @@
 import { type SvcError, svcError } from '@svc/core'
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 
 const words = (names: readonly string[]) => names.map(name => `"${name}"`).join(', ')
 

@@ -8,7 +8,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from '@svc/core/contracts'
-import { type StepsEnd, watchedSteps } from '@svc/mcp'
+import { type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import type { CallFigures } from './call-figures.ts'
 
 /** Which tool of which server is called; `tool` is its name in this service. */

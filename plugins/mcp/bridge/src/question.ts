@@ -1,6 +1,6 @@
 import { isTree, type SvcError } from '@svc/core'
 import type { InputRequest, Json, ToolStep } from '@svc/core/contracts'
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 
 type Input = Extract<ToolStep, { readonly type: 'input' }>
 type Params = NonNullable<InputRequest['params']>

@@ -1,7 +1,7 @@
 import type { Log, Use } from '@svc/core'
 import type { Fence, McpTool, Store } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp'
-import { follow } from '@svc/space/follow'
+import type { ListedTool } from '@svc/mcp-protocol'
+import { follow } from '@svc/storage-kit/follow'
 import { changePins, type Note, openNotes, readCatalogue, readNote } from './notes.ts'
 import type { Server } from './servers.ts'
 import {

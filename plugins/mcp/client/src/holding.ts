@@ -1,6 +1,6 @@
 import { codeOf, type Log, messageOf, type Use } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpState, ToolStep } from '@svc/core/contracts'
-import { failureOf, watchedSteps } from '@svc/mcp'
+import { failureOf, watchedSteps } from '@svc/mcp-protocol'
 import type { McpChange, McpClient, McpClientOptions, McpStatus, StepOptions } from '@svc/mcp-client'
 import type { Board } from './board.ts'
 import type { Figures } from './figures.ts'

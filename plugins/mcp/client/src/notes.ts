@@ -14,7 +14,7 @@ import {
   switchKey,
 } from './space.ts'
 import { approved, type Pins } from './standing.ts'
-import type { ListedTool } from '@svc/mcp'
+import type { ListedTool } from '@svc/mcp-protocol'
 
 type Kept = Pick<Store, 'get' | 'batch'>
 

@@ -1,4 +1,4 @@
-import { callFailed } from '@svc/mcp'
+import { callFailed } from '@svc/mcp-protocol'
 
 // apart from the other errors: those are there before any server is
 export { callFailed }

@@ -1,6 +1,6 @@
 import type { Json, McpServerInfo, Space } from '@svc/core/contracts'
 import type { KnownEra } from '@svc/mcp-client'
-import type { ListedTool } from '@svc/mcp'
+import type { ListedTool } from '@svc/mcp-protocol'
 import type { Server } from './servers.ts'
 
 /** What is told of a server to all workers, under the keys below. */

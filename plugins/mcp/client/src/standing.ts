@@ -1,5 +1,5 @@
 import type { McpTool } from '@svc/core/contracts'
-import { differenceOf, type ListedTool } from '@svc/mcp'
+import { differenceOf, type ListedTool } from '@svc/mcp-protocol'
 import type { McpClientConfig } from './settings.ts'
 import type { PinsNote } from './space.ts'
 

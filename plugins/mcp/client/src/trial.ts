@@ -4,7 +4,7 @@ import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { messageOf } from '@svc/core'
 import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp'
+import { failureOf } from '@svc/mcp-protocol'
 import type { McpClient } from '@svc/mcp-client'
 import type { Server } from './servers.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { McpErrorClass, McpFailure, McpTool } from '@svc/core/contracts'
-import { failureOf, type ListedTool, type StepsEnd } from '@svc/mcp'
+import { failureOf, type ListedTool, type StepsEnd } from '@svc/mcp-protocol'
 import { callFailed } from './refusals.ts'
 
 /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that may not be used. */

@@ -1,6 +1,6 @@
 import { codeOf, type Events, type Use } from '@svc/core'
 import { type McpErrorClass, McpToolCalled, McpToolCompleted, McpToolError, type McpToolEvent } from '@svc/core/contracts'
-import { failureOf } from '@svc/mcp'
+import { failureOf } from '@svc/mcp-protocol'
 import type { CallEnd } from './call.ts'
 import type { PublishedTool } from './catalogue.ts'
 

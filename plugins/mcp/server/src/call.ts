@@ -1,6 +1,6 @@
 import { codeOf, type Events, type Fault, type Log, messageOf, type Use, within } from '@svc/core'
 import type { Json, Tool, ToolDialog, ToolResult, ToolStep } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { tellCall } from './call-events.ts'
 import type { PublishedTool } from './catalogue.ts'
 import { consented, consentTo } from './consent.ts'

@@ -1,6 +1,6 @@
 import type { JsonSchema, Log, SlotView } from '@svc/core'
 import type { Effect, Tool } from '@svc/core/contracts'
-import { headersOf, type ParamHeader } from '@svc/mcp'
+import { headersOf, type ParamHeader } from '@svc/mcp-protocol'
 import type { ToolSet } from './tool-sets.ts'
 
 /** What a client may expect of a tool, from its declared effects. */

@@ -1,6 +1,6 @@
 import { isTree } from '@svc/core'
 import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
-import { META } from '@svc/mcp'
+import { META } from '@svc/mcp-protocol'
 import type { Server, ServerContext } from './sdk.ts'
 
 const ASKABLE = [

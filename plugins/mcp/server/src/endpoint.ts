@@ -1,5 +1,5 @@
 import { isTree, type Use } from '@svc/core'
-import { deeper, isModern, META } from '@svc/mcp'
+import { deeper, isModern, META } from '@svc/mcp-protocol'
 import { notJson, notRpc, sessionUnknown, tooDeep } from './faults.ts'
 import { type HttpAnswer, type HttpMessage, idOf } from './message.ts'
 import type { Modern } from './modern.ts'

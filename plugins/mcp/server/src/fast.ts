@@ -2,7 +2,7 @@
 // well-formed are taken; all others, and what follows on a question to the caller, are the SDK's. test/fast.spec.ts holds that both give the same answers.
 import { isTree, type Use } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
-import { LEGACY_VERSIONS, META, MODERN_VERSION } from '@svc/mcp'
+import { LEGACY_VERSIONS, META, MODERN_VERSION } from '@svc/mcp-protocol'
 import { type Arguments, type CallEnd, callOrTell } from './call.ts'
 import type { Era } from './catalogue.ts'
 import { askable } from './dialog.ts'

@@ -1,4 +1,4 @@
-import { RPC } from '@svc/mcp'
+import { RPC } from '@svc/mcp-protocol'
 import { faultAnswer, type HttpAnswer, type RpcId } from './message.ts'
 
 /** Codes that servers of the protocol use for what JSON-RPC has no code for. */

@@ -1,5 +1,5 @@
 import { isTree } from '@svc/core'
-import type { ParamHeader } from '@svc/mcp'
+import type { ParamHeader } from '@svc/mcp-protocol'
 import { parameterMismatch } from './errors.ts'
 
 /** Headers of a request by name in lower case. */

@@ -1,4 +1,4 @@
-import { networkOf } from '@svc/address'
+import { networkOf } from '@svc/plugin-kit'
 import { isTree, type Principal, type Use } from '@svc/core'
 import { methodWrong, sessionMissing, sessionsFull, sessionUnknown, unreadable } from './faults.ts'
 import type { HttpAnswer, HttpMessage } from './message.ts'

@@ -1,6 +1,6 @@
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { isTree } from '@svc/core'
-import { deeper, readLines } from '@svc/mcp'
+import { deeper, readLines } from '@svc/mcp-protocol'
 import { DEEPEST } from './endpoint.ts'
 import { notRpc, overLong, tooDeep, unreadable } from './faults.ts'
 import type { HttpAnswer } from './message.ts'

@@ -1,5 +1,5 @@
 import { isTree } from '@svc/core'
-import { retryField } from '@svc/sse'
+import { retryField } from '@svc/provider-http/sse'
 import { idOf, type HttpMessage } from './message.ts'
 import type { ServerInfo } from './published.ts'
 

@@ -1,7 +1,7 @@
 import type { CallToolResult, InputRequiredResult, ListToolsResult, LoggingLevel } from '@modelcontextprotocol/server'
 import { codeOf, isTree, messageOf, type Use } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
-import { isModern } from '@svc/mcp'
+import { isModern } from '@svc/mcp-protocol'
 import { type Arguments, type CallEnd, callOrTell, type Told } from './call.ts'
 import type { Era } from './catalogue.ts'
 import { dialogOf } from './dialog.ts'

@@ -1,7 +1,7 @@
 import type { Events, Host, Log, SlotToken, SlotView, Use } from '@svc/core'
 import { AuthSchemes, HealthFacts, Mounts, PeerAnswers, Pipes, Routes } from '@svc/core/contracts'
 import type { HealthFact, McpClients, Peers, Prompt, Resource, Route, Tool } from '@svc/core/contracts'
-import { PROTOCOL_VERSIONS } from '@svc/mcp'
+import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
 import { createMcp, type Mcp } from './mcp.ts'
 import { createPipe } from './pipe.ts'

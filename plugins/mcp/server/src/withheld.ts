@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { McpClients } from '@svc/core/contracts'
-import { bridgedName } from '@svc/mcp'
+import { bridgedName } from '@svc/mcp-protocol'
 import type { ToolSet } from './tool-sets.ts'
 
 /** The server of a tool that would be published by this name, but has changed and waits for a person's approval; undefined of any other name. */

@@ -128,8 +128,8 @@ describe('the SDK of the protocol', () => {
     const [off, on] = JSON.parse(stdout) as [string[], string[]]
     const heavy = (names: readonly string[]) => names.filter(name => /^(@modelcontextprotocol\/|zod)/.test(name))
     expect([heavy(off), heavy(on)]).to.deep.equal([[], []])
-    expect(off).to.not.include('@svc/mcp')
-    expect(on).to.include('@svc/mcp')
+    expect(off).to.not.include('@svc/mcp-protocol')
+    expect(on).to.include('@svc/mcp-protocol')
   })
 })
 

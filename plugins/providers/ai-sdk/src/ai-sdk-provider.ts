@@ -1,5 +1,5 @@
 import type { ModelRequest, Provider } from '@svc/core/contracts'
-import { type ConfiguredModel, cutShort, EventStream, estimateTokens, modelList } from '@svc/upstream'
+import { type ConfiguredModel, cutShort, EventStream, estimateTokens, modelList } from '@svc/provider-http'
 import { Answer } from './answer.ts'
 import { toCallOptions } from './call.ts'
 import { createEvents } from './events.ts'

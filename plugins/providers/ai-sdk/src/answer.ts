@@ -1,4 +1,4 @@
-import type { EventStream } from '@svc/upstream'
+import type { EventStream } from '@svc/provider-http'
 import type { Events } from './events.ts'
 import type { LanguageModel, StreamPart } from './sdk.ts'
 

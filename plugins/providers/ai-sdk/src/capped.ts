@@ -1,4 +1,4 @@
-import { tooLarge } from '@svc/upstream'
+import { tooLarge } from '@svc/provider-http'
 import type { Dispatcher } from 'undici'
 
 type Handler = Dispatcher.DispatchHandler

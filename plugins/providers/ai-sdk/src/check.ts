@@ -1,5 +1,5 @@
 import { SECRET, type SvcError } from '@svc/core'
-import { entryProblems, readKey } from '@svc/upstream'
+import { entryProblems, readKey } from '@svc/provider-http'
 import type { AiSdkConfig } from './config.ts'
 import { packageMissing, secretOption } from './errors.ts'
 import { findPackage, type Packages } from './package.ts'

@@ -1,4 +1,4 @@
-import { ENTRY, type UpstreamEntry } from '@svc/upstream/entry'
+import { ENTRY, type UpstreamEntry } from '@svc/provider-http/entry'
 import type { Metadata } from './sdk.ts'
 
 /** An entry of `providers` of type `ai-sdk`. */

@@ -1,5 +1,5 @@
 import { type SvcError, svcError } from '@svc/core'
-import { modelFailure } from '@svc/upstream'
+import { modelFailure } from '@svc/provider-http'
 import { VERSIONS } from './sdk.ts'
 
 /** A package that is not there. */

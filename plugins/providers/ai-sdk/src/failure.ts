@@ -1,6 +1,14 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { answerFailure, hasError, malformed, modelFailure, type ReadFailure, retryAfterOf, socketFailure } from '@svc/upstream'
+import {
+  answerFailure,
+  hasError,
+  malformed,
+  modelFailure,
+  type ReadFailure,
+  retryAfterOf,
+  socketFailure,
+} from '@svc/provider-http'
 import { noKey, packageFailed } from './errors.ts'
 
 /** What a package threw or streamed as an error, told by its shape: each package may have its own copy of the SDK's classes. */

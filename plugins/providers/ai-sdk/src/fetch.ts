@@ -1,4 +1,4 @@
-import { checkBaseUrl, redirected, socketFailure, usesProxy } from '@svc/upstream'
+import { checkBaseUrl, redirected, socketFailure, usesProxy } from '@svc/provider-http'
 import type { Dispatcher, fetch as undiciFetch, Response as UndiciResponse } from 'undici'
 import { capped } from './capped.ts'
 import { badTarget } from './errors.ts'

@@ -1,6 +1,6 @@
 import type { Log } from '@svc/core'
 import type { Provider } from '@svc/core/contracts'
-import { createHide, readKey, secretsOf } from '@svc/upstream'
+import { createHide, readKey, secretsOf } from '@svc/provider-http'
 import { createAiSdkProvider } from './ai-sdk-provider.ts'
 import type { AiSdkConfig } from './config.ts'
 import { createFailures } from './failure.ts'

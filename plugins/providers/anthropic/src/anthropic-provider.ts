@@ -1,6 +1,14 @@
 import { codeOf, messageOf } from '@svc/core'
 import type { ModelFailure, ModelInfo, ModelList, ModelRequest, Provider } from '@svc/core/contracts'
-import { createUpstream, entryProblems, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
+import {
+  createUpstream,
+  entryProblems,
+  estimateTokens,
+  modelInfo,
+  modelList,
+  readKey,
+  type UpstreamEntry,
+} from '@svc/provider-http'
 import { failureOf } from './failure.ts'
 import { MessageReader } from './message-reader.ts'
 import { readModels } from './models.ts'

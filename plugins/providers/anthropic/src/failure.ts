@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
-import { textIn, treeIn } from '@svc/upstream'
+import { textIn, treeIn } from '@svc/provider-http'
 
 type Told = Partial<ModelFailure> & { readonly message?: string }
 

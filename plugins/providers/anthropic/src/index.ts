@@ -1,6 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ENTRY, type UpstreamEntry } from '@svc/upstream/entry'
+import { ENTRY, type UpstreamEntry } from '@svc/provider-http/entry'
 
 export default definePlugin({
   instances: 'providers',

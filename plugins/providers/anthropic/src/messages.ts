@@ -8,7 +8,7 @@ import type {
   TextPart,
   ToolResultPart,
 } from '@svc/core/contracts'
-import { textIn } from '@svc/upstream'
+import { textIn } from '@svc/provider-http'
 
 /** A block of a message as the wire has it. */
 interface Block {

@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { ModelInfo } from '@svc/core/contracts'
-import { countIn, isTree, textIn, type Tree, treeIn, type Upstream } from '@svc/upstream'
+import { countIn, isTree, textIn, type Tree, treeIn, type Upstream } from '@svc/provider-http'
 
 /** A list may be no longer than this many pages, however it goes on. */
 const MOST_PAGES = 10

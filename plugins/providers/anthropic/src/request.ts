@@ -1,5 +1,5 @@
 import type { ModelMessage, ModelRequest, ToolSpec } from '@svc/core/contracts'
-import { perTools, type Tree } from '@svc/upstream'
+import { perTools, type Tree } from '@svc/provider-http'
 import { messagesOf, systemOf } from './messages.ts'
 import { replySchema, wireTool } from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import type { ToolSpec } from '@svc/core/contracts'
-import { isTree, type Tree } from '@svc/upstream'
+import { isTree, type Tree } from '@svc/provider-http'
 
 const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const']
 

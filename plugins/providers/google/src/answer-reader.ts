@@ -11,7 +11,7 @@ import {
   type Tree,
   treeIn,
   type Upstream,
-} from '@svc/upstream'
+} from '@svc/provider-http'
 
 type Emit = (event: ModelEvent) => void
 

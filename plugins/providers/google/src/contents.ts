@@ -7,7 +7,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '@svc/core/contracts'
-import { isTree, textIn } from '@svc/upstream'
+import { isTree, textIn } from '@svc/provider-http'
 
 /** A part of a content as the wire has it. */
 export type WirePart = { readonly [key: string]: Json | undefined }

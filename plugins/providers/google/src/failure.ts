@@ -1,5 +1,5 @@
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
-import { isTree, textIn, type Tree, treeIn } from '@svc/upstream'
+import { isTree, textIn, type Tree, treeIn } from '@svc/provider-http'
 
 type Told = Partial<ModelFailure> & { readonly message?: string }
 

@@ -1,5 +1,13 @@
 import type { ModelInfo, Provider } from '@svc/core/contracts'
-import { createUpstream, entryProblems, estimateTokens, modelInfo, modelList, readKey, type UpstreamEntry } from '@svc/upstream'
+import {
+  createUpstream,
+  entryProblems,
+  estimateTokens,
+  modelInfo,
+  modelList,
+  readKey,
+  type UpstreamEntry,
+} from '@svc/provider-http'
 import { AnswerReader } from './answer-reader.ts'
 import { failureOf } from './failure.ts'
 import { readModels } from './models.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@svc/core/contracts'
-import { perTools, type Tree } from '@svc/upstream'
+import { perTools, type Tree } from '@svc/provider-http'
 import { contentsOf, systemOf } from './contents.ts'
 
 /** What is known of the model that is asked. */

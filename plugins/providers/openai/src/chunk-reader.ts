@@ -1,5 +1,5 @@
 import type { FinishReason, Json, ModelEvent } from '@svc/core/contracts'
-import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/upstream'
+import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
 import { usageOf, type WireUsage } from './usage.ts'

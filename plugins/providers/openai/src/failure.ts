@@ -1,4 +1,4 @@
-import type { ReadFailure } from '@svc/upstream'
+import type { ReadFailure } from '@svc/provider-http'
 
 type Failure = ReturnType<ReadFailure>
 

@@ -1,6 +1,6 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ENTRY } from '@svc/upstream/entry'
+import { ENTRY } from '@svc/provider-http/entry'
 import type { OpenAiConfig } from './openai-provider.ts'
 import { PRESET_NAMES } from './presets.ts'
 

@@ -1,5 +1,5 @@
 import { svcError } from '@svc/core'
-import { readKey } from '@svc/upstream'
+import { readKey } from '@svc/provider-http'
 import type { OpenAiConfig } from './openai-provider.ts'
 import { type Preset, PRESETS, type PresetName } from './presets.ts'
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/guarded-fetch'
+import { createAddressGuard, createGuardedResolve, type Resolve } from '@svc/safe-fetch'
 
 const DNS_MS = 5000
 

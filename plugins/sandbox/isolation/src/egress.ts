@@ -4,7 +4,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { pipeline as piped } from 'node:stream/promises'
 import { codeOf } from '@svc/core'
-import type { Resolve } from '@svc/guarded-fetch'
+import type { Resolve } from '@svc/safe-fetch'
 import { createDestinations, type Destinations, entryOf } from './destinations.ts'
 
 // An `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.

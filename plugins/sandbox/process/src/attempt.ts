@@ -1,5 +1,5 @@
 import { codeOf, messageOf } from '@svc/core'
-import { runChild } from '@svc/child'
+import { runChild } from '@svc/worker-pool/processes'
 
 /** How a trial ended. */
 export interface Attempt {

@@ -10,7 +10,7 @@ import {
   type ProtectedPlace,
   protectedPlaces,
   type ProtectedView,
-} from '@svc/roots'
+} from '@svc/safe-fs'
 import { linkOfProtected, ofMissing, ofProtected, ofTooMany } from './errors.ts'
 import { isWithin } from './paths.ts'
 

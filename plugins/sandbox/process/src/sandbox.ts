@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
-import type { ProtectedView } from '@svc/roots'
+import type { ProtectedView } from '@svc/safe-fs'
 import { lineOf } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
 import { type Hold, type Limits, NOTHING } from './holding.ts'

@@ -1,4 +1,4 @@
-import { type GuardedFetch, readBody } from '@svc/guarded-fetch'
+import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import { refused } from './errors.ts'
 import { MOST_CHARACTERS } from './messages.ts'
 

@@ -11,7 +11,7 @@ import {
   putFile,
   readWhole,
   type Roots,
-} from '@svc/roots'
+} from '@svc/safe-fs'
 import { refused } from './errors.ts'
 import { MOST_CHARACTERS } from './messages.ts'
 

@@ -1,6 +1,6 @@
 import { definePlugin } from '@svc/core'
 import { ProtectedPaths, ScriptSandbox } from '@svc/core/contracts'
-import { createGuardedFetch } from '@svc/guarded-fetch'
+import { createGuardedFetch } from '@svc/safe-fetch'
 import { createGuestFetch } from './guest-fetch.ts'
 import { createPool } from './pool.ts'
 import { createSandbox } from './sandbox.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { createSeats } from '@svc/bounded-work'
+import { createSeats } from '@svc/worker-pool'
 import type { Use } from '@svc/core'
 import { sandboxClosed } from './errors.ts'
 import { GuestThread, type Servant } from './guest-thread.ts'

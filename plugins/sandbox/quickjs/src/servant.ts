@@ -1,5 +1,5 @@
 import type { ScriptLimits } from '@svc/core/contracts'
-import type { ProtectedView } from '@svc/roots'
+import type { ProtectedView } from '@svc/safe-fs'
 import { refused } from './errors.ts'
 import type { GuestFetch } from './guest-fetch.ts'
 import type { GuestFiles } from './guest-files.ts'

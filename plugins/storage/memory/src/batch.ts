@@ -1,5 +1,5 @@
 import type { StoreChange, StoreOp } from '@svc/core/contracts'
-import { type Catalog, checkSize, storeConflict } from '@svc/space'
+import { type Catalog, checkSize, storeConflict } from '@svc/storage-kit'
 import { type Kept, type KeptText, keep, keepText } from './copy.ts'
 import { createJournal, type Journal } from './journal.ts'
 import type { Room } from './room.ts'

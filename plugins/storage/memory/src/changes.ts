@@ -1,4 +1,4 @@
-import { storeUnavailable } from '@svc/space'
+import { storeUnavailable } from '@svc/storage-kit'
 import type { StoreChange } from '@svc/core/contracts'
 
 /** Keys that may wait for one slow reader; each is kept once, with its last change. */

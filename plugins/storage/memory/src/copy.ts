@@ -1,4 +1,4 @@
-import { storeInvalid } from '@svc/space'
+import { storeInvalid } from '@svc/storage-kit'
 import type { Json } from '@svc/core/contracts'
 
 /** A value of the store's own, which nobody can change, and about how many bytes it takes. */

@@ -1,5 +1,5 @@
 import type { Counted, CountWindow } from '@svc/core/contracts'
-import { endOf, hit, type KeptWindow } from '@svc/space'
+import { endOf, hit, type KeptWindow } from '@svc/storage-kit'
 
 /** The counted hits of one process. */
 export interface Counts {

@@ -1,4 +1,4 @@
-import { type Attempt, createLeaseQueue, type LeaseQueue, storeFenced } from '@svc/space'
+import { type Attempt, createLeaseQueue, type LeaseQueue, storeFenced } from '@svc/storage-kit'
 import type { Fence, Lease } from '@svc/core/contracts'
 
 interface Holding {

@@ -1,4 +1,4 @@
-import { storeTooLarge } from '@svc/space'
+import { storeTooLarge } from '@svc/storage-kit'
 
 /** How much the store may hold. */
 export interface RoomLimits {

@@ -10,7 +10,7 @@ import {
   cursorOf,
   storeClosed,
   storeNewer,
-} from '@svc/space'
+} from '@svc/storage-kit'
 import type { Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
 import { createBatches, type Held } from './batch.ts'
 import { createChanges } from './changes.ts'

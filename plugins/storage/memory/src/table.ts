@@ -1,4 +1,4 @@
-import { byBytes, type Declared, sortKey } from '@svc/space'
+import { byBytes, type Declared, sortKey } from '@svc/storage-kit'
 import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
 import { createSorted, type Place, type Sorted } from './sorted.ts'
 

@@ -1,6 +1,6 @@
 import { systemUse } from '@svc/core'
 import type { Space, Store } from '@svc/core/contracts'
-import { type Migrations, openSpace } from '@svc/space'
+import { type Migrations, openSpace } from '@svc/storage-kit'
 import { expect } from 'chai'
 import { createMemoryStore } from '../src/store.ts'
 

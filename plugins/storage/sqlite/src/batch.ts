@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Json, Space } from '@svc/core/contracts'
-import { sortKey } from '@svc/space/sort-key'
+import { sortKey } from '@svc/storage-kit/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { createEntries } from './entries.ts'
 import { Known } from './known.ts'

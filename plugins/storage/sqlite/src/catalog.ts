@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Collection, IndexPaths, Json, Space } from '@svc/core/contracts'
-import { sortKey } from '@svc/space/sort-key'
+import { sortKey } from '@svc/storage-kit/sort-key'
 import { Refusal } from './trouble.ts'
 
 /** An index as the file keeps it: by its paths, so that processes of two releases can differ about it. */

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
-import { endOf, hit, type KeptWindow } from '@svc/space/count'
+import { endOf, hit, type KeptWindow } from '@svc/storage-kit/count'
 import { parsed } from './trouble.ts'
 
 /** The counted hits in a file, as they are changed inside a transaction. */

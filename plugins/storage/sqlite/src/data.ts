@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { Store, StoreOp } from '@svc/core/contracts'
-import { type Catalog, checkOps, checkRange, checkRead, checkSize, storeInvalid } from '@svc/space'
+import { type Catalog, checkOps, checkRange, checkRead, checkSize, storeInvalid } from '@svc/storage-kit'
 import type { Link } from './link.ts'
 import type { Reader } from './reader.ts'
 import { rowsOf } from './rows.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { type SvcError, shownPath, svcError } from '@svc/core'
-import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/space'
+import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/storage-kit'
 import { gone, isTrouble, lastingOf, type Moment, Refusal, wordsFor } from './trouble.ts'
 import type { Refused } from './wire.ts'
 

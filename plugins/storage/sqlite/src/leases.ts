@@ -1,6 +1,6 @@
 import type { Use } from '@svc/core'
 import type { Fence, Lease, Store } from '@svc/core/contracts'
-import { checkLease, createLeaseQueue } from '@svc/space'
+import { checkLease, createLeaseQueue } from '@svc/storage-kit'
 import type { Link } from './link.ts'
 import type { Reader } from './reader.ts'
 import type { Answer } from './wire.ts'

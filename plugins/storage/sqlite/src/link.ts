@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { Space } from '@svc/core/contracts'
-import { storeClosed } from '@svc/space'
+import { storeClosed } from '@svc/storage-kit'
 import { refusedError, tooManyWrites, writerGone } from './errors.ts'
 import { createPending } from './pending.ts'
 import {

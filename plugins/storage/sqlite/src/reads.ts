@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
-import { cursorOf, type Span } from '@svc/space'
+import { cursorOf, type Span } from '@svc/storage-kit'
 import { indexOf, type StoredCatalog } from './catalog.ts'
 import { STREAM } from './file.ts'
 import { entriesIn } from './rows.ts'

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { codeOf, type Use } from '@svc/core'
 import type { Space, Store } from '@svc/core/contracts'
-import { checkCount, createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/space'
+import { checkCount, createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/storage-kit'
 import { isDeclared } from './catalog.ts'
 import { createCounter } from './counter.ts'
 import { MOST_COUNTS } from './counts.ts'

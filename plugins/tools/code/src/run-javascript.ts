@@ -1,6 +1,6 @@
 import { codeOf, type SvcError } from '@svc/core'
 import type { ConsoleLine, Effect, Json, ScriptLimits, ScriptSandbox, Tool } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { timedOut } from './errors.ts'
 
 interface Arguments {

@@ -13,8 +13,8 @@ import {
   openToChange,
   refuseName,
   type Roots,
-} from '@svc/roots'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+} from '@svc/safe-fs'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { notEmpty, tooMany } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
 import { counted, pathOf } from './words.ts'

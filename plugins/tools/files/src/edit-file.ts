@@ -14,8 +14,8 @@ import {
   putFile,
   readWhole,
   type Roots,
-} from '@svc/roots'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+} from '@svc/safe-fs'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { editBytes, type Edit } from './edit.ts'
 import { changedMeanwhile, halfCharacter, isBinary, isNotUtf8, sameText, tooLarge } from './errors.ts'
 import { counted, pathOf } from './words.ts'

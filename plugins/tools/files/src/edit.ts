@@ -1,4 +1,4 @@
-import { type Breath, createBreath } from '@svc/roots'
+import { type Breath, createBreath } from '@svc/safe-fs'
 import { manyMatches, noMatch, tooLarge } from './errors.ts'
 import { finder } from './find-text.ts'
 import { nearby } from './nearby.ts'

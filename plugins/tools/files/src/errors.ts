@@ -1,5 +1,5 @@
 import type { SvcError } from '@svc/core'
-import { pathError } from '@svc/roots'
+import { pathError } from '@svc/safe-fs'
 
 export const isBinary = (path: string, size: number): SvcError =>
   pathError('FILE_BINARY', path, `is a binary file of ${size} bytes: only text can be read or edited`)

@@ -1,6 +1,6 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/roots'
-import { objectOf, toolOf } from '@svc/tool-parts'
+import { compileGlob, inWords, newTally, type Roots, type Visit, walk, type WalkTally } from '@svc/safe-fs'
+import { objectOf, toolOf } from '@svc/plugin-kit'
 import { pathOf } from './words.ts'
 
 /** What the schema lets through. */

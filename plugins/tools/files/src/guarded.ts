@@ -1,4 +1,4 @@
-import { isProtected, type Roots } from '@svc/roots'
+import { isProtected, type Roots } from '@svc/safe-fs'
 
 /** A root, the svc home, and a folder with one of them in it stays where it is. */
 export function refuseRoots(roots: Roots, real: string, shown: string): void {

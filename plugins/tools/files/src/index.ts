@@ -1,6 +1,6 @@
 import { definePlugin } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
-import { createLocks, openRoots } from '@svc/roots'
+import { createLocks, openRoots } from '@svc/safe-fs'
 import { createDeleteFile } from './delete-file.ts'
 import { createEditFile } from './edit-file.ts'
 import { createFindFiles } from './find-files.ts'

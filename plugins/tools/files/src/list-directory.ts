@@ -2,8 +2,8 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { inWords, openFolder, type Roots } from '@svc/roots'
-import { toolOf } from '@svc/tool-parts'
+import { inWords, openFolder, type Roots } from '@svc/safe-fs'
+import { toolOf } from '@svc/plugin-kit'
 
 interface Entry {
   readonly name: string

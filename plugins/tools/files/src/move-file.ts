@@ -14,8 +14,8 @@ import {
   refuseMoveOf,
   type Roots,
   type Target,
-} from '@svc/roots'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+} from '@svc/safe-fs'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { elsewhere, intoItself } from './errors.ts'
 import { refuseRoots } from './guarded.ts'
 import { pathOf } from './words.ts'

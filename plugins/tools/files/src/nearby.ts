@@ -1,4 +1,4 @@
-import type { Breath } from '@svc/roots'
+import type { Breath } from '@svc/safe-fs'
 
 const NEAR = 3
 const SHOWN = 160

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { inWords, openPlace, type Roots } from '@svc/roots'
-import { toolOf } from '@svc/tool-parts'
+import { inWords, openPlace, type Roots } from '@svc/safe-fs'
+import { toolOf } from '@svc/plugin-kit'
 import { isBinary } from './errors.ts'
 import { type LineWindow, readLines, wholeCharacters } from './line-window.ts'
 

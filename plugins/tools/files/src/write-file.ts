@@ -14,8 +14,8 @@ import {
   putFile,
   type Roots,
   type Target,
-} from '@svc/roots'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+} from '@svc/safe-fs'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { tooLarge } from './errors.ts'
 import { counted, pathOf } from './words.ts'
 

@@ -1,6 +1,6 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, resolve } from 'node:path'
-import type { Roots } from '@svc/roots'
+import type { Roots } from '@svc/safe-fs'
 import { leadsOut } from './errors.ts'
 
 /** A path without links, where it lies within the roots. Throws GIT_OUTSIDE; `what` is the word for what leads out. */

@@ -1,4 +1,4 @@
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { wholeText } from './texts.ts'
 import type { Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, TEXT } from './shapes.ts'

@@ -1,4 +1,4 @@
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { listOf, TEXT } from './shapes.ts'
 
 /** A commit, as it is told. */

@@ -1,5 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
 import { type Ground, inRepository } from './open.ts'
 import type { Repository } from './repository.ts'

@@ -1,5 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { type Commit, COMMITS, FORMAT, parseCommits } from './commits.ts'
 import { type Ground, inRepository } from './open.ts'
 import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'

@@ -1,6 +1,6 @@
-import type { Seats } from '@svc/bounded-work'
+import type { Seats } from '@svc/worker-pool'
 import type { Use } from '@svc/core'
-import type { Roots } from '@svc/roots'
+import type { Roots } from '@svc/safe-fs'
 import { openRepository, type Repository } from './repository.ts'
 import type { GitConfig } from './settings.ts'
 

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, relative } from 'node:path'
 import { codeOf, type Use } from '@svc/core'
-import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/roots'
+import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
 import { checkGitFolder, checkObjects, within } from './bounds.ts'
 import { environment, type Setting, withoutFilter } from './environment.ts'
 import { gitFailed, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'

@@ -1,5 +1,5 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
 import { COMMIT, FORMAT, parseCommits, shownCommit } from './commits.ts'
 import { isBinary, noFile } from './errors.ts'

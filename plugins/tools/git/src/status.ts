@@ -1,5 +1,5 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { type Ground, inRepository } from './open.ts'
 import { type FileState, parseStatus, type Status } from './parse-status.ts'
 import type { Repository } from './repository.ts'

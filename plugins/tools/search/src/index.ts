@@ -1,6 +1,6 @@
 import { definePlugin, systemUse } from '@svc/core'
 import { Tools, Workplace } from '@svc/core/contracts'
-import { openRoots } from '@svc/roots'
+import { openRoots } from '@svc/safe-fs'
 import { createSearchText } from './search-text.ts'
 import { searchConfig } from './settings.ts'
 

@@ -12,7 +12,7 @@ import {
   type Visit,
   walk,
   type WalkTally,
-} from '@svc/roots'
+} from '@svc/safe-fs'
 import { type Search, searchLines } from './search-lines.ts'
 import type { SearchConfig } from './settings.ts'
 

@@ -1,4 +1,4 @@
-import { createBreath } from '@svc/roots'
+import { createBreath } from '@svc/safe-fs'
 import type { Query } from './query.ts'
 
 /** A line that fits, and those around it. */

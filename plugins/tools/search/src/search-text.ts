@@ -1,6 +1,6 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { compileGlob, type Roots } from '@svc/roots'
-import { toolOf } from '@svc/tool-parts'
+import { compileGlob, type Roots } from '@svc/safe-fs'
+import { toolOf } from '@svc/plugin-kit'
 import { compileQuery } from './query.ts'
 import { type FileSearch, noTally, searchPlace, type Tally } from './search-files.ts'
 import type { Match } from './search-lines.ts'

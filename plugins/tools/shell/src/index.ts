@@ -11,7 +11,7 @@ export default definePlugin({
     if (!config.enabled) return
     checkSettings(config, sandbox)
     // Switched off, as it is by default, it shall cost a start nothing.
-    const [{ createRunCommand }, { openRoots }] = await Promise.all([import('./run-command.ts'), import('@svc/roots')])
+    const [{ createRunCommand }, { openRoots }] = await Promise.all([import('./run-command.ts'), import('@svc/safe-fs')])
     const folders = config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
     scope.add(Tools, 'run_command', createRunCommand({ sandbox, config, roots: await openRoots(folders, 'tools.shell.roots') }))
   },

@@ -1,6 +1,6 @@
-import type { RunResult } from '@svc/child'
+import type { RunResult } from '@svc/worker-pool/processes'
 import type { Released, ToolResult } from '@svc/core/contracts'
-import { answerOf } from '@svc/tool-parts'
+import { answerOf } from '@svc/plugin-kit'
 
 type Stopped = 'memory' | 'processes' | 'output'
 

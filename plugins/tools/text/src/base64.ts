@@ -1,5 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { base64Binary, base64Invalid, notWellFormed } from './errors.ts'
 import { textOf, textTool } from './text-tool.ts'
 

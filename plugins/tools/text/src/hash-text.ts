@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Tool } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { notWellFormed } from './errors.ts'
 import { textOf, textTool } from './text-tool.ts'
 

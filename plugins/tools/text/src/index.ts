@@ -1,4 +1,4 @@
-import { createBoundedWork, workFile } from '@svc/bounded-work'
+import { createBoundedWork, workFile } from '@svc/worker-pool'
 import { definePlugin } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { createDecodeBase64, createEncodeBase64 } from './base64.ts'

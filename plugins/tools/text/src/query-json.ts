@@ -1,5 +1,5 @@
 import type { Json, Tool } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { textOf, textTool, type Work } from './text-tool.ts'
 
 /** Makes `query_json`: a JSONata query over JSON. */

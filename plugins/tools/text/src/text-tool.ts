@@ -1,7 +1,7 @@
-import type { BoundedWork } from '@svc/bounded-work'
+import type { BoundedWork } from '@svc/worker-pool'
 import type { JsonSchema, Use } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
-import { answerOf, toolOf } from '@svc/tool-parts'
+import { answerOf, toolOf } from '@svc/plugin-kit'
 import type { TextWork } from './work.ts'
 
 /** Where the tools have their work done. */

@@ -1,5 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
-import { toolOf } from '@svc/tool-parts'
+import { toolOf } from '@svc/plugin-kit'
 import { zoneMissing } from './errors.ts'
 import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
 import { type Instant, instantOf, readTime, utcOf } from './wall-time.ts'

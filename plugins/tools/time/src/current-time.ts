@@ -1,5 +1,5 @@
 import type { Tool } from '@svc/core/contracts'
-import { toolOf } from '@svc/tool-parts'
+import { toolOf } from '@svc/plugin-kit'
 import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
 import { localZone, zoneOf } from './zone.ts'
 

@@ -1,5 +1,5 @@
 import { schema } from '@svc/core'
-import { type FetchConfig, fetchKeys } from '@svc/guarded-fetch'
+import { type FetchConfig, fetchKeys } from '@svc/safe-fetch'
 
 /** Where `search_web` asks: a preset, or an endpoint in words of its own. */
 export interface SearchConfig {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { codeOf, type Use } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
-import { toolSchema } from '@svc/tool-schema'
+import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './figures.ts'
 import { answerKey, cancelKey } from './inbox.ts'

@@ -1,6 +1,6 @@
 import type { JsonSchema, SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
-import { type NameKind, problemsOf, readDefinition } from '@svc/workflow'
+import { type NameKind, problemsOf, readDefinition } from '@svc/workflow-lang'
 
 /** Looks what is wrong with definitions. */
 export interface Checker {

@@ -9,7 +9,7 @@ import type {
   WorkflowDefinition,
   WorkflowNode,
 } from '@svc/core/contracts'
-import { bodiesOf, durationMs, END, expression, graphOf, settingsOf, startOf, type Template, template } from '@svc/workflow'
+import { bodiesOf, durationMs, END, expression, graphOf, settingsOf, startOf, type Template, template } from '@svc/workflow-lang'
 
 /** What happens after a failure. */
 export interface Retry {

@@ -1,6 +1,6 @@
 import type { SlotView } from '@svc/core'
 import type { Json, StoreOp, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
-import { nodesWithin } from '@svc/workflow'
+import { nodesWithin } from '@svc/workflow-lang'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
 import { DEFINITIONS, type StoredDefinition } from './space.ts'

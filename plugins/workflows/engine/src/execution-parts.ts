@@ -1,6 +1,6 @@
 import type { SlotView, Use } from '@svc/core'
 import type { Json, NodeStep, WorkflowNode } from '@svc/core/contracts'
-import type { Scope } from '@svc/workflow'
+import type { Scope } from '@svc/workflow-lang'
 import type { CompiledGraph } from './compiled.ts'
 import type { Frame } from './frame.ts'
 import type { History } from './history.ts'

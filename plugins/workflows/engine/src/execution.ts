@@ -1,6 +1,6 @@
 import type { SlotView, Use } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
-import type { Scope, Template } from '@svc/workflow'
+import type { Scope, Template } from '@svc/workflow-lang'
 import { Calls } from './calls.ts'
 import { type CompiledGraph, type CompiledNode, compileBody } from './compiled.ts'
 import type { EntryOf, Spent } from './entries.ts'

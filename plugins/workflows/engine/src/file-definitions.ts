@@ -1,5 +1,5 @@
 import type { WorkflowDefinition } from '@svc/core/contracts'
-import { plainDefinition } from '@svc/workflow'
+import { plainDefinition } from '@svc/workflow-lang'
 import { isNamed, nameOf } from './names.ts'
 import type { Found } from './roots.ts'
 

@@ -1,5 +1,5 @@
 import type { ErrorTold, Json } from '@svc/core/contracts'
-import type { Scope } from '@svc/workflow'
+import type { Scope } from '@svc/workflow-lang'
 import type { CompiledGraph } from './compiled.ts'
 import { told } from './errors.ts'
 import type { Ledger } from './ledger.ts'

@@ -9,7 +9,7 @@ import {
   WorkflowDefinitions,
   WorkflowNodes,
 } from '@svc/core/contracts'
-import type { NameKind } from '@svc/workflow'
+import type { NameKind } from '@svc/workflow-lang'
 import type { Ground } from './checker.ts'
 import type { Library } from './library.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
-import { nodesWithin } from '@svc/workflow'
+import { nodesWithin } from '@svc/workflow-lang'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
 import type { Checker } from './checker.ts'
 import { FileDefinitions } from './file-definitions.ts'

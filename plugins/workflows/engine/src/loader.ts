@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { SlotView, Use } from '@svc/core'
-import { nodesWithin } from '@svc/workflow'
+import { nodesWithin } from '@svc/workflow-lang'
 import type { Json, LogEntry, Store, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { type CompiledGraph, compile } from './compiled.ts'
 import type { Entry } from './entries.ts'

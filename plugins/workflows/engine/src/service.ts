@@ -11,8 +11,8 @@ import {
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
-import { openSpace } from '@svc/space'
-import { durationMs } from '@svc/workflow'
+import { openSpace } from '@svc/storage-kit'
+import { durationMs } from '@svc/workflow-lang'
 import { Acting, NEWS } from './acting.ts'
 import { createCheck } from './check.ts'
 import { type Checker, createChecker } from './checker.ts'

@@ -1,5 +1,5 @@
 import { schema } from '@svc/core'
-import { DURATION_PATTERN } from '@svc/workflow'
+import { DURATION_PATTERN } from '@svc/workflow-lang'
 
 /** Where a secret of workflows comes from. */
 export type SecretSource = { readonly env: string } | { readonly file: string }

@@ -11,7 +11,7 @@ import type {
   StoreOp,
   WorkflowDefinition,
 } from '@svc/core/contracts'
-import { timelyId } from '@svc/space'
+import { timelyId } from '@svc/storage-kit'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import type { Entry } from './entries.ts'
 import { invalid } from './errors.ts'

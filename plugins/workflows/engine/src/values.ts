@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, WorkflowDefinition } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid } from './errors.ts'
 
 const checks = new WeakMap<object, Promise<ToolSchema>>()

@@ -1,5 +1,5 @@
 import type { Json } from '@svc/core/contracts'
-import { END } from '@svc/workflow'
+import { END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
 import { branchMissing, tooManyVisits } from './errors.ts'
 import type { Execution } from './execution.ts'

@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { RunClaim } from '@svc/core/contracts'
-import { durationMs } from '@svc/workflow'
+import { durationMs } from '@svc/workflow-lang'
 import { type Active, newActive } from './active.ts'
 import { Drive } from './drive.ts'
 import type { Left } from './drive-parts.ts'

@@ -1,6 +1,6 @@
 import { type SlotView, svcError, type Use } from '@svc/core'
 import type { Budget, Chat, ErrorTold, Json, NodeStep, Tool, TurnEnd, TurnRequest, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { interrupted, missingService } from './errors.ts'
 import { isReading } from './reading.ts'
 

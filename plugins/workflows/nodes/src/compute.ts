@@ -1,5 +1,5 @@
 import type { ScriptSandbox, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { missingService } from './errors.ts'
 
 const MOST_CODE = 200_000

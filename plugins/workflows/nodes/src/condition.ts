@@ -1,5 +1,5 @@
 import type { WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 
 /** Asks an expression, and goes the branch `true` or `false`. */
 export const condition: WorkflowNode = {

@@ -1,7 +1,7 @@
 import type { Use } from '@svc/core'
 import type { Json, NodeTask, WorkflowNode } from '@svc/core/contracts'
-import { type GuardedFetch, type GuardedRequest, type GuardedResponse, readBody } from '@svc/guarded-fetch'
-import { objectOf } from '@svc/tool-parts'
+import { type GuardedFetch, type GuardedRequest, type GuardedResponse, readBody } from '@svc/safe-fetch'
+import { objectOf } from '@svc/plugin-kit'
 import { interrupted, invalid, noJson, statusUnexpected } from './errors.ts'
 
 type Scalar = string | number | boolean | null

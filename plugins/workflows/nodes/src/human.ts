@@ -1,7 +1,7 @@
 import { messageOf } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Question, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
-import { type ToolSchema, toolSchema } from '@svc/tool-schema'
+import { objectOf } from '@svc/plugin-kit'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, rejected, unanswered } from './errors.ts'
 import { duration, endOf } from './settings.ts'
 

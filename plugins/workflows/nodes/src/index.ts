@@ -1,6 +1,6 @@
 import { definePlugin } from '@svc/core'
 import { Chat, ScriptSandbox, Teams, Tools, WorkflowNodes } from '@svc/core/contracts'
-import { createGuardedFetch, fetchOptions } from '@svc/guarded-fetch'
+import { createGuardedFetch, fetchOptions } from '@svc/safe-fetch'
 import { createAgent } from './agent.ts'
 import { createCompute } from './compute.ts'
 import { condition } from './condition.ts'
@@ -35,4 +35,4 @@ export default definePlugin({
   },
 })
 
-export type { FetchConfig as HttpConfig } from '@svc/guarded-fetch'
+export type { FetchConfig as HttpConfig } from '@svc/safe-fetch'

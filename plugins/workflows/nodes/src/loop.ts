@@ -1,5 +1,5 @@
 import type { Json, NodeStep, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { outputOf } from './children.ts'
 import { loopEndless } from './errors.ts'
 

@@ -1,5 +1,5 @@
 import type { ChildOutcome, Json, NodeStep, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { outputOf } from './children.ts'
 import { invalid } from './errors.ts'
 

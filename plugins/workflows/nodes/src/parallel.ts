@@ -1,5 +1,5 @@
 import type { ChildOutcome, Json, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { raised } from './errors.ts'
 
 type Join = 'all' | 'any' | 'first'

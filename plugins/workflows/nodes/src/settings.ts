@@ -1,6 +1,6 @@
 import { schema } from '@svc/core'
-import { type FetchConfig, fetchKeys } from '@svc/guarded-fetch'
-import { DURATION_PATTERN, durationMs } from '@svc/workflow'
+import { type FetchConfig, fetchKeys } from '@svc/safe-fetch'
+import { DURATION_PATTERN, durationMs } from '@svc/workflow-lang'
 import { invalid } from './errors.ts'
 
 /** The section `workflow_nodes.http`. */

@@ -1,5 +1,5 @@
 import type { Teams, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { outputOf } from './children.ts'
 import { missingService } from './errors.ts'
 

@@ -1,5 +1,5 @@
 import type { WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 
 /** Answers a value made of others. */
 export const transform: WorkflowNode = {

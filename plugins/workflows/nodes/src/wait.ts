@@ -1,5 +1,5 @@
 import type { Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/tool-parts'
+import { objectOf } from '@svc/plugin-kit'
 import { invalid, nothingCame } from './errors.ts'
 import { duration, endOf } from './settings.ts'
 

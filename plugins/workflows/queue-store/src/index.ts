@@ -1,6 +1,6 @@
 import { definePlugin, Host, systemUse } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
-import { openSpace } from '@svc/space'
+import { openSpace } from '@svc/storage-kit'
 import { StoreQueue } from './queue.ts'
 import { SPACE } from './space.ts'
 

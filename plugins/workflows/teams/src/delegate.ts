@@ -1,6 +1,6 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Run, TeamDefinition, Tool, Workflows } from '@svc/core/contracts'
-import { answerOf, objectOf, toolOf } from '@svc/tool-parts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { delegatedAlready, runFailed } from './errors.ts'
 import type { TeamResult } from './result.ts'
 import type { Delegation } from './teams.ts'

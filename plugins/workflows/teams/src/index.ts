@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { definePlugin, Host, svcHome } from '@svc/core'
 import { Modes, ProtectedPaths, TeamDefinitions, Teams, Tools, WorkflowNodes, Workflows } from '@svc/core/contracts'
-import { durationMs } from '@svc/workflow'
+import { durationMs } from '@svc/workflow-lang'
 import { TEAM_NODE } from './body.ts'
 import { createDelegate } from './delegate.ts'
 import { TeamFiles } from './files.ts'

@@ -1,5 +1,5 @@
 import { schema } from '@svc/core'
-import { DURATION_PATTERN } from '@svc/workflow'
+import { DURATION_PATTERN } from '@svc/workflow-lang'
 
 export interface TeamsConfig {
   roots: string[]

@@ -1,5 +1,5 @@
 import type { Chat, Http, Route } from '@svc/core/contracts'
-import { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from '@svc/wire'
+import { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from '@svc/api-types'
 import { CHAT_EVENT, tokensUsed } from '../chat-events.ts'
 import { framesOf } from '../frames.ts'
 import { BOOLEAN, INTEGER, list, NUMBER, OBJECT, object, ok, STRING, text } from '../schemas.ts'

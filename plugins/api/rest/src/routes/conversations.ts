@@ -1,5 +1,5 @@
 import type { Chat, Conversations, Route } from '@svc/core/contracts'
-import { type ChatBody, turnOf } from '@svc/wire'
+import { type ChatBody, turnOf } from '@svc/api-types'
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '../schemas.ts'
 import { conversationWire, messageWire, summaryWire } from '../wire.ts'
 

@@ -1,6 +1,6 @@
 import { type SlotView, type Use, within } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
-import { toolRecord } from '@svc/wire'
+import { toolRecord } from '@svc/api-types'
 import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
 
 const LIST_MS = 5_000

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
-import { runRecord, runReply, statusRecord, stepRecord } from '@svc/wire'
+import { runRecord, runReply, statusRecord, stepRecord } from '@svc/api-types'
 import { afterOf, keyOf, waitOf } from '../run-headers.ts'
 import type { RunStreams } from '../run-frames.ts'
 import { RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY } from '../run-schemas.ts'

@@ -1,5 +1,5 @@
 import type { Json, Route, Workflows } from '@svc/core/contracts'
-import { infoRecord, runReply } from '@svc/wire'
+import { infoRecord, runReply } from '@svc/api-types'
 import { RUN_REPLY, WORKFLOW_INFO } from '../run-schemas.ts'
 import { keyOf, waitOf } from '../run-headers.ts'
 import { list, OBJECT, object, ok, text } from '../schemas.ts'

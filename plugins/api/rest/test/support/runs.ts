@@ -1,4 +1,4 @@
-import { readEvents, type ServerEvent } from '@svc/sse'
+import { readEvents, type ServerEvent } from '@svc/provider-http/sse'
 import type { Json } from '@svc/core/contracts'
 import type { Gift } from '@svc/testing'
 import { WITH_WORKFLOWS } from './asking.ts'

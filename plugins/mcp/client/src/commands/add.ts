@@ -1,4 +1,4 @@
-import { lineInvalid } from '@svc/command-line'
+import { lineInvalid } from '@svc/plugin-kit'
 import { shownPath } from '@svc/core'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { entryFaults } from '../entry-faults.ts'

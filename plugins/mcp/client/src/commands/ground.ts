@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { codeOf, formatError, systemUse, type Use } from '@svc/core'
 import { type CommandContext, type McpServerInfo, ProcessSandbox, Store } from '@svc/core/contracts'
 import { findServers, fromWire, reachServer } from '@svc/runtime'

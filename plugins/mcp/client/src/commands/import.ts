@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { messageOf, shownPath } from '@svc/core'

@@ -1,4 +1,4 @@
-import { oneLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/plugin-kit'
 import type { Use } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'

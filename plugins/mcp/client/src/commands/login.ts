@@ -1,4 +1,4 @@
-import { lineInvalid } from '@svc/command-line'
+import { lineInvalid } from '@svc/plugin-kit'
 import { Flags, SvcCommand } from '@svc/cli/command'
 import { configuredServer, openStore, useOf } from './ground.ts'
 import { SERVER_ARG } from './line.ts'

@@ -1,4 +1,4 @@
-import { lineInvalid, oneLine } from '@svc/command-line'
+import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { Json } from '@svc/core/contracts'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { type Step, trial } from '../trial.ts'

@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import type { McpTool } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { changePins } from '../notes.ts'

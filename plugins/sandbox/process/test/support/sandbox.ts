@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { runChild } from '@svc/child'
+import { runChild } from '@svc/worker-pool/processes'
 import { ProcessSandbox, type ProcessLimits, type ProcessRequest } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/testing'
 import { describeWith } from '../../../../../test/support/needs.ts'

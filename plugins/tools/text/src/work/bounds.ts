@@ -1,4 +1,4 @@
-import { refusal } from '@svc/bounded-work/child'
+import { refusal } from '@svc/worker-pool/child'
 
 /** The most characters that a call answers. */
 const LONGEST = 1_000_000

@@ -1,4 +1,4 @@
-import { refusal } from '@svc/bounded-work/child'
+import { refusal } from '@svc/worker-pool/child'
 import { messageOf, notTooLong } from './bounds.ts'
 
 interface Input {

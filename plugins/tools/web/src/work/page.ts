@@ -1,4 +1,4 @@
-import { stripResult } from '@svc/tool-parts'
+import { stripResult } from '@svc/plugin-kit'
 import { textOf } from './charset.ts'
 
 interface Input {

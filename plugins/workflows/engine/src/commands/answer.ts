@@ -1,4 +1,4 @@
-import { lineInvalid } from '@svc/command-line'
+import { lineInvalid } from '@svc/plugin-kit'
 import type { Json, Question, Waiting } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { asksNothing, invalid } from '../errors.ts'

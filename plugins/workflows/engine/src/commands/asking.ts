@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { messageOf } from '@svc/core'
 import type { Json, Question } from '@svc/core/contracts'
 import type { Screen } from './screen.ts'

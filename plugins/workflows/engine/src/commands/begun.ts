@@ -1,5 +1,5 @@
 import type { CommandContext, Run, Workflows } from '@svc/core/contracts'
-import { runReply } from '@svc/wire'
+import { runReply } from '@svc/api-types'
 import { follow } from './follow.ts'
 
 interface Told {

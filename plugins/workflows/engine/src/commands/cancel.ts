@@ -1,5 +1,5 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { statusRecord } from '@svc/wire'
+import { statusRecord } from '@svc/api-types'
 import { openRuns, useOf } from './ground.ts'
 import { RUN_ARG } from './line.ts'
 

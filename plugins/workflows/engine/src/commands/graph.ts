@@ -1,4 +1,4 @@
-import { lineInvalid } from '@svc/command-line'
+import { lineInvalid } from '@svc/plugin-kit'
 import { writeFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import { Flags, SvcCommand } from '@svc/cli/command'
@@ -21,7 +21,7 @@ export class WorkflowsGraph extends SvcCommand {
     const { definition, info } = await (await openWorkflows(this)).show(args.workflow, useOf(this, 'graph'))
     const problems = info.problems?.length ?? 0
     if (problems > 0) this.note(`the definition has ${counted(problems, 'fault')}: svc workflows validate ${args.workflow}`)
-    const { drawSvg, drawTerminal } = await import('@svc/workflow')
+    const { drawSvg, drawTerminal } = await import('@svc/workflow-lang')
     if (flags.svg === undefined || flags.svg === '-')
       return this.print(flags.svg ? drawSvg(definition) : drawTerminal(definition))
     await writeFile(flags.svg, drawSvg(definition)).catch((error: unknown) => {

@@ -1,6 +1,6 @@
-import { oneLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/plugin-kit'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { infoRecord } from '@svc/wire'
+import { infoRecord } from '@svc/api-types'
 import { openWorkflows, useOf } from './ground.ts'
 import { counted } from './line.ts'
 

@@ -1,7 +1,7 @@
-import { oneLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/plugin-kit'
 import type { Run, RunStatus } from '@svc/core/contracts'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { runRecord } from '@svc/wire'
+import { runRecord } from '@svc/api-types'
 import { openRuns, useOf } from './ground.ts'
 import { shownMs } from './line.ts'
 

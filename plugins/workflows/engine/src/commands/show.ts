@@ -1,5 +1,5 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { infoRecord } from '@svc/wire'
+import { infoRecord } from '@svc/api-types'
 import { openWorkflows, useOf } from './ground.ts'
 import { WORKFLOW_ARG } from './line.ts'
 import { placeOf, problemLines } from './validate.ts'

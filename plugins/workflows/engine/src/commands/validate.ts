@@ -1,9 +1,9 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { readFile, stat } from 'node:fs/promises'
 import { shownPath, type Use } from '@svc/core'
 import type { WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { problemRecord } from '@svc/wire'
+import { problemRecord } from '@svc/api-types'
 import { openWorkflows, useOf } from './ground.ts'
 
 /** `svc workflows validate <workflow>...`: everything that is wrong, each with its line; 1 where something is. */

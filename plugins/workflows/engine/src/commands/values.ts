@@ -1,4 +1,4 @@
-import { lineInvalid } from '@svc/command-line'
+import { lineInvalid } from '@svc/plugin-kit'
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '@svc/core'
 import type { Json, Question, WorkflowDefinition } from '@svc/core/contracts'

@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import type { ErrorTold, Json, RunEvent } from '@svc/core/contracts'
 import { counted, shownMs } from './line.ts'
 import type { Line } from './screen.ts'

@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import type { Question } from '@svc/core/contracts'
 import { answersTo } from './values.ts'
 

@@ -1,4 +1,4 @@
-import { oneLine, table } from '@svc/command-line'
+import { oneLine, table } from '@svc/plugin-kit'
 import { systemUse } from '@svc/core'
 import { type TeamInfo, Teams } from '@svc/core/contracts'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'

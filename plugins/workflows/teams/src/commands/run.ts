@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { systemUse, type Use } from '@svc/core'
 import { type Run, type RunEvent, Teams, Workflows } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'

@@ -1,4 +1,4 @@
-import { oneLine } from '@svc/command-line'
+import { oneLine } from '@svc/plugin-kit'
 import { systemUse } from '@svc/core'
 import { type TeamDefinition, type TeamInfo, type TeamMember, Teams } from '@svc/core/contracts'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'

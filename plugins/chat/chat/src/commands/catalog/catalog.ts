@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import type { Effect, Effective, ProviderFeatures } from '@svc/core/contracts'
-import type { ToolRecord } from '@svc/wire'
+import type { ToolRecord } from '@svc/api-types'
 
 /** A tool; what is optional here is told by a host in this process alone. */
 export interface ListedTool extends ToolRecord {

@@ -1,7 +1,7 @@
 import { errorFromRecord } from '@svc/cli/command'
 import { codeOf, messageOf, svcError, systemUse } from '@svc/core'
 import type { Provider, ServerClient, Usage } from '@svc/core/contracts'
-import type { ChatEvent } from '@svc/wire'
+import type { ChatEvent } from '@svc/api-types'
 import type { Hello } from './catalog.ts'
 import { answeredByAnother, streamBroken } from '../errors.ts'
 

@@ -1,6 +1,6 @@
 import { messageOf, systemUse, within } from '@svc/core'
 import { type CommandContext, type Provider, Providers, Selection, type Tool, Tools } from '@svc/core/contracts'
-import { toolRecord } from '@svc/wire'
+import { toolRecord } from '@svc/api-types'
 import { providerUnknown } from '../errors.ts'
 import type { Catalog, Health, ListedTool, ProviderRecord } from './catalog.ts'
 import { helloTo } from './hello.ts'

@@ -1,5 +1,5 @@
 import type { Effective, ServerClient } from '@svc/core/contracts'
-import type { ToolRecord } from '@svc/wire'
+import type { ToolRecord } from '@svc/api-types'
 import type { Catalog, Health, ProviderRecord } from './catalog.ts'
 import { helloThrough } from './hello.ts'
 

@@ -1,6 +1,6 @@
 import { oneLine, type Person, visible } from '@svc/cli/command'
 import { messageOf } from '@svc/core'
-import type { ChatEvent } from '@svc/wire'
+import type { ChatEvent } from '@svc/api-types'
 import type { Partner } from './partner.ts'
 import { askText, type Screen } from './screen.ts'
 

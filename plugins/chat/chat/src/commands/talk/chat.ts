@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import type { ChatBody } from '@svc/wire'
+import type { ChatBody } from '@svc/api-types'
 import { nothingToSay } from '../errors.ts'
 import { localPartner } from './local.ts'
 import type { Partner } from './partner.ts'

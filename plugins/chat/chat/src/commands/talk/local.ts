@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { errorFromRecord } from '@svc/cli/command'
 import { messageOf, type SvcError, systemUse } from '@svc/core'
 import { Chat, type CommandContext, type CommandHostOptions } from '@svc/core/contracts'
-import { answerOf, type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/wire'
+import { answerOf, type ChatBody, type ChatEvent, errorEvent, eventOf, explain, toldOf, turnOf } from '@svc/api-types'
 import { localCatalog } from '../catalog/local.ts'
 import type { Partner } from './partner.ts'
 

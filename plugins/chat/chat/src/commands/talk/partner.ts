@@ -1,4 +1,4 @@
-import type { AnswerBody, ChatBody, ChatEvent } from '@svc/wire'
+import type { AnswerBody, ChatBody, ChatEvent } from '@svc/api-types'
 import type { Catalog } from '../catalog/catalog.ts'
 
 /** Whom a chat is with: a server, or a host in this process. Both speak the terms of the HTTP API. */

@@ -1,5 +1,5 @@
 import type { ServerClient } from '@svc/core/contracts'
-import type { ChatBody, ChatEvent } from '@svc/wire'
+import type { ChatBody, ChatEvent } from '@svc/api-types'
 import { remoteCatalog } from '../catalog/remote.ts'
 import { streamBroken } from '../errors.ts'
 import type { Partner } from './partner.ts'

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { clipped, errorFromRecord, errorPage, milliseconds, visible } from '@svc/cli/command'
-import type { ChatEvent } from '@svc/wire'
+import type { ChatEvent } from '@svc/api-types'
 
 /** Shows a turn: the reply on the standard output, everything about it on the standard error stream. */
 export interface Screen {

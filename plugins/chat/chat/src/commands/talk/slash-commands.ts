@@ -1,7 +1,7 @@
 import { errorFromRecord, oneLine, table } from '@svc/cli/command'
 import { codeOf, nearest } from '@svc/core'
 import type { Effective } from '@svc/core/contracts'
-import type { ChatBody } from '@svc/wire'
+import type { ChatBody } from '@svc/api-types'
 import type { Catalog, ProviderRecord, Switched } from '../catalog/catalog.ts'
 import { slashUnknown } from '../errors.ts'
 

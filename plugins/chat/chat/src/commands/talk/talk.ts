@@ -1,6 +1,6 @@
 import { errorPage, INTERRUPTED, passingPerson } from '@svc/cli/command'
 import type { CommandContext } from '@svc/core/contracts'
-import type { ChatBody } from '@svc/wire'
+import type { ChatBody } from '@svc/api-types'
 import { createAsker } from './ask.ts'
 import { openHistory } from './history.ts'
 import { type Lines, openLines } from './lines.ts'

@@ -1,5 +1,5 @@
 import { errorPage, INTERRUPTED, problemsOf } from '@svc/cli/command'
-import { type ChatBody, type ChatEvent, errorEvent } from '@svc/wire'
+import { type ChatBody, type ChatEvent, errorEvent } from '@svc/api-types'
 import { type Asker, openQuestions } from './ask.ts'
 import type { Partner } from './partner.ts'
 import type { Screen } from './screen.ts'

@@ -1,6 +1,6 @@
 import { codeOf, type Fault, isTree, messageOf } from '@svc/core'
 import type { Json, Tool } from '@svc/core/contracts'
-import { toolSchema } from '@svc/tool-schema'
+import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { argumentsInvalid } from '../errors.ts'
 
 export type ToolArguments = Readonly<Record<string, Json>>

@@ -23,7 +23,7 @@ const ATTACKS: Record<string, (what: string) => unknown> = {
       asked.on('error', fail).end()
     }),
   guarded: async url => {
-    const { createGuardedFetch, readBody } = await import('@svc/guarded-fetch')
+    const { createGuardedFetch, readBody } = await import('@svc/safe-fetch')
     await using guarded = createGuardedFetch()
     const { body } = await guarded.fetch(url, { signal: AbortSignal.timeout(10_000) })
     return new TextDecoder().decode((await readBody(body)).bytes)

@@ -1,0 +1,84 @@
+import type { ErrorTold, TurnEnd } from '@svc/core/contracts'
+import { svcError } from '@svc/core'
+import { API_CODES, errorEvent, eventOf, explain, replyOf, toldOf, turnOf } from '@svc/api-types'
+import { expect } from 'chai'
+
+const told = (code: string, details: ErrorTold['details'] = {}): ErrorTold => ({ code, message: 'in our words', details })
+
+const end: TurnEnd = {
+  type: 'end',
+  requestId: 'r1',
+  timestamp: '2026-01-01T00:00:00.000Z',
+  conversationId: 'c1',
+  status: 'completed',
+  provider: 'p',
+  model: 'm',
+  usage: { input: 1, output: 2, total: 3 },
+  durationMs: 1.6,
+  toolsUsed: [{ tool: 't', callId: 'x', arguments: {}, success: true, durationMs: 0.7 }],
+}
+
+describe('a chat on the wire', () => {
+  it('asks in camelCase what came in snake_case, and only what was given', () => {
+    expect(turnOf({ message: 'a', conversation_id: 'c', max_tokens: 5 })).to.deep.equal({
+      message: 'a',
+      conversationId: 'c',
+      maxTokens: 5,
+    })
+  })
+
+  it('tells reply and end with whole milliseconds', () => {
+    const { type: _type, ...reply } = end
+    expect(replyOf({ ...reply, response: 'hi' })).to.deep.include({ response: 'hi', duration_ms: 2, tokens_used: end.usage })
+    expect(replyOf({ ...reply, response: '' }).tools_used[0]).to.deep.equal({
+      tool: 't',
+      call_id: 'x',
+      arguments: {},
+      success: true,
+      duration_ms: 1,
+    })
+    expect(eventOf(end)).to.have.all.keys(
+      'type',
+      'request_id',
+      'timestamp',
+      'status',
+      'provider',
+      'model',
+      'tokens_used',
+      'duration_ms'
+    )
+  })
+
+  it('tells what only happens within in the terms of the API', () => {
+    const codes = (code: string, details?: ErrorTold['details']) => explain(told(code, details), 'r1').record.error_code
+    expect(codes('MODEL_FAILED', { kind: 'network', provider: 'p' })).to.equal('PROVIDER_ERROR')
+    expect(codes('MODEL_FAILED', { kind: 'context_too_long' })).to.equal('INVALID_VALUE')
+    expect(codes('CONVERSATION_UNKNOWN', { conversationId: 'c' })).to.equal('INVALID_VALUE')
+    expect(codes('STORE_UNAVAILABLE')).to.equal('UNAVAILABLE')
+    for (const code of Object.keys(API_CODES).filter(one => one !== 'INTERNAL_ERROR')) expect(codes(code)).to.equal(code)
+  })
+
+  it('tells nothing of a fault of ours but the request', () => {
+    for (const error of [told('SOMETHING_ELSE'), told('INTERNAL_ERROR'), toldOf(new TypeError('secret')), toldOf(undefined)]) {
+      const { record, internal } = explain(error, 'r1')
+      expect(internal).to.equal(true)
+      expect(record).to.deep.include({ error_code: 'INTERNAL_ERROR', details: { request_id: 'r1' } })
+      expect(JSON.stringify(record)).to.not.match(/secret|in our words/)
+    }
+  })
+
+  it('says when to try again', () => {
+    expect(explain(told('CONVERSATION_BUSY', { retryAfterMs: 1500 }), 'r1')).to.include({ retryAfter: 2 })
+    expect(explain(told('RATE_LIMITED', { retry_after: 7 }), 'r1')).to.include({ retryAfter: 7 })
+  })
+
+  it('takes an error as it was thrown, and tells it as an event', () => {
+    const { record } = explain(toldOf(svcError('PROVIDER_NOT_FOUND', 'no p', { details: { available: ['local'] } })), 'r1')
+    expect(errorEvent(record)).to.deep.equal({
+      type: 'error',
+      error: 'no p',
+      error_code: 'PROVIDER_NOT_FOUND',
+      details: { available: ['local'] },
+    })
+  })
+})

@@ -1,2 +1,0 @@
-export { lineInvalid } from './line.ts'
-export { oneLine, table } from './text.ts'

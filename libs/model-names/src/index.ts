@@ -1,1 +1,0 @@
-export { createModelNames, type ModelNames } from './model-names.ts'

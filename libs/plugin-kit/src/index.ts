@@ -1,0 +1,12 @@
+// For tools
+export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools/hidden.ts'
+export { objectOf } from './tools/object-of.ts'
+export { answerOf, toolOf, type TypedTool } from './tools/tool-of.ts'
+
+// For commands
+export { lineInvalid } from './commands/line.ts'
+export { oneLine, table } from './commands/text.ts'
+
+// For what counts by client or by model
+export { networkOf } from './address.ts'
+export { createModelNames, type ModelNames } from './model-names.ts'

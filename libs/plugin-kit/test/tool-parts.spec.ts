@@ -1,0 +1,36 @@
+import { schema, systemUse } from '@svc/core'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
+import { expect } from 'chai'
+
+const tool = toolOf<{ readonly name: string }>({
+  description: 'Greets.',
+  category: 'text',
+  effects: [],
+  parameters: objectOf({ name: { type: 'string' }, title: { type: 'string' } }, ['title']),
+  async call({ name }) {
+    return answerOf(['Hello', name], { name })
+  },
+})
+
+describe('the parts of tools', () => {
+  it('make a tool whose arguments have a type', async () => {
+    const answer = await tool.call({ name: 'Ada' }, systemUse(new AbortController().signal))
+    expect(answer).to.deep.equal({ content: [{ type: 'text', text: 'Hello\nAda' }], structured: { name: 'Ada' } })
+    expect(tool).to.deep.include({ description: 'Greets.', category: 'text', effects: [] })
+  })
+
+  it('do not begin a call that nobody wants any more', async () => {
+    const error = await tool.call({ name: 'Ada' }, systemUse(AbortSignal.abort(new Error('enough')))).catch((one: unknown) => one)
+    expect(error).to.have.property('message', 'enough')
+  })
+
+  it('make a schema that asks for all but the optional, and takes nothing else', () => {
+    const { check } = schema(tool.parameters)
+    expect([check({ name: 'a' }), check({ name: 'a', title: 'b' })]).to.deep.equal([[], []])
+    for (const bad of [{}, { title: 'b' }, { name: 'a', other: 1 }, { name: 1 }]) expect(check(bad)).to.not.deep.equal([])
+  })
+
+  it('answer in text alone where there is no data', () => {
+    expect(answerOf('done')).to.deep.equal({ content: [{ type: 'text', text: 'done' }] })
+  })
+})

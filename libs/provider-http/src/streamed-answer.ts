@@ -1,0 +1,191 @@
+import { createTogether, type SvcError } from '@svc/core'
+import type { ModelEvent } from '@svc/core/contracts'
+import { createEventDecoder } from '@svc/provider-http/sse'
+import { Body } from './body.ts'
+import { type Controller, type Handler, headerOf } from './connection.ts'
+import type { EventSource, EventStream } from './event-stream.ts'
+import { hasError } from './failure.ts'
+import { retryAfterOf } from './retry-after.ts'
+
+type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
+
+/** Turns the frames of one answer into events; made anew for each call. What it throws becomes the call's failure. */
+export interface FrameReader {
+  frame(data: string, event: string, emit: (event: ModelEvent) => void): void
+  /** The answer has ended: emits `usage` and `finish`, or throws that it was cut. */
+  end(emit: (event: ModelEvent) => void): void
+  /** True once the answer is complete, so that nobody waits for the upstream to end the body. */
+  readonly done?: boolean
+  /** The answer came as one JSON, because that was asked for or all the same: emits its pieces; `end` follows. */
+  whole?(body: unknown, emit: (event: ModelEvent) => void): void
+}
+
+/** What one answer is read with. */
+export interface AnswerParts {
+  send(handler: Handler): void
+  readonly events: EventStream
+  readonly reader: FrameReader
+  readonly frameBytes: number
+  readonly errorBytes: number
+  readonly wholeBytes: number
+  /** The failure for an answer that is none: by its status and body. */
+  refused(status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError
+  /** The failure for a good answer that is longer than the limit. */
+  long(): SvcError
+  /** The failure for what reading a frame threw. */
+  unreadable(error: unknown): SvcError
+  broken(error: unknown): SvcError
+}
+
+/** How long the rest of an answer may take whose end is known: of an error's body, of a stream after its last frame. */
+const REST_MS = 1000
+const STOPPED = new Error('nobody reads any more')
+const STREAM = /event-stream/i
+const NO_JSON = /html|xml|^compressed$/i
+const NO_STREAM = /json|html|xml|^compressed$/i
+const BRACE = 123
+
+/** What follows on an answer that came whole is done for all that came just now. */
+const together = createTogether()
+
+/** Reads one HTTP answer as it comes: server-sent events, or one JSON, into the stream, anything else into a failure. */
+export class StreamedAnswer implements Handler, EventSource {
+  readonly #parts: AnswerParts
+  #controller: Controller | undefined
+  #decode: ((bytes: Uint8Array) => void) | undefined
+  #other: { readonly body: Body; readonly conclude: () => void } | undefined
+  #unlabelled: (() => void) | undefined
+  #rest: NodeJS.Timeout | undefined
+  #stopped = false
+  #refused = false
+
+  constructor(parts: AnswerParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#parts.send(this)
+  }
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#rest)
+    this.#controller?.abort(STOPPED)
+  }
+  pause(): void {
+    this.#controller?.pause()
+  }
+  resume(): void {
+    this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Controller): void {
+    this.#controller = controller
+    if (this.#stopped) controller.abort(STOPPED)
+  }
+
+  onResponseStart(_: Controller, status: number, headers: Headers): void {
+    if (status < 200) return
+    // nobody asked for that: what it holds is not looked at
+    const type = isCompressed(headers) ? 'compressed' : headerOf(headers, 'content-type')
+    if (status >= 300 || NO_STREAM.test(type)) return this.#gather(status, type, headers)
+    this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
+    if (!STREAM.test(type)) this.#unlabelled = () => this.#gather(status, type, headers)
+  }
+
+  onResponseData(controller: Controller, chunk: Uint8Array): void {
+    if (this.#parts.events.over) return
+    if (this.#unlabelled) this.#look(chunk, this.#unlabelled)
+    if (this.#decode) return this.#guarded(() => this.#decode?.(chunk))
+    this.#other?.body.push(chunk)
+    if (this.#other?.body.over) this.#concludeEarly(controller)
+  }
+
+  onResponseEnd(): void {
+    clearTimeout(this.#rest)
+    const { conclude } = this.#other ?? {}
+    if (conclude) together(() => this.#guarded(conclude))
+    else this.#end()
+  }
+
+  onResponseError(_: Controller, error: Error): void {
+    clearTimeout(this.#rest)
+    if (this.#refused) this.#other?.conclude()
+    else this.#parts.events.end({ reason: this.#parts.broken(error) })
+  }
+
+  /** No event stream begins with a brace: a JSON that nobody has called one. */
+  #look(chunk: Uint8Array, gather: () => void): void {
+    this.#unlabelled = undefined
+    if (chunk[0] !== BRACE) return
+    this.#decode = undefined
+    gather()
+  }
+
+  // Own functions, made once a call: they run for each token.
+  readonly #frame = (data: string, event: string): void => {
+    const { events, reader } = this.#parts
+    if (events.over) return
+    reader.frame(data, event, events.push)
+    if (reader.done === true) this.#complete()
+  }
+
+  /** The last frame has come: the reader waits no longer, the connection is kept if its body ends soon. */
+  #complete(): void {
+    this.#end()
+    this.#rest = setTimeout(() => this.stop(), REST_MS).unref()
+  }
+
+  #end(): void {
+    const { events, reader } = this.#parts
+    if (events.over) return
+    this.#guarded(() => {
+      reader.end(events.push)
+      events.end()
+    })
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#parts.events.end({ reason: this.#parts.unreadable(error) })
+      this.stop()
+    }
+  }
+
+  #gather(status: number, type: string, headers: Headers): void {
+    const { events, reader, errorBytes, wholeBytes } = this.#parts
+    const body = new Body(status < 300 ? wholeBytes : errorBytes)
+    this.#refused = status >= 300
+    const conclude = () => {
+      if (events.over) return
+      const value = body.value()
+      const isWhole = !this.#refused && reader.whole !== undefined && !NO_JSON.test(type) && !hasError(value)
+      if (!this.#refused && body.over) events.end({ reason: this.#parts.long() })
+      else if (isWhole) this.#whole(value)
+      else events.end({ reason: this.#parts.refused(status, value, type, retryAfterOf(headers)) })
+    }
+    this.#other = { body, conclude }
+    if (this.#refused && this.#controller) this.#endSoon(this.#controller)
+  }
+
+  /** What its reader can make nothing of is as bad as a frame that cannot be read. */
+  #whole(value: unknown): void {
+    this.#guarded(() => {
+      this.#parts.reader.whole?.(value, this.#parts.events.push)
+      this.#end()
+    })
+  }
+
+  #endSoon(controller: Controller): void {
+    this.#rest = setTimeout(() => this.#concludeEarly(controller), REST_MS).unref()
+  }
+
+  #concludeEarly(controller: Controller): void {
+    this.#other?.conclude()
+    clearTimeout(this.#rest)
+    controller.abort(STOPPED)
+  }
+}
+
+const isCompressed = (headers: Headers) => !/^(identity)?$/i.test(headerOf(headers, 'content-encoding'))
