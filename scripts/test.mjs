@@ -36,7 +36,7 @@ const JOBS = Math.min(4, availableParallelism() + 2)
 
 /** What a test says that starts a process or opens a socket, where it does not say so in a comment; `no-outside.ts` checks that it is complete. */
 const OUTSIDE =
-  /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/child'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
+  /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/worker-pool\/processes'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 

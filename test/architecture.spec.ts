@@ -78,7 +78,8 @@ const undeclared = (folder: string) => {
 
 /** Another plugin, or the command line: of that only commands and tests have the base class. */
 const isOther = (from: string, file: string) =>
-  /^@svc\/(plugin-(?!kit($|\/))|cli)/.test(from) && !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
+  /^@svc\/(plugin-(?!kit($|\/))|cli)/.test(from) &&
+  !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
 
 /** The hooks of other services that a source joins. */
 const hooksIn = (text: string) =>

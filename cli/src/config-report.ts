@@ -29,23 +29,24 @@ export function configRows(plan: Plan): ConfigRow[] {
   for (const [keys, value] of effective(plan)) for (const [inner, leaf] of leaves(value)) add([...keys, ...inner], leaf, false)
   for (const { keys, usual } of SERVED) add(keys, get(config.value, keys) ?? usual, false)
   // what is left has no owner that runs: documented keys, entries that are switched off, faults
-  for (const [keys, value] of leaves(config.value)) add(keys, value, !plan.seats.some(seat => isWithin(keys, seatKeys(seat))))
+  for (const [keys, value] of leaves(config.value))
+    add(keys, value, !plan.plannedPlugins.some(planned => isWithin(keys, plannedKeys(planned))))
   return [...rows.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
-type Seat = Plan['seats'][number]
+type PlannedPlugin = Plan['plannedPlugins'][number]
 
-const seatKeys = ({ plugin, instance }: Seat): string[] | undefined =>
+const plannedKeys = ({ plugin, instance }: PlannedPlugin): string[] | undefined =>
   instance === undefined ? plugin.section?.split('.') : [...(plugin.instances ?? '').split('.'), instance]
 
 const isWithin = (keys: readonly string[], section: readonly string[] | undefined) =>
   section !== undefined && section.every((key, at) => keys[at] === key)
 
 /** The sections with their defaults filled in. */
-function effective({ kernel, seats }: Plan): [string[], unknown][] {
-  const sections = seats.flatMap(seat => {
-    const keys = seatKeys(seat)
-    return keys === undefined ? [] : [[keys, seat.config] as [string[], unknown]]
+function effective({ kernel, plannedPlugins }: Plan): [string[], unknown][] {
+  const sections = plannedPlugins.flatMap(planned => {
+    const keys = plannedKeys(planned)
+    return keys === undefined ? [] : [[keys, planned.config] as [string[], unknown]]
   })
   return [[['host'], kernel.host], [['log'], kernel.log], ...sections]
 }

@@ -60,7 +60,7 @@ function configurationFindings(plan: Plan): Finding[] {
   const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
   const from = sourceNames(plan.config).join(', ') || 'defaults only'
   return [
-    ...good('configuration', `${from}, ${plan.seats.length + plan.failed.length} plugins`),
+    ...good('configuration', `${from}, ${plan.plannedPlugins.length + plan.failed.length} plugins`),
     ...(profiles === undefined ? [] : good('profiles', 'good')),
     ...faults,
   ]
@@ -107,9 +107,9 @@ interface Server {
 }
 
 /** Its section, as the very plugin that owns it has checked it. */
-function serverOf({ seats }: Plan): Server | undefined {
-  const seat = seats.find(one => one.plugin.provides?.name === Http.name)
-  return seat && seat.problems.length === 0 ? (seat.config as Server) : undefined
+function serverOf({ plannedPlugins }: Plan): Server | undefined {
+  const planned = plannedPlugins.find(one => one.plugin.provides?.name === Http.name)
+  return planned && planned.problems.length === 0 ? (planned.config as Server) : undefined
 }
 
 /** What only a server needs: its port and its certificate. */

@@ -10,9 +10,9 @@ export interface Documented {
 }
 
 /** Every documented key of the kernel, the loaded plugins and what no plugin owns yet; of instances, those of their entries. */
-export function documentedKeys({ loaded, seats }: Plan): Documented[] {
+export function documentedKeys({ loaded, plannedPlugins }: Plan): Documented[] {
   const own = loaded.flatMap(({ plugin }) => (plugin.section ? keysOf(plugin.section, plugin.config?.json, false) : []))
-  const entries = seats.flatMap(({ plugin, instance }) =>
+  const entries = plannedPlugins.flatMap(({ plugin, instance }) =>
     instance === undefined ? [] : entryKeys(`${plugin.instances}.${instance}`, plugin.config?.json)
   )
   const rest = RESERVED.flatMap(({ section, json }) => keysOf(section, json, true))

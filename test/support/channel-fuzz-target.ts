@@ -4,13 +4,13 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { definePlugin, defineService, type Scope, startHost, systemUse, type Use } from '@svc/core'
 import { Tools } from '@svc/core/contracts'
 import { openChannel, socketTransport } from '@svc/runtime'
-import { Outside } from '../../core/runtime/isolation/contract.ts'
+import { HostBridge } from '../../core/runtime/isolation/contract.ts'
 import { createContributions } from '../../core/runtime/isolation/contributions.ts'
-import type { Isolated } from '../../core/runtime/isolation/furnish.ts'
+import type { Isolated } from '../../core/runtime/isolation/expose-contributions.ts'
 import { STRANGERS_CALLS, STRANGERS_LINE } from '../../core/runtime/isolation/isolated-process.ts'
-import { createLentUses } from '../../core/runtime/isolation/lent-uses.ts'
+import { createBorrowedContexts } from '../../core/runtime/isolation/borrowed-contexts.ts'
 import { createLineBudget } from '../../core/runtime/isolation/line-budget.ts'
-import { outsideOf } from '../../core/runtime/isolation/outside.ts'
+import { hostBridgeOf } from '../../core/runtime/isolation/host-bridge.ts'
 import type { TargetReport } from './channel-fuzz.ts'
 
 interface Echo {
@@ -39,7 +39,7 @@ function serve(socket: Socket, scope: Scope): void {
     graceMs: 50,
     onBreach: () => void breaches++,
   })
-  const uses = createLentUses(name)
+  const uses = createBorrowedContexts(name)
   const contributions = createContributions(name)
   const budget = createLineBudget(() => {})
   channel.signal.addEventListener('abort', () => {
@@ -55,7 +55,11 @@ function serve(socket: Socket, scope: Scope): void {
     provides: undefined,
     own: token => (token.name === Tools.name ? (Tools as typeof token) : token),
   }
-  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} }))
+  channel.offer(
+    'outside',
+    HostBridge,
+    hostBridgeOf(plugin, scope, { channel, uses, contributions, budget, refused: async () => {} })
+  )
   channel.offer<unknown>('given.echo', Echo, uses.guard(Echo, echo))
   void ask(channel.reach('far', Echo), systemUse(channel.signal))
 }

@@ -20,7 +20,7 @@ export interface ReservedSection {
 }
 
 /** A set-up that is to be made: a plugin, or one entry of the section it has instances of. */
-export interface Seat {
+export interface PlannedPlugin {
   readonly name: string
   readonly plugin: Plugin
   readonly instance?: string
@@ -41,7 +41,7 @@ const keysOf = (path: string) => path.split('.')
 
 export interface Sections {
   readonly kernel: KernelConfig
-  readonly seats: readonly Seat[]
+  readonly plannedPlugins: readonly PlannedPlugin[]
   /** Problems that belong to no plugin. */
   readonly problems: readonly SvcError[]
   /** Keys and types that no plugin owns. */
@@ -59,7 +59,7 @@ export function cutSections(
   const kernelFaults = KERNEL_SCHEMA.check(kernel).map(fault => faultError(config, owners, undefined, [], fault))
   return {
     kernel: kernel as unknown as KernelConfig,
-    seats: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
+    plannedPlugins: plugins.flatMap(one => seatsOf(config, one.name, one.plugin, owners)),
     problems: [...kernelFaults, ...reservedProblems(config, owners)],
     unowned: [...unknownKeys(config, owners), ...unknownTypes(config, plugins)],
   }
@@ -87,14 +87,14 @@ function cut(value: unknown, keys: readonly string[], owners: readonly Owner[]):
   return tree
 }
 
-function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): Seat[] {
+function seatsOf(config: Config, name: string, plugin: Plugin, owners: readonly Owner[]): PlannedPlugin[] {
   if (plugin.instances === undefined)
-    return [seatOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
+    return [plannedPluginOf(config, name, plugin, plugin.section === undefined ? [] : keysOf(plugin.section), owners)]
   const keys = keysOf(plugin.instances)
   const places = entriesIn(config, plugin.instances).map(([entry]) => entry)
-  const seat = (entry: string) => seatOf(config, name, plugin, [...keys, entry], owners)
+  const plannedPlugin = (entry: string) => plannedPluginOf(config, name, plugin, [...keys, entry], owners)
   const mine = entriesOf(config, plugin.instances, plugin.type)
-  return mine.map(entry => ({ ...seat(entry), instance: entry, place: places.indexOf(entry) }))
+  return mine.map(entry => ({ ...plannedPlugin(entry), instance: entry, place: places.indexOf(entry) }))
 }
 
 function entriesIn(config: Config, section: string): [string, unknown][] {
@@ -114,7 +114,13 @@ function typeOf(entry: string, value: unknown): string {
   return type === undefined ? entry : typeof type === 'string' ? type : show(type)
 }
 
-function seatOf(config: Config, name: string, plugin: Plugin, keys: readonly string[], owners: readonly Owner[]): Seat {
+function plannedPluginOf(
+  config: Config,
+  name: string,
+  plugin: Plugin,
+  keys: readonly string[],
+  owners: readonly Owner[]
+): PlannedPlugin {
   const found = keys.length === 0 ? {} : cut(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
   const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
   const faults = plugin.config ? plugin.config.check(value) : noConfig(value)

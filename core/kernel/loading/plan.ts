@@ -14,7 +14,7 @@ import { sectionsTaken } from './runtime.ts'
 import type { Crossing } from '../src/scope.ts'
 import { within } from '../src/within.ts'
 import type { KernelConfig } from '../config/kernel.ts'
-import { cutSections, entriesOf, type ReservedSection, type Seat, type Sections } from '../config/sections.ts'
+import { cutSections, entriesOf, type ReservedSection, type PlannedPlugin, type Sections } from '../config/sections.ts'
 
 /** What a host is started with. */
 export interface HostOptions extends KnownNames {
@@ -49,7 +49,7 @@ export interface Plan {
   /** Every plugin that was found, in the order of the list; imported, but for those whose manifest says that there is nothing for them to do. */
   readonly loaded: readonly Loaded[]
   /** In start order. */
-  readonly seats: readonly (Seat & { readonly found: Found })[]
+  readonly plannedPlugins: readonly (PlannedPlugin & { readonly found: Found })[]
   readonly failed: readonly PluginReport[]
   readonly problems: readonly SvcError[]
   /** What is odd but stops nothing. */
@@ -69,21 +69,24 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const changedFiles = await options.watchFiles?.()
   const { loaded, lost, failed, problems } = await loadAll(options, config)
   const cut = cutSections(config, loaded, options.reserved)
-  const sections = { ...cut, seats: await checkAll(cut) }
+  const sections = { ...cut, plannedPlugins: await checkAll(cut) }
   const commands = [...(await brokenCommands(loaded, options)), ...sectionsTaken(loaded)]
   const strange = [...cut.unowned, ...(await unknownSlots(loaded, options))]
   const gone = [...lost, ...failed.map(one => one.name)]
   const unowned = gone.length === 0 ? strange : strange.map(one => doubted(one, gone))
   // what an optional plugin owns that could not be loaded, nobody knows: the host goes on without it
   const isFault = failed.length === 0 || lost.length > 0
-  const { dropped, kept } = dropOptional(loaded, [...sections.seats.flatMap(seat => seat.problems), ...commands])
+  const { dropped, kept } = dropOptional(loaded, [
+    ...sections.plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
+    ...commands,
+  ])
   const { order, out, problems: orderProblems } = orderRest(kept)
-  const seats = inOrder(order, sections)
+  const plannedPlugins = inOrder(order, sections)
   return {
     config,
     kernel: sections.kernel,
     loaded,
-    seats,
+    plannedPlugins,
     failed: [...failed, ...dropped, ...out],
     problems: [
       ...config.problems,
@@ -92,7 +95,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...sections.problems,
       ...(isFault ? unowned : []),
       ...commands.filter(problem => kept.some(one => one.name === problem.plugin)),
-      ...seats.flatMap(seat => seat.problems),
+      ...plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
       ...orderProblems,
     ],
     notes: isFault ? [] : unowned,
@@ -100,10 +103,15 @@ export async function planHost(options: HostOptions): Promise<Plan> {
 }
 
 /** Lets plugins look at what their configuration names. */
-const checkAll = ({ seats, kernel }: Sections): Promise<Seat[]> =>
-  Promise.all(seats.map(async seat => ({ ...seat, problems: [...seat.problems, ...(await checkOne(seat, kernel))] })))
+const checkAll = ({ plannedPlugins, kernel }: Sections): Promise<PlannedPlugin[]> =>
+  Promise.all(
+    plannedPlugins.map(async plannedPlugin => ({
+      ...plannedPlugin,
+      problems: [...plannedPlugin.problems, ...(await checkOne(plannedPlugin, kernel))],
+    }))
+  )
 
-async function checkOne({ name, plugin, config, instance, problems }: Seat, kernel: KernelConfig): Promise<SvcError[]> {
+async function checkOne({ name, plugin, config, instance, problems }: PlannedPlugin, kernel: KernelConfig): Promise<SvcError[]> {
   if (plugin.check === undefined || problems.length > 0) return []
   try {
     const found = await within(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance))
@@ -130,14 +138,18 @@ function orderRest(
  * Instances in the order of the configuration, so that "the first configured" means what a person wrote: before all others where they need no service, else
  * last. They provide none, so nobody waits for them.
  */
-function inOrder(order: readonly Loaded[], { seats }: Sections): Plan['seats'] {
-  const planned = order.flatMap(one => seats.filter(seat => seat.name === one.name).map(seat => ({ ...seat, found: one.found })))
-  const single = planned.filter(seat => seat.instance === undefined)
-  const many = planned.filter(seat => seat.instance !== undefined).sort((a, b) => a.place - b.place)
-  return [...many.filter(seat => !needsService(seat)), ...single, ...many.filter(needsService)]
+function inOrder(order: readonly Loaded[], { plannedPlugins }: Sections): Plan['plannedPlugins'] {
+  const planned = order.flatMap(one =>
+    plannedPlugins
+      .filter(plannedPlugin => plannedPlugin.name === one.name)
+      .map(plannedPlugin => ({ ...plannedPlugin, found: one.found }))
+  )
+  const single = planned.filter(plannedPlugin => plannedPlugin.instance === undefined)
+  const many = planned.filter(plannedPlugin => plannedPlugin.instance !== undefined).sort((a, b) => a.place - b.place)
+  return [...many.filter(plannedPlugin => !needsService(plannedPlugin)), ...single, ...many.filter(needsService)]
 }
 
-const needsService = ({ plugin }: Seat) =>
+const needsService = ({ plugin }: PlannedPlugin) =>
   Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
 
 /** An optional plugin whose configuration or commands are wrong stays out; the others keep their faults. */

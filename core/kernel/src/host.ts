@@ -48,9 +48,9 @@ export interface CloseOptions {
 export async function startHost(options: HostOptions = {}): Promise<RunningHost> {
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
-  const host = new House(options, plan)
+  const host = new HostImpl(options, plan)
   try {
-    for (const [order, seat] of plan.seats.entries()) await host.setUp(seat, order)
+    for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
     await host.ready()
   } catch (error) {
     await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'undoing a failed start left something'))
@@ -59,7 +59,7 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
   return host
 }
 
-type PlannedSeat = Plan['seats'][number]
+type OrderedPlugin = Plan['plannedPlugins'][number]
 const DIRECT: Crossing = {
   setup: (_by, work) => work(),
   service: (_token, implementation) => implementation,
@@ -67,7 +67,7 @@ const DIRECT: Crossing = {
   tap: (_ref, tap) => tap,
 }
 
-class House implements RunningHost {
+class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
@@ -76,7 +76,7 @@ class House implements RunningHost {
   #counts: Counts | undefined
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
-  #set: { seat: PlannedSeat; owned: OwnedScope; setupMs: number }[] = []
+  #set: { plannedPlugin: OrderedPlugin; owned: OwnedScope; setupMs: number }[] = []
   #failed: PluginReport[]
   #ending = new AbortController()
   #use = systemUse(this.#ending.signal)
@@ -101,18 +101,18 @@ class House implements RunningHost {
     this.#services.set(Events.name, this.#crossing.service(Events, createEvents(), 'svc'))
   }
 
-  async setUp(seat: PlannedSeat, order: number): Promise<void> {
+  async setUp(plannedPlugin: OrderedPlugin, order: number): Promise<void> {
     const begun = performance.now()
-    const owned = this.#scopeFor(seat, order)
+    const owned = this.#scopeFor(plannedPlugin, order)
     try {
-      this.#needServices(seat)
-      const given = createGiven(seat.plugin, this.#services, token => this.#slot(token, seat.name).view)
-      const result = await this.#runSetup(seat, owned, given)
+      this.#needServices(plannedPlugin)
+      const given = createGiven(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
+      const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
-      this.#provide(seat, result)
-      this.#set.push({ seat, owned, setupMs: performance.now() - begun })
+      this.#provide(plannedPlugin, result)
+      this.#set.push({ plannedPlugin, owned, setupMs: performance.now() - begun })
     } catch (error) {
-      await this.#abandon(seat, owned, error as SvcError, performance.now() - begun)
+      await this.#abandon(plannedPlugin, owned, error as SvcError, performance.now() - begun)
     }
   }
 
@@ -137,7 +137,7 @@ class House implements RunningHost {
 
   report(): HostReport {
     const { serverId = '', version = '' } = this.#options
-    const plugins = [...this.#set.map(one => runningReport(one.seat, one.owned, one.setupMs)), ...this.#failed]
+    const plugins = [...this.#set.map(one => runningReport(one.plannedPlugin, one.owned, one.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
     const counted = { hooks: this.#hooks.figures(), calls: this.#counts?.figures() ?? [] }
     return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
@@ -166,8 +166,8 @@ class House implements RunningHost {
     return made
   }
 
-  #scopeFor(seat: PlannedSeat, order: number): OwnedScope {
-    const { name, instance, place, config, found, plugin } = seat
+  #scopeFor(plannedPlugin: OrderedPlugin, order: number): OwnedScope {
+    const { name, instance, place, config, found, plugin } = plannedPlugin
     return createScope({
       name,
       ...(instance === undefined ? {} : { instance, place }),
@@ -186,15 +186,19 @@ class House implements RunningHost {
     })
   }
 
-  async #runSetup(seat: PlannedSeat, owned: OwnedScope, given: GivenParts): Promise<unknown> {
+  async #runSetup(plannedPlugin: OrderedPlugin, owned: OwnedScope, given: GivenParts): Promise<unknown> {
     const limit = this.#plan.kernel.host.setup_timeout_ms
     try {
-      return await within(limit, () => this.#crossing.setup(seat.name, () => seat.plugin.setup(owned.scope, given.values)), {
-        late: () => setupTimeout(seat.name, limit, waitedFor(seat.plugin, given, owned)),
-      })
+      return await within(
+        limit,
+        () => this.#crossing.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
+        {
+          late: () => setupTimeout(plannedPlugin.name, limit, waitedFor(plannedPlugin.plugin, given, owned)),
+        }
+      )
     } catch (error) {
       // what the kernel says of this very plugin needs no second word
-      throw isSvcShaped(error) && error.plugin === seat.name ? error : this.#setupFailed(seat.name, error)
+      throw isSvcShaped(error) && error.plugin === plannedPlugin.name ? error : this.#setupFailed(plannedPlugin.name, error)
     }
   }
 
@@ -203,12 +207,12 @@ class House implements RunningHost {
   }
 
   /** A service may be missing although its plugin is there: when that one was optional and failed. */
-  #needServices({ name, plugin }: PlannedSeat) {
+  #needServices({ name, plugin }: OrderedPlugin) {
     const missing = Object.values(plugin.requires).find(token => token.what === 'service' && !this.#services.has(token.name))
     if (missing) throw missingService(name, missing.name, this.#services.keys())
   }
 
-  #provide({ name, plugin: { provides } }: PlannedSeat, result: unknown) {
+  #provide({ name, plugin: { provides } }: OrderedPlugin, result: unknown) {
     if (!provides) return
     const methods = (result ?? {}) as Record<string, unknown>
     const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
@@ -217,13 +221,13 @@ class House implements RunningHost {
     this.#services.set(provides.name, this.#crossing.service(provides, result, name))
   }
 
-  async #abandon(seat: PlannedSeat, owned: OwnedScope, error: SvcError, setupMs: number) {
+  async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope, error: SvcError, setupMs: number) {
     for (const left of await owned.close()) this.log.warn({ err: left }, 'undoing a failed setup left something')
-    if (!seat.found.optional) throw error
-    this.log.error({ plugin: seat.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
+    if (!plannedPlugin.found.optional) throw error
+    this.log.error({ plugin: plannedPlugin.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
     this.#failed.push({
-      ...failedReport(seat.found, error, setupMs),
-      ...(seat.instance === undefined ? {} : { instance: seat.instance }),
+      ...failedReport(plannedPlugin.found, error, setupMs),
+      ...(plannedPlugin.instance === undefined ? {} : { instance: plannedPlugin.instance }),
     })
   }
 

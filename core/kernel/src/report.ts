@@ -5,7 +5,7 @@ import type { Found } from '../loading/load.ts'
 import { slotsOf } from '../loading/manifest.ts'
 import type { Standing } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
-import type { Seat } from '../config/sections.ts'
+import type { PlannedPlugin } from '../config/sections.ts'
 import { type Bail, defineService, type Series, type Use } from './token.ts'
 
 /** One plugin of a host, as it stands; how its own process stands, where it has one, is some seconds old. */
@@ -29,7 +29,7 @@ export interface PluginReport extends Partial<Omit<Standing, 'state'>> {
   readonly error?: { readonly code: string; readonly message: string; readonly hint?: string }
 }
 
-function absentOf({ found, instance }: Seat & { readonly found: Found }, added: OwnedScope['added']) {
+function absentOf({ found, instance }: PlannedPlugin & { readonly found: Found }, added: OwnedScope['added']) {
   // each entry of a section adds a part of what is declared
   if (!found.declared || instance !== undefined) return {}
   const missing = slotsOf(found.manifest).map(([slot, names]): [string, string[]] => [
@@ -96,22 +96,26 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
   error: { code: error.code, message: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) },
 })
 
-function standingOf({ plugin, instance }: Seat): Partial<PluginReport> {
+function standingOf({ plugin, instance }: PlannedPlugin): Partial<PluginReport> {
   const standing = plugin.standing?.(instance)
   return standing ? { isolation: 'process', ...standing } : {}
 }
 
-export function runningReport(seat: Seat & { readonly found: Found }, owned: OwnedScope, setupMs: number): PluginReport {
-  const { plugin, instance } = seat
+export function runningReport(
+  plannedPlugin: PlannedPlugin & { readonly found: Found },
+  owned: OwnedScope,
+  setupMs: number
+): PluginReport {
+  const { plugin, instance } = plannedPlugin
   return {
-    ...described(seat.found),
+    ...described(plannedPlugin.found),
     ...(instance === undefined ? {} : { instance }),
     state: 'running',
     setupMs,
-    ...standingOf(seat),
+    ...standingOf(plannedPlugin),
     ...(plugin.provides ? { provides: plugin.provides.name } : {}),
     requires: [...Object.values(plugin.requires), ...Object.values(plugin.optional)].map(token => token.name),
     added: Object.fromEntries([...owned.added].map(([slot, names]) => [slot, [...names]])),
-    ...absentOf(seat, owned.added),
+    ...absentOf(plannedPlugin, owned.added),
   }
 }

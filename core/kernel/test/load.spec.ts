@@ -147,7 +147,7 @@ describe('planHost', () => {
     let ran = false
     const guest = entry('guest', definePlugin({ requires: { g: Greeter }, setup: () => void (ran = true) }))
     const plan = await planHost({ plugins: [guest, greeter()] })
-    expect(plan.seats.map(seat => seat.name)).to.deep.equal(['greeter', 'guest'])
+    expect(plan.plannedPlugins.map(plannedPlugin => plannedPlugin.name)).to.deep.equal(['greeter', 'guest'])
     expect(plan.problems).to.deep.equal([])
     expect(ran).to.equal(false)
   })
@@ -156,7 +156,7 @@ describe('planHost', () => {
     const plain = (name: string) => entry(name, definePlugin({ setup() {} }))
     const guest = entry('guest', definePlugin({ optional: { g: Greeter }, setup() {} }))
     const plan = await planHost({ plugins: [plain('c'), guest, plain('a'), greeter(), plain('b')] })
-    expect(plan.seats.map(seat => seat.name)).to.deep.equal(['c', 'greeter', 'guest', 'a', 'b'])
+    expect(plan.plannedPlugins.map(plannedPlugin => plannedPlugin.name)).to.deep.equal(['c', 'greeter', 'guest', 'a', 'b'])
   })
 
   const MANY = { ...SVC, instances: { section: 'shops', type: 'corner' } }
@@ -167,8 +167,8 @@ describe('planHost', () => {
   const SHOP = `export default { instances: 'shops', type: 'corner', setup() {} }`
 
   it('imports nothing of a plugin with instances where no entry is its own', async () => {
-    const { problems, loaded, seats } = await planOf('throw new Error("imported")', { corner: { enabled: false } })
-    expect([problems, loaded.map(one => one.name), seats]).to.deep.equal([[], ['svc-plugin-shop'], []])
+    const { problems, loaded, plannedPlugins } = await planOf('throw new Error("imported")', { corner: { enabled: false } })
+    expect([problems, loaded.map(one => one.name), plannedPlugins]).to.deep.equal([[], ['svc-plugin-shop'], []])
     const wanted = await planOf('throw new Error("imported")', { mine: { type: 'corner' } })
     expect(wanted.problems.map(one => one.code)).to.deep.equal(['PLUGIN_IMPORT_FAILED', 'CONFIG_UNKNOWN_KEY'])
   })
@@ -179,8 +179,8 @@ describe('planHost', () => {
   })
 
   it('refuses a plugin whose code has other instances than its manifest says', async () => {
-    const { seats } = await planOf(SHOP, { corner: {}, other: { type: 'corner' } })
-    expect(seats.map(seat => seat.instance)).to.deep.equal(['corner', 'other'])
+    const { plannedPlugins } = await planOf(SHOP, { corner: {}, other: { type: 'corner' } })
+    expect(plannedPlugins.map(plannedPlugin => plannedPlugin.instance)).to.deep.equal(['corner', 'other'])
     const { problems } = await planOf(SHOP.replace("type: 'corner'", "type: 'super'"), { corner: {} })
     expect(problems[0]).to.include({ code: 'MANIFEST_INVALID', plugin: 'svc-plugin-shop' })
     expect(problems[0]?.message).to.contain('type corner').and.contain('type super')

@@ -62,7 +62,7 @@ export const Task = defineService<Task>('task', { api: 1, methods: { run: 'call'
 export type Level = 'debug' | 'info' | 'warn' | 'error'
 
 /** The host's side: what an isolated plugin asks of its scope. */
-export interface Outside {
+export interface HostBridge {
   add(slot: AnySlot, name: string, item: Crossed, use: Use): Promise<void>
   tap(hook: AnyHook, path: string, options: { stage?: number; limitMs?: number }, use: Use): Promise<void>
   /** Takes back what was added or tapped. */
@@ -72,7 +72,7 @@ export interface Outside {
   refused(kind: RefusalKind, what: string, use: Use): Promise<void>
 }
 export const REFUSALS: readonly string[] = ['env', 'network', 'read', 'write', 'process', 'hooks'] satisfies RefusalKind[]
-export const Outside = defineService<Outside>('outside', {
+export const HostBridge = defineService<HostBridge>('outside', {
   api: 1,
   methods: { add: 'call', tap: 'call', remove: 'call', log: 'call', refused: 'call' },
 })

@@ -4,7 +4,7 @@ import { type Plugin, systemUse } from '@svc/core'
 import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
-import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, Outside, Shell, Task } from './contract.ts'
+import { BUDGET_OF_A_PLUGIN, MOST_OF_A_PLUGIN, HostBridge, Shell, Task } from './contract.ts'
 import { openGuard } from './guard.ts'
 import { createShell } from './shell.ts'
 import type { TaskRun } from './task.ts'
@@ -24,7 +24,7 @@ const load = async (): Promise<Plugin> => {
 // What the host would end this process for fails here, and says where.
 const limits = { mostSent: MOST_OF_A_PLUGIN, budgetSent: BUDGET_OF_A_PLUGIN }
 const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
-const outside = channel.reach('outside', Outside)
+const outside = channel.reach('outside', HostBridge)
 // A host that only asks what the plugin declares takes none of these.
 const guarded = openGuard((kind, what) => void outside.refused(kind, what, systemUse(channel.signal)).catch(() => {}))
 const shell = createShell(channel, name, load)

@@ -1,11 +1,11 @@
 import { type AnyService, type Log, type Scope, systemUse } from '@svc/core'
 import { scopeClosed } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
-import { type Crossed, hooksToken, type Outside, type Setup, Tapped } from './contract.ts'
+import { type Crossed, hooksToken, type HostBridge, type Setup, Tapped } from './contract.ts'
 
 interface ScopeParts {
   readonly channel: Channel
-  readonly outside: Outside
+  readonly outside: HostBridge
   readonly name: string
   readonly log: Log
   readonly setup: Setup

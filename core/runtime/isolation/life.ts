@@ -5,7 +5,7 @@ import { createBackoff } from '../processes/backoff.ts'
 import { pluginGone } from '../processes/errors.ts'
 import { watchBeats } from './beats.ts'
 import { filesChanging } from './errors.ts'
-import { furnish, type Isolated, type Method } from './furnish.ts'
+import { exposeContributions, type Isolated, type Method } from './expose-contributions.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
 import { CLOSE_MS, requestFor, START_MS } from './isolated-ref.ts'
 import { createLineBudget } from './line-budget.ts'
@@ -97,7 +97,7 @@ export class Life {
       // What runs in one turn of its loop would begin before it has answered: what hangs from the start must be told from what starts slowly.
       await beats.alive
       const far = { channel, budget: this.#budget, refused, ...(deadline === undefined ? {} : { deadline }) }
-      this.#service = this.#checked(await furnish(this.#plugin, this.#scope, this.#given, far))
+      this.#service = this.#checked(await exposeContributions(this.#plugin, this.#scope, this.#given, far))
       // written while they were read: nobody knows what was loaded
       if ((await verify?.()) !== files) throw filesChanging(this.#plugin.ref.name)
     } catch (error) {

@@ -12,12 +12,12 @@ import {
 import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
 import { IsolatedScope } from './isolated-scope.ts'
-import { Outside, type Setup, type Shell, type ViewChange } from './contract.ts'
+import { HostBridge, type Setup, type Shell, type ViewChange } from './contract.ts'
 
 /** Runs a plugin on the isolated side: its scope and what it is given are stubs that lead to the host. */
 export function createShell(channel: Channel, name: string, load: () => Promise<Plugin>): Shell {
   const mirrors = new Map<string, Mirror>()
-  const outside = channel.reach('outside', Outside)
+  const outside = channel.reach('outside', HostBridge)
   const log = logOf(outside, systemUse(channel.signal))
   let scope: IsolatedScope | undefined
   const mirrorOf = (key: string, token: AnySlot) => {
@@ -79,7 +79,7 @@ function plainError(error: Error): object {
 const plainFacts = (facts: object) =>
   Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact instanceof Error ? plainError(fact) : fact]))
 
-function logOf(outside: Outside, use: Use): Log {
+function logOf(outside: HostBridge, use: Use): Log {
   const write = (level: 'debug' | 'info' | 'warn' | 'error') => (facts: object, message?: string) => {
     // A line with facts that cannot cross is still a line.
     const lost = (error: unknown) => outside.log(level, { lost: messageOf(error) }, message, use)

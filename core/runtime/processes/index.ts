@@ -18,8 +18,8 @@ export {
   type SupervisorEvent,
   type SupervisorOptions,
 } from '../supervisor/supervisor.ts'
-export { type WorkerInfo } from '../supervisor/member.ts'
-export { type PeerLine } from '../supervisor/peer-line.ts'
+export { type WorkerInfo } from '../supervisor/worker-handle.ts'
+export { type PeerLink } from '../supervisor/peer-link.ts'
 export { type DrainWish, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export {
   Control,

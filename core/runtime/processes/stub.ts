@@ -47,7 +47,7 @@ interface CallerOptions {
   readonly held: HeldLimits
 }
 /** What a call or stream needs of the calling side. */
-interface Line extends CallerOptions {
+interface WorkerPeerLink extends CallerOptions {
   begin(waiting: Waiting, path: string, method: string, args: unknown[], use: Use): number
   /** Ends what waits, unless it has ended. */
   settle(id: number, how: (waiting: Waiting) => void): void
@@ -59,14 +59,14 @@ export function createCaller(options: CallerOptions): Caller {
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   let unread = 0
-  const settle: Line['settle'] = (id, how) => {
+  const settle: WorkerPeerLink['settle'] = (id, how) => {
     const one = waiting.get(id)
     if (!one) return
     waiting.delete(id)
     one.stop?.()
     how(one)
   }
-  const begin: Line['begin'] = (one, path, method, args, use) => {
+  const begin: WorkerPeerLink['begin'] = (one, path, method, args, use) => {
     const id = ++lastId
     const label = `${path}.${method}`
     waiting.set(id, one)
@@ -76,7 +76,7 @@ export function createCaller(options: CallerOptions): Caller {
     if (waiting.has(id)) one.stop = follow(line, id, use, label)
     return id
   }
-  const line: Line = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
+  const line: WorkerPeerLink = { ...options, begin, settle, read: bytes => void (unread -= bytes) }
   const fail = (id: number, error: unknown) => settle(id, one => one.fail(error))
   const takeItem = (id: number, value: unknown, bytes: number) => {
     const one = waiting.get(id)
@@ -107,7 +107,7 @@ export function createCaller(options: CallerOptions): Caller {
   }
 }
 
-function callOf(line: Line, path: string, method: string): Method {
+function callOf(line: WorkerPeerLink, path: string, method: string): Method {
   return (...args) =>
     new Promise((done, fail) => {
       const use = takeUse(args, path, method)
@@ -115,7 +115,7 @@ function callOf(line: Line, path: string, method: string): Method {
     })
 }
 
-function streamOf(line: Line, path: string, method: string): Method {
+function streamOf(line: WorkerPeerLink, path: string, method: string): Method {
   return (...args) => {
     const use = takeUse(args, path, method)
     return read(line, use, waiting => line.begin(waiting, path, method, args, use))
@@ -130,7 +130,7 @@ function takeUse(args: unknown[], path: string, method: string): Use {
 }
 
 /** The near end of a stream: like every generator it begins with the first `next`; unlike others it is filled ahead, by the window. */
-async function* read(line: Line, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
+async function* read(line: WorkerPeerLink, use: Use, begin: (waiting: Waiting) => number): AsyncGenerator<unknown, void> {
   const items: (readonly [value: unknown, bytes: number])[] = []
   const state: { ended: boolean; failed: boolean; error?: unknown; wake?: () => void } = { ended: false, failed: false }
   const end = (failed: boolean, error?: unknown) => {
@@ -183,7 +183,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Lets signal and deadline cross. What follows an abort is the far side's answer, as it would be in one process: it may still bring a partial result.
  * Only a far side that says nothing within the grace time is given up.
  */
-function follow(line: Line, id: number, { signal, deadline }: Use, label: string): () => void {
+function follow(line: WorkerPeerLink, id: number, { signal, deadline }: Use, label: string): () => void {
   let timer: NodeJS.Timeout | undefined
   const leave = (reason: unknown) => {
     stop()

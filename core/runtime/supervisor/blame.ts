@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HandledPlugin } from '../processes/handling.ts'
-import { type AnyMember, infoOf, type WorkerInfo } from './member.ts'
-import type { Desk } from './peer-desk.ts'
+import { type AnyWorker, infoOf, type WorkerInfo } from './worker-handle.ts'
+import type { SupervisorPeerHub } from './peer-hub.ts'
 
 /** Workers of one generation that a plugin may end or block within ten minutes until it is kept out. Fewer than what makes a crash loop. */
 const OFFENCES = 3
@@ -32,13 +32,13 @@ export interface Blame {
   /** The file in which the next worker is to leave the trace of what it handled; undefined where there is no folder for it. */
   newTrace(): string | undefined
   /** Counts the end of a worker and reports it; the name of the plugin whose frame it handled then, where there is one. */
-  judge(member: AnyMember, how: string): string | undefined
+  judge(member: AnyWorker, how: string): string | undefined
   keptOut(generation: number): readonly HandledPlugin[]
 }
 
 export function createBlame(
   folder: string | undefined,
-  desk: Pick<Desk, 'announce'>,
+  hub: Pick<SupervisorPeerHub, 'announce'>,
   report: (event: BlamedEvent) => void
 ): Blame {
   let workers = 0
@@ -68,7 +68,7 @@ export function createBlame(
       const quarantined = times.length >= OFFENCES
       if (quarantined) out.set(key, { generation, plugin })
       report({ event: 'blamed', worker: infoOf(member), how, offence: { ...plugin, offences: times.length, quarantined } })
-      if (quarantined) desk.announce({ topic: QUARANTINE, message: keptOut(generation) }, generation)
+      if (quarantined) hub.announce({ topic: QUARANTINE, message: keptOut(generation) }, generation)
       return plugin.plugin
     },
     keptOut,

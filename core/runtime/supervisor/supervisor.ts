@@ -6,18 +6,18 @@ import { crashLoop, notRunning, workerEnded, workerShortLived } from './errors.t
 import { watchBeats } from './heartbeat.ts'
 import {
   drainAll,
-  hire,
-  type HireOptions,
+  spawnWorker,
+  type SpawnOptions,
   infoOf,
   isMissed,
-  killMember,
-  type Member,
+  killWorker,
+  type WorkerHandle,
   retire,
   roomFor,
   servedMs,
   type WorkerInfo,
-} from './member.ts'
-import { Desk } from './peer-desk.ts'
+} from './worker-handle.ts'
+import { SupervisorPeerHub } from './peer-hub.ts'
 
 /** What the supervisor takes from a generation's first report: it reads no configuration itself. */
 interface SupervisorSettings {
@@ -35,7 +35,7 @@ interface SupervisorSettings {
   readonly legacy?: unknown
 }
 
-export interface SupervisorOptions<R> extends HireOptions, WaitLimits {
+export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
   /** Milliseconds that the first of the next generation must live before anybody leaves for it: what a plugin begins in its setup may end it right after. It gets no connections meanwhile. Default 1,000. */
   readonly proofMs?: number
   /** A folder of the user's own, in which workers leave the trace of what they handled when they ended: without it no plugin is blamed for that. */
@@ -98,13 +98,13 @@ const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, PROOF_MS, FORK_AGAIN_MS] = [30_000, 10
 
 /** Owns the listening sockets, hands connections to workers and switches between their generations; loads no plugin, reads no configuration, writes no console. One a process. */
 export function createSupervisor<R>(options: SupervisorOptions<R>): Supervisor<R> {
-  return new Crew(options)
+  return new WorkerPool(options)
 }
 
-class Crew<R> implements Supervisor<R> {
+class WorkerPool<R> implements Supervisor<R> {
   readonly #options: SupervisorOptions<R>
-  readonly #members = new Set<Member<R>>()
-  readonly #desk = new Desk()
+  readonly #members = new Set<WorkerHandle<R>>()
+  readonly #hub = new SupervisorPeerHub()
   readonly #connections: Connections
   readonly #judge: ReturnType<typeof createDeaths>
   readonly #blame: Blame
@@ -122,7 +122,7 @@ class Crew<R> implements Supervisor<R> {
     this.#options = options
     this.#connections = new Connections({ ...options, onClosed: count => this.#tell({ event: 'unserved', count }) })
     this.#judge = createDeaths(options.patience)
-    this.#blame = createBlame(options.traceFolder, this.#desk, event => this.#tell(event))
+    this.#blame = createBlame(options.traceFolder, this.#hub, event => this.#tell(event))
     // Whoever did not call start hears of its failure through the state.
     this.#started.promise.catch(() => {})
   }
@@ -158,7 +158,7 @@ class Crew<R> implements Supervisor<R> {
   }
 
   stop(): Promise<void> {
-    if (this.#state.state === 'stopping') this.#members.forEach(killMember)
+    if (this.#state.state === 'stopping') this.#members.forEach(killWorker)
     if (this.#state.state === 'stopping' || this.#state.state === 'stopped') return this.#gone.promise
     const limitMs = this.#settings.drainLimitMs ?? LIMIT_MS
     this.#state = { state: 'stopping' }
@@ -194,14 +194,14 @@ class Crew<R> implements Supervisor<R> {
   }
 
   /** The first of the next generation. */
-  #lead(): Member<R> {
+  #lead(): WorkerHandle<R> {
     const leader = this.#bringUp(this.#generation + 1)
     leader.trial = true
     return leader
   }
 
   /** It serves: the others follow. What fails from here on is replaced, as ever. */
-  async #follow(leader: Member<R>): Promise<Reloaded<R>> {
+  async #follow(leader: WorkerHandle<R>): Promise<Reloaded<R>> {
     const report = await leader.up.promise
     leader.trial = false
     this.#generation = leader.generation
@@ -228,15 +228,15 @@ class Crew<R> implements Supervisor<R> {
     if (this.#state.state !== 'running') throw notRunning(this.#state.state)
   }
 
-  #bringUp(generation: number): Member<R> {
-    const isHeir = this.#state.state === 'running' && generation === this.#generation
+  #bringUp(generation: number): WorkerHandle<R> {
+    const isSuccessor = this.#state.state === 'running' && generation === this.#generation
     const { env, legacy } = this.#settings
-    const member = hire<R>(this.#options, {
-      desk: this.#desk,
+    const member = spawnWorker<R>(this.#options, {
+      hub: this.#hub,
       connections: this.#connections,
       generation,
       env,
-      legacy: isHeir ? legacy : undefined,
+      legacy: isSuccessor ? legacy : undefined,
       blame: this.#blame,
       onReady: this.#onReady,
       onFailed: this.#onFailed,
@@ -246,11 +246,11 @@ class Crew<R> implements Supervisor<R> {
     return member
   }
 
-  #bringUpOthers(): Member<R>[] {
+  #bringUpOthers(): WorkerHandle<R>[] {
     return Array.from({ length: (this.#settings.count ?? 1) - 1 }, () => this.#bringUp(this.#generation))
   }
 
-  readonly #onReady = (member: Member<R>, report: R) => {
+  readonly #onReady = (member: WorkerHandle<R>, report: R) => {
     if (member.state !== 'starting') return
     clearTimeout(member.timer)
     member.state = 'ready'
@@ -275,20 +275,20 @@ class Crew<R> implements Supervisor<R> {
       member => member.control.beat(systemUse(member.channel.signal)),
       member => {
         this.#tell({ event: 'hung', worker: infoOf(member), limitMs })
-        killMember(member)
+        killWorker(member)
       }
     )
   }
 
-  readonly #onFailed = (member: Member<R>, problems: readonly SvcError[]) => {
+  readonly #onFailed = (member: WorkerHandle<R>, problems: readonly SvcError[]) => {
     member.problems = problems
     clearTimeout(member.timer)
     // It ends by itself once its log is written.
-    member.timer = setTimeout(() => killMember(member), FAILED_EXIT_MS)
+    member.timer = setTimeout(() => killWorker(member), FAILED_EXIT_MS)
     this.#tell({ event: 'failed', worker: infoOf(member), problems })
   }
 
-  readonly #onExit = (member: Member<R>, how: string) => {
+  readonly #onExit = (member: WorkerHandle<R>, how: string) => {
     this.#members.delete(member)
     clearTimeout(member.timer)
     member.channel.close()
@@ -303,7 +303,7 @@ class Crew<R> implements Supervisor<R> {
     else if (this.#state.state === 'stopping' && this.#members.size === 0) this.#finish()
   }
 
-  #replace(member: Member<R>, how: string, isBlamed: boolean) {
+  #replace(member: WorkerHandle<R>, how: string, isBlamed: boolean) {
     const [others, workers] = [[...this.#members].map(servedMs), this.#settings.count ?? 1]
     const { delayMs, deaths, isLoop, isHopeless } = this.#judge({ ms: servedMs(member), others, workers, isBlamed })
     if (isHopeless) return this.#giveUp(crashLoop(deaths, how))

@@ -5,7 +5,7 @@ import { ipcTransport } from '../processes/wire.ts'
 import { defineService, systemUse, type Use } from '@svc/core'
 import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
 import { noSupervisor } from './errors.ts'
-import { createPeerLine, type PeerLine } from './peer-line.ts'
+import { createPeerLink, type PeerLink } from './peer-link.ts'
 
 /** What the supervisor hears from a worker. */
 export interface Supervision {
@@ -50,7 +50,7 @@ export interface WorkerLink {
   /** For further contracts between worker and supervisor. */
   readonly channel: Channel
   /** To the other workers. */
-  readonly peers: PeerLine
+  readonly peers: PeerLink
   /** What the first worker of this generation has left (`SupervisorSettings.legacy`): undefined for the first itself, which starts from what is on disk. */
   readonly legacy: Promise<unknown>
   /** Plugins that ended or blocked workers of this generation by what they sent: they are not started. */
@@ -89,7 +89,7 @@ export function workerLink(): WorkerLink {
     if (process.connected) process.disconnect()
   }
   const takers = receiveConnections()
-  const isHeir = process.env[HEIR] !== undefined
+  const isSuccessor = process.env[HEIR] !== undefined
   const { [TRACE]: trace, [KEPT_OUT]: keptOut = '[]' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // no child of this worker is one
@@ -97,8 +97,8 @@ export function workerLink(): WorkerLink {
   return {
     keptOut: JSON.parse(keptOut) as HandledPlugin[],
     channel,
-    legacy: isHeir ? supervisor.legacy(use) : Promise.resolve(undefined),
-    peers: createPeerLine(channel),
+    legacy: isSuccessor ? supervisor.legacy(use) : Promise.resolve(undefined),
+    peers: createPeerLink(channel),
     ready: report => supervisor.ready(report, use),
     failed: error => supervisor.failed(problemsToWire(error), use),
     async listen(address, take) {

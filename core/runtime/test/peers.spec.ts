@@ -1,19 +1,19 @@
 import { memoryTransport, openChannel } from '@svc/runtime'
 import { systemUse } from '@svc/core'
 import { expect } from 'chai'
-import { Desk } from '../supervisor/peer-desk.ts'
-import { createPeerLine, type PeerHandlers, type PeerLine } from '../supervisor/peer-line.ts'
-import type { PeerFigures } from '../supervisor/peer-words.ts'
+import { SupervisorPeerHub } from '../supervisor/peer-hub.ts'
+import { createPeerLink, type PeerHandlers, type PeerLink } from '../supervisor/peer-link.ts'
+import type { PeerFigures } from '../supervisor/peer-contract.ts'
 
 const use = () => systemUse(AbortSignal.timeout(10_000))
 
-/** A worker at a desk, without a process: what it counts, and what it was told. */
-function enter(desk: Desk, pid: number) {
+/** A connected worker without a process: its counts and the notifications that it got. */
+function enter(hub: SupervisorPeerHub, pid: number) {
   const [here, there] = memoryTransport()
   const channel = openChannel(here, { name: `worker ${pid}` })
   const far = openChannel(there, { name: 'supervisor' })
-  const leave = desk.seat({ pid, generation: 1 }, channel, () => true)
-  const line: PeerLine = createPeerLine(far)
+  const leave = hub.peer({ pid, generation: 1 }, channel, () => true)
+  const line: PeerLink = createPeerLink(far)
   const seen = { told: [] as unknown[], gone: [] as number[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
     told: async ({ message }) => void seen.told.push(message),
@@ -48,16 +48,16 @@ const sum = (all: readonly PeerFigures[]) => all.reduce((total, one) => total + 
 
 describe('workers among each other', () => {
   it('have all been told when the teller has its answer', async () => {
-    const desk = new Desk()
-    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+    const hub = new SupervisorPeerHub()
+    const [a, b, c] = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
     for (const one of [a, b, c]) await one.join()
     await a.line.tell({ topic: 't', message: 'news' }, use())
     expect([a, b, c].map(one => one.seen.told)).to.deep.equal([[], ['news'], ['news']])
   })
 
   it('are told before they serve what was told while they started, and nobody waits for them', async () => {
-    const desk = new Desk()
-    const [a, starting] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, starting] = [enter(hub, 1), enter(hub, 2)]
     await a.join()
     await a.line.tell({ topic: 't', message: 'early' }, use())
     expect(starting.seen.told).to.deep.equal([])
@@ -66,8 +66,8 @@ describe('workers among each other', () => {
   })
 
   it('are not waited for when they die', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     const asked = Promise.withResolvers<void>()
     await a.join()
     await b.line.join({ ...b.handlers, told: () => (asked.resolve(), new Promise<void>(() => {})) })
@@ -78,8 +78,8 @@ describe('workers among each other', () => {
   })
 
   it('hear of a death', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     const heard = Promise.withResolvers<number>()
     await a.line.join({ ...a.handlers, gone: async pid => heard.resolve(pid) })
     await b.join()
@@ -88,18 +88,18 @@ describe('workers among each other', () => {
   })
 
   it('never count less after a death, nor anything twice', async () => {
-    const desk = new Desk()
-    const crew = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
-    for (const one of crew) await one.join()
-    for (const one of crew) one.seen.count = 10
-    const [a, b, c] = crew as [(typeof crew)[0], (typeof crew)[0], (typeof crew)[0]]
+    const hub = new SupervisorPeerHub()
+    const pool = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
+    for (const one of pool) await one.join()
+    for (const one of pool) one.seen.count = 10
+    const [a, b, c] = pool as [(typeof pool)[0], (typeof pool)[0], (typeof pool)[0]]
     expect(sum(await a.line.figures(use()))).to.equal(30)
     expect((await a.line.figures(use())).map(one => one.generation)).to.deep.equal([1, 1, 1])
     b.die()
     for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
     a.die()
     for (let i = 0; i < 5; i++) expect(sum(await c.line.figures(use()))).to.equal(30)
-    const late = enter(desk, 4)
+    const late = enter(hub, 4)
     await late.join()
     late.seen.count = 1
     c.die()
@@ -107,8 +107,8 @@ describe('workers among each other', () => {
   })
 
   it('share places: never more than there are, those of one that ends are free', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
     const take = ({ line }: typeof a) => line.enter('seats', 3, use())
     const got = await Promise.all(Array.from({ length: 10 }, (_, at) => take(at < 5 ? a : b)))
@@ -122,8 +122,8 @@ describe('workers among each other', () => {
   })
 
   it('are asked for the places that they only keep before one is refused', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     await a.line.join({ ...a.handlers, wanted: async name => a.line.vacate(name, use()) })
     await b.join()
     expect(await a.line.enter('seats', 1, use())).to.equal(true)
@@ -131,9 +131,9 @@ describe('workers among each other', () => {
     expect(await a.line.enter('seats', 1, use())).to.equal(false)
   })
 
-  it('pass on what an heir had not taken when it died itself', async () => {
-    const desk = new Desk()
-    const [a, b, c] = [enter(desk, 1), enter(desk, 2), enter(desk, 3)]
+  it('pass on what a successor had not taken when it died itself', async () => {
+    const hub = new SupervisorPeerHub()
+    const [a, b, c] = [enter(hub, 1), enter(hub, 2), enter(hub, 3)]
     const asked = Promise.withResolvers<void>()
     await a.line.join({ ...a.handlers, inherit: () => (asked.resolve(), new Promise<void>(() => {})) })
     await b.join()
@@ -151,8 +151,8 @@ describe('workers among each other', () => {
   })
 
   it('ask one of them by its name, with the principal of the question', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
     expect(await a.line.self()).to.not.equal(await b.line.self())
     const ann = { ...use(), principal: { id: 'ann', scopes: [] } }
@@ -164,16 +164,16 @@ describe('workers among each other', () => {
   })
 
   it('end an answer that nobody reads any more', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
     for await (const item of a.line.ask(await b.line.self(), 'endless', null, use())) if (item === 3) break
     expect(b.seen.ended).to.deep.equal(['endless'])
   })
 
   it('hear that the one they asked has ended, or never was', async () => {
-    const desk = new Desk()
-    const [a, b] = [enter(desk, 1), enter(desk, 2)]
+    const hub = new SupervisorPeerHub()
+    const [a, b] = [enter(hub, 1), enter(hub, 2)]
     for (const one of [a, b]) await one.join()
     const name = await b.line.self()
     const reading = (async () => {

@@ -1,4 +1,4 @@
-export { type Breath, createBreath } from './breath.ts'
+export { type Yielder, createYielder } from './yielder.ts'
 export {
   exists,
   fromSystem,

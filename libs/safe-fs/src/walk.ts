@@ -1,7 +1,7 @@
 import { type Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { relative } from 'node:path'
-import { type Breath, createBreath } from './breath.ts'
+import { type Yielder, createYielder } from './yielder.ts'
 import { type Folder, openFolder, openFolderIn } from './opened.ts'
 import { isIgnored, readRules, type Rules } from './ignored.ts'
 import { type Place, type Roots, within } from './roots.ts'
@@ -43,7 +43,7 @@ interface Way {
   readonly closed: string
   readonly limits: WalkLimits
   readonly tally: WalkTally
-  readonly breath: Breath
+  readonly breath: Yielder
 }
 interface Step {
   readonly folder: Folder
@@ -65,7 +65,7 @@ export async function* walk(roots: Roots, start: Place, limits: WalkLimits, tall
   const rules = limits.ignored ? [] : await rulesAbove(roots, root.real, inner)
   await using folder = await openFolder(roots, start)
   const shown = start.shown === '.' ? '' : start.shown
-  const way = { limits, tally, closed: relative(root.real, roots.closed), breath: createBreath(limits.signal) }
+  const way = { limits, tally, closed: relative(root.real, roots.closed), breath: createYielder(limits.signal) }
   yield* below({ folder, path: '', inner, shown, rules, depth: 0 }, way)
 }
 

@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import type { Functions } from './messages.ts'
-import { type Asker, createSeats } from './seats.ts'
+import { type Asker, createFairSemaphore } from './fair-semaphore.ts'
 import { workClosed } from './errors.ts'
 import { startWorker, type Worker } from './worker.ts'
 
@@ -58,7 +58,7 @@ const IDLE_MS = 10_000
 export function createBoundedWork<F extends Functions>(options: WorkOptions): BoundedWork<F> {
   const { file, memoryMb = MEMORY_MB, idleMs = IDLE_MS } = options
   const { workers: places = WORKERS, waiting = WAITING, waitingEach = WAITING_EACH, waitMs = WAIT_MS } = options
-  const seats = createSeats({ places, waiting, waitingEach, waitMs })
+  const seats = createFairSemaphore({ places, waiting, waitingEach, waitMs })
   const all = new Set<Worker>()
   let idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout } | undefined
   let closed = false

@@ -3,7 +3,7 @@ import { networkOf } from '@svc/plugin-kit'
 import type { HookCallers, Log, Use } from '@svc/core'
 import type { Figures, HttpFigures, HttpHooks, Peers } from '@svc/core/contracts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { createSeldom } from './seldom.ts'
+import { createLogThrottle } from './log-throttle.ts'
 
 /** What was answered without becoming a request. */
 interface Malformed {
@@ -34,7 +34,7 @@ const CLIENT_LEFT = 499
 export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: Use): Journal {
   let total = 0
   let active = 0
-  const due = createSeldom()
+  const due = createLogThrottle()
   const close = ({ req, res, state }: Context) => {
     active--
     state.left?.()

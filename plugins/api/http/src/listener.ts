@@ -6,7 +6,7 @@ import { isLoopback } from './address.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life } from './context.ts'
 import { listenFailed, portTaken, stopping } from './errors.ts'
-import { createSeldom } from './seldom.ts'
+import { createLogThrottle } from './log-throttle.ts'
 import type { ServerSocket } from './socket.ts'
 
 type NodeServer = ServerSocket['server']
@@ -107,7 +107,7 @@ interface Connections {
 
 function createConnections(server: NodeServer, { max_connections: max, ssl }: ServerConfig, log: Log): Connections {
   const open = new Set<Socket>()
-  const due = createSeldom()
+  const due = createLogThrottle()
   let last = Promise.withResolvers<void>()
   const refuse = (socket: Socket) => {
     socket.destroy()

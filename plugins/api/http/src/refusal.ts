@@ -7,7 +7,7 @@ import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import { type Answer, explainThrown } from './errors.ts'
 import type { Journal } from './journal.ts'
-import { createSeldom } from './seldom.ts'
+import { createLogThrottle } from './log-throttle.ts'
 
 /** How failures are reported: to the caller in the API's terms, to the log in ours. */
 export interface Refusal {
@@ -18,7 +18,7 @@ export interface Refusal {
 }
 
 export function createRefusal(log: Log): Refusal {
-  const due = createSeldom()
+  const due = createLogThrottle()
   const unavailable = (state: RequestState, err: unknown, code: string) => {
     const left_out = due(code)
     if (left_out !== undefined)

@@ -21,7 +21,7 @@ import type { ServerConfig } from './config.ts'
 import type { Life, Middleware, RequestState } from './context.ts'
 import { createCors } from './cors.ts'
 import { createCredentialHeaders } from './credentials.ts'
-import { type Crowd, createCrowd } from './crowd.ts'
+import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
 import { createFlood } from './flood.ts'
 import { createGuesses, type Guesses } from './guesses.ts'
@@ -34,7 +34,7 @@ import { createRouting } from './routing.ts'
 import { securityHeaders } from './security-headers.ts'
 import { createSeenGood } from './seen-good.ts'
 import { createSocket } from './socket.ts'
-import { createStanding } from './standing.ts'
+import { createCredentialRevalidation } from './credential-revalidation.ts'
 import { validation } from './validation.ts'
 
 /** What the server stands on. */
@@ -55,7 +55,7 @@ export interface ServerParts {
 }
 
 /** The server: the service that others see, and its life. */
-export interface Server extends Pick<Listener, 'drain'>, Pick<Crowd, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
+export interface Server extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
   readonly figures: ServerFigures
   /** Makes sure that all are ready who are asked for each request, and opens the socket. */
@@ -70,7 +70,7 @@ export async function createServer(parts: ServerParts): Promise<Server> {
   const refusal = createRefusal(log)
   const isolated = createIsolated(parts.host)
   const access = createAccess(parts)
-  const crowd = createCrowd(config, parts.peers, parts.lasting)
+  const crowd = createConcurrencyLimit(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
@@ -108,7 +108,7 @@ interface AppParts extends ServerParts, ReturnType<typeof createAccess> {
   readonly life: Life
   readonly journal: Journal
   readonly refusal: Refusal
-  readonly crowd: Crowd
+  readonly crowd: ConcurrencyLimit
   readonly allowance: AllowanceCheck
   /** Headers of every answer. */
   readonly common: Readonly<Record<string, string>>
@@ -135,7 +135,7 @@ function createApp(parts: AppParts): Koa<RequestState> {
     parts.credentials.middleware, // from here on only schemes see them
     parts.authentication.middleware, // and scopes
     parts.crowd.middleware,
-    createStanding(parts), // streams without an end
+    createCredentialRevalidation(parts), // streams without an end
     parts.allowance.middleware,
     routing.refuseUnknown,
     createBody(config.body_limit),

@@ -3,7 +3,7 @@ import { Peers } from '@svc/core/contracts'
 import { type item, service } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as breath } from 'node:timers/promises'
-import { Places } from '../src/places.ts'
+import { WorkerSemaphore } from '../src/worker-semaphore.ts'
 import { call, open, serve } from './support/client.ts'
 import { who } from './support/who.ts'
 
@@ -17,7 +17,7 @@ function counted(limit: number) {
     enter: async (name: string) => (asked.push(`enter ${name}`), free > 0 && free-- > 0),
     leave: async (name: string) => void (asked.push(`leave ${name}`), free++),
   }
-  return { places: new Places({ prefix: 'p/', limit, peers, lasting }), asked, free: () => free }
+  return { places: new WorkerSemaphore({ prefix: 'p/', limit, peers, lasting }), asked, free: () => free }
 }
 
 describe('places', () => {
@@ -52,7 +52,7 @@ describe('places', () => {
 
   it('are counted alone where nobody answers', async () => {
     const broken = async () => Promise.reject(new Error('gone'))
-    const places = new Places({ prefix: 'p/', limit: 2, peers: { enter: broken, leave: broken }, lasting })
+    const places = new WorkerSemaphore({ prefix: 'p/', limit: 2, peers: { enter: broken, leave: broken }, lasting })
     expect(await Promise.all([places.take('a'), places.take('a'), places.take('a'), places.take('b')])).to.deep.equal([
       true,
       true,

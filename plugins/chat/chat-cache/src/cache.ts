@@ -3,10 +3,10 @@ import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelRequest } from
 import { isWhole, joined } from './answer.ts'
 import type { CacheCounts } from './cache-counts.ts'
 import { keyOf } from './key.ts'
-import type { Shelf } from './shelf.ts'
+import type { LruCache } from './lru-cache.ts'
 
 export interface CacheParts {
-  readonly shelf: Shelf
+  readonly shelf: LruCache
   readonly counts: Pick<CacheCounts, 'asked'>
   /** Whether principals have each other's answers. */
   readonly shared: boolean

@@ -4,7 +4,7 @@ import { createCache } from './cache.ts'
 import { createCacheCheck } from './cache-check.ts'
 import { createCacheCounts } from './cache-counts.ts'
 import { CACHE_CONFIG } from './settings.ts'
-import { createShelf } from './shelf.ts'
+import { createLruCache } from './lru-cache.ts'
 
 /** Before the taps that decide who may be asked: what is known needs nobody. */
 const FIRST = -10
@@ -15,7 +15,7 @@ export default definePlugin({
   optional: { peers: Peers },
   setup(scope, { peers }) {
     const { enabled, shared, ...limits } = scope.config
-    const shelf = createShelf({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
+    const shelf = createLruCache({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
     const counts = createCacheCounts(() => shelf.size, peers)
     scope.tap(Peers.hooks.figures, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)

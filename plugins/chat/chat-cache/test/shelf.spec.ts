@@ -2,12 +2,12 @@ import type { ModelCall, ModelEvent } from '@svc/core/contracts'
 import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { createCache } from '../src/cache.ts'
-import { createShelf } from '../src/shelf.ts'
+import { createLruCache } from '../src/lru-cache.ts'
 
 /** A shelf whose clock the test holds. */
-function shelfOf(limits: Partial<Parameters<typeof createShelf>[0]>) {
+function shelfOf(limits: Partial<Parameters<typeof createLruCache>[0]>) {
   const clock = { now: 0 }
-  return { clock, shelf: createShelf({ ttlMs: 1_000, entries: 100, bytes: 1_000_000, ...limits }, () => clock.now) }
+  return { clock, shelf: createLruCache({ ttlMs: 1_000, entries: 100, bytes: 1_000_000, ...limits }, () => clock.now) }
 }
 
 const CALL: ModelCall = {

@@ -58,7 +58,7 @@ async function listed(
  * The request as this model takes it. What a caller asked of the model that was selected and it cannot do is the caller's fault: INVALID_VALUE; what a profile
  * or mode asked is left out, and so is what another model cannot do that answers in its stead. Throws MODEL_FAILED where that would leave out tools by name.
  */
-export function adapted(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
+export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
   if (takesAll(request, at)) return request
   const isSelected = sameModel(at, turn.selected)
   const { temperature, maxTokens, tools, messages, ...same } = request
@@ -99,4 +99,4 @@ function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn
 }
 
 /** A tap that sends a turn from model to model does not come to an end. */
-export const restless = (provider: string) => modelBroke(provider, 'was only ever passed over for another')
+export const tooManySwitches = (provider: string) => modelBroke(provider, 'was only ever passed over for another')

@@ -3,7 +3,7 @@ import type { Chat, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } fro
 import { createClock } from './clock.ts'
 import { told } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
-import { Round } from './round.ts'
+import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
 import { isFit } from './form.ts'
@@ -31,13 +31,13 @@ async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use:
   const { isShown } = how
   const turn = await beginTurn(room, request, how, use)
   let started = false
-  let round: Round | undefined
+  let round: ModelStep | undefined
   let status: TurnStatus = 'cancelled'
   let end: TurnEnd | undefined
   try {
     for (let number = 1; ; number++) {
       const withTools = mayUseTools(room, turn, number)
-      round = new Round(room, turn, number, withTools, use)
+      round = new ModelStep(room, turn, number, withTools, use)
       for (;;) {
         const pending = round.next()
         if (isShown && !started && (await isSlow(pending, room.config.start_after_ms))) {
@@ -99,13 +99,13 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
   return promise.finally(() => clearTimeout(timer))
 }
 
-function closeRound(turn: Turn, { answer }: Round) {
+function closeRound(turn: Turn, { answer }: ModelStep) {
   spend(turn, answer)
   turn.made.push(answer.message(turn.who.provider))
 }
 
 /** Keeps what there is of a turn that did not complete. */
-async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
+async function broken(room: ChatRoom, turn: Turn, round: ModelStep | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
   const closed = round && closeBroken(turn, round)
   try {
     await keepTurn(room, turn, status, use)
@@ -117,7 +117,7 @@ async function broken(room: ChatRoom, turn: Turn, round: Round | undefined, stat
 }
 
 /** A round that its provider did not end: the turn and the metrics are told the same tokens. */
-async function closeBroken(turn: Turn, round: Round): Promise<void> {
+async function closeBroken(turn: Turn, round: ModelStep): Promise<void> {
   const { answer } = round
   if (answer.any) turn.made.push(answer.message(turn.who.provider))
   await round.settle()

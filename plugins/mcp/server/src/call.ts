@@ -6,12 +6,12 @@ import type { PublishedTool } from './catalogue.ts'
 import { consented, consentTo } from './consent.ts'
 import { argumentsInvalid, callLate, toolBroken } from './errors.ts'
 import { encodeResult, failure } from './result.ts'
-import { type SeatLimits, Seats } from './seats.ts'
+import { CallLimit, type RunningLimits } from './call-limit.ts'
 import { wordsOf } from './words.ts'
 
 export type Arguments = { readonly [name: string]: Json | undefined }
 
-export interface CallLimits extends SeatLimits {
+export interface CallLimits extends RunningLimits {
   /** Milliseconds that a call has, its wait for a place included, where neither caller nor tool say otherwise. */
   readonly timeoutMs: number
   /** Bytes of a result as JSON. */
@@ -54,7 +54,7 @@ export interface Calls {
 }
 
 export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
-  const seats = new Seats(limits)
+  const seats = new CallLimit(limits)
   const checks = new WeakMap<PublishedTool, ToolSchema>()
   return {
     async call(published, args, use, options = {}) {

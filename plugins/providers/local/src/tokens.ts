@@ -1,7 +1,7 @@
 import type { TextPart } from '@svc/core/contracts'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
-import { createBreath } from './breath.ts'
-import { createRecent } from './recent.ts'
+import { createYielder } from './yielder.ts'
+import { createLruCache } from './lru-cache.ts'
 import { slices } from './slices.ts'
 
 /** A text as the pieces a model would say it in; piece i is worth `tokens[i]`. */
@@ -38,11 +38,11 @@ export async function loadTokens(): Promise<Tokens> {
 const PLAIN = { disallowedSpecial: new Set<string>() }
 
 function createTokens(encoding: Encoding): Tokens {
-  const counts = createRecent<number>(COUNTS_KEPT)
-  const known = createRecent<Pieces>(PIECES_KEPT)
+  const counts = createLruCache<number>(COUNTS_KEPT)
+  const known = createLruCache<Pieces>(PIECES_KEPT)
   return {
     async count(texts, signal) {
-      const breath = createBreath(signal)
+      const breath = createYielder(signal)
       let total = 0
       for (const text of texts) {
         const before = counts.get(text)
@@ -63,7 +63,7 @@ function createTokens(encoding: Encoding): Tokens {
     async pieces(text, limit, signal) {
       const before = known.get(text)
       if (before) return before
-      const breath = createBreath(signal)
+      const breath = createYielder(signal)
       const made = { parts: [] as TextPart[], tokens: [] as number[], total: 0 }
       let whole = true
       for (const slice of slices(text)) {

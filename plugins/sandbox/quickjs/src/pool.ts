@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { createSeats } from '@svc/worker-pool'
+import { createFairSemaphore } from '@svc/worker-pool'
 import type { Use } from '@svc/core'
 import { sandboxClosed } from './errors.ts'
 import { GuestThread, type Servant } from './guest-thread.ts'
@@ -18,7 +18,7 @@ const IDLE_MS = 60_000
 const SPARE_MS = 500
 
 export function createPool(places: number, spareBytes: number): Pool {
-  const seats = createSeats({ places, ...WAITING })
+  const seats = createFairSemaphore({ places, ...WAITING })
   const all = new Set<GuestThread>()
   const free = new Map<GuestThread, NodeJS.Timeout>()
   let engine: Promise<WebAssembly.Module> | undefined

@@ -1,4 +1,4 @@
-import { type Breath, createBreath } from '@svc/safe-fs'
+import { type Yielder, createYielder } from '@svc/safe-fs'
 import { manyMatches, noMatch, tooLarge } from './errors.ts'
 import { finder } from './find-text.ts'
 import { nearby } from './nearby.ts'
@@ -29,7 +29,7 @@ const LINES = 10
  */
 export async function editBytes(bytes: Buffer, edit: Edit, most: number, signal: AbortSignal): Promise<Edited> {
   const { path, oldText, all } = edit
-  const breath = createBreath(signal)
+  const breath = createYielder(signal)
   const pieces = { text: bytes.toString('latin1'), old: Buffer.from(oldText).toString('latin1'), by: Buffer.from(edit.newText) }
   const { count, lines } = await countPlaces(pieces, breath)
   if (count === 0) throw noMatch(path, await nearby(bytes, oldText, breath))
@@ -47,7 +47,7 @@ interface Pieces {
 }
 
 /** How often it is there, and in which lines the first ones are. */
-async function countPlaces({ text, old }: Pieces, breath: Breath): Promise<{ count: number; lines: number[] }> {
+async function countPlaces({ text, old }: Pieces, breath: Yielder): Promise<{ count: number; lines: number[] }> {
   const lines: number[] = []
   let [count, line, seen] = [0, 1, 0]
   const find = finder(text, old)
@@ -62,7 +62,7 @@ async function countPlaces({ text, old }: Pieces, breath: Breath): Promise<{ cou
 
 const NEWLINE = 10
 
-async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, breath: Breath): Promise<Buffer> {
+async function replaced(bytes: Buffer, { text, old, by }: Pieces, size: number, breath: Yielder): Promise<Buffer> {
   const room = Buffer.allocUnsafe(size)
   let [from, to] = [0, 0]
   const find = finder(text, old)

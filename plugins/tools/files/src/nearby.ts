@@ -1,4 +1,4 @@
-import type { Breath } from '@svc/safe-fs'
+import type { Yielder } from '@svc/safe-fs'
 
 const NEAR = 3
 const SHOWN = 160
@@ -9,7 +9,7 @@ const LOOKED_AT = 200_000
 const NEWLINE = 10
 
 /** Where a text nearly is: what differs in blanks only, or else the lines that begin it. Bounded, and others work in between. */
-export async function nearby(bytes: Buffer, oldText: string, breath: Breath): Promise<string> {
+export async function nearby(bytes: Buffer, oldText: string, breath: Yielder): Promise<string> {
   const wanted = oldText.slice(0, COMPARED).split('\n').map(plain).find(Boolean)
   if (wanted === undefined) return ''
   const ends = bytes.includes('\r\n') && !oldText.includes('\r\n') ? ' Lines of this file end with \\r\\n.' : ''

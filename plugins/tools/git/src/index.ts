@@ -1,4 +1,4 @@
-import { createSeats } from '@svc/worker-pool'
+import { createFairSemaphore } from '@svc/worker-pool'
 import { definePlugin, systemUse } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
 import { createLocks, openRoots } from '@svc/safe-fs'
@@ -16,7 +16,7 @@ export default definePlugin({
   optional: { workplace: Workplace },
   async setup(scope, { protectedPaths, workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemUse(scope.signal))) ?? ['.']
-    const seats = scope.use(createSeats({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
+    const seats = scope.use(createFairSemaphore({ places: 4, waiting: 512, waitingEach: 256, waitMs: scope.config.timeout_ms }))
     const ground = { roots: await openRoots(folders, 'tools.git.roots', { protectedPaths }), config: scope.config, seats }
     scope.add(Tools, 'git_status', createGitStatus(ground))
     scope.add(Tools, 'git_diff', createGitDiff(ground))

@@ -1,4 +1,4 @@
-import type { Seats } from '@svc/worker-pool'
+import type { FairSemaphore } from '@svc/worker-pool'
 import type { Use } from '@svc/core'
 import type { Roots } from '@svc/safe-fs'
 import { openRepository, type Repository } from './repository.ts'
@@ -9,7 +9,7 @@ export interface Ground {
   readonly roots: Roots
   readonly config: GitConfig
   /** For the processes of git that run at the same time. */
-  readonly seats: Seats
+  readonly seats: FairSemaphore
 }
 
 /** Does something in the repository that a call names, and closes it again. */

@@ -1,4 +1,4 @@
-import { createBreath } from '@svc/safe-fs'
+import { createYielder } from '@svc/safe-fs'
 import type { Query } from './query.ts'
 
 /** A line that fits, and those around it. */
@@ -35,7 +35,7 @@ const SHOWN = 400
 /** Searches the lines of a text, and lets others work in between. True when there are more lines than `most`, or the time is up. */
 export async function searchLines(path: string, text: string, search: Search): Promise<boolean> {
   const lines = text.split('\n')
-  const breath = createBreath(search.signal)
+  const breath = createYielder(search.signal)
   for (let at = 0; at < lines.length; at++) {
     if (breath.isDue()) {
       await breath.take()

@@ -1,6 +1,6 @@
 import type { RunClaim } from '@svc/core/contracts'
-import type { Drive } from './drive.ts'
-import { Opening } from './opening.ts'
+import type { RunExecutor } from './run-executor.ts'
+import { InitialCommit } from './initial-commit.ts'
 import type { RunRecord } from './space.ts'
 import type { Made } from './worker-parts.ts'
 
@@ -10,20 +10,20 @@ export interface Active {
   /** What it is held by. Throws where it could not be stored, or taken. */
   readonly claim: () => Promise<RunClaim>
   /** Of one that begins here, its first write. */
-  readonly opening: Opening | undefined
+  readonly opening: InitialCommit | undefined
   readonly record: RunRecord | undefined
   readonly ended: PromiseWithResolvers<void>
-  drive: Drive | undefined
+  drive: RunExecutor | undefined
   /** News came before the run was read. */
   hasNews: boolean
   /** It is being given back: news that comes now is the queue's. */
   isLeft: boolean
 }
 
-export const newActive = (held: RunClaim | Opening, made: Made | undefined): Active => ({
+export const newActive = (held: RunClaim | InitialCommit, made: Made | undefined): Active => ({
   id: held.id,
-  claim: held instanceof Opening ? () => held.claim() : async () => held,
-  opening: held instanceof Opening ? held : undefined,
+  claim: held instanceof InitialCommit ? () => held.claim() : async () => held,
+  opening: held instanceof InitialCommit ? held : undefined,
   record: made?.record,
   ended: Promise.withResolvers(),
   drive: undefined,

@@ -4,7 +4,7 @@ import type { Entry } from './entries.ts'
 import type { ExecutionLimits } from './execution-parts.ts'
 import type { Letter } from './inbox.ts'
 import type { Loaded } from './loader.ts'
-import type { Opening } from './opening.ts'
+import type { InitialCommit } from './initial-commit.ts'
 import type { RunRecord } from './space.ts'
 
 export interface DriveParts {
@@ -13,7 +13,7 @@ export interface DriveParts {
   /** What proves that the run is this process's. */
   readonly fence: () => Promise<Fence>
   /** Of a run that begins here, its first write. */
-  readonly opening: Opening | undefined
+  readonly opening: InitialCommit | undefined
   readonly loaded: Loaded
   readonly limits: ExecutionLimits & { readonly runTimeoutMs: number; readonly maxAgeMs: number }
   readonly letters: () => Promise<readonly Letter[]>

@@ -5,7 +5,7 @@ import type { CompiledGraph } from './compiled.ts'
 import type { Frame } from './frame.ts'
 import type { History } from './history.ts'
 import type { Journal } from './journal.ts'
-import type { Masks } from './masks.ts'
+import type { Redaction } from './redaction.ts'
 
 export interface ExecutionLimits {
   readonly nodeTimeoutMs: number
@@ -23,13 +23,13 @@ export interface ExecutionParts {
   readonly history: History
   readonly journal: Journal
   readonly limits: ExecutionLimits
-  readonly masks: Masks
+  readonly masks: Redaction
   /** Whether anything of it can be undone. */
   readonly hasUndo: boolean
   /** A workflow within this one, as it was when the run began: its graph, what it can name, and the check of its result. */
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** Walks a graph to its end: given from outside, since what walks also runs here. */
-  readonly walk: (frame: Frame) => Promise<Json>
+  readonly walkGraph: (frame: Frame) => Promise<Json>
   /** What a run fails with that is too old: it waits no more, not even to undo. */
   readonly tooOld: () => Error | undefined
   /** Nothing works any more, all that goes on waits. */

@@ -9,7 +9,7 @@ import type { ExecutionLimits, ExecutionParts, Inner } from './execution-parts.t
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { History } from './history.ts'
 import type { Journal } from './journal.ts'
-import { sizeUpTo } from './masks.ts'
+import { sizeUpTo } from './redaction.ts'
 import { type Sleep, type Woken, Waits } from './waits.ts'
 
 /** A run while this process works on it: what its steps share. */
@@ -204,8 +204,8 @@ export class Execution {
     return made
   }
 
-  walk(frame: Frame): Promise<Json> {
-    return this.#parts.walk(frame)
+  walkGraph(frame: Frame): Promise<Json> {
+    return this.#parts.walkGraph(frame)
   }
   within(workflow: string, input: Json, parameters: Json | undefined): Promise<Inner> {
     return this.#parts.within(workflow, input, parameters)

@@ -43,7 +43,7 @@ export async function recallChildren(
       isPast: true,
     })
     // it ends where it ended then
-    await run.walk(past).catch(() => {})
+    await run.walkGraph(past).catch(() => {})
   }
 }
 
@@ -172,7 +172,7 @@ class Children {
       const graph = await graphOf(this.#run, this.#frame, this.#node, forked)
       const vars = { ...graph.vars, ...forked.vars }
       const child = newFrame({ path, ...graph, vars, ledger: share.ledger, signal: this.#ending.signal })
-      const walked = await this.#run.walk(child)
+      const walked = await this.#run.walkGraph(child)
       const out = this.#run.masked(graph.check ? await graph.check(walked) : walked)
       this.#run.checkLarge(this.#node.name, out)
       this.#run.journal.add({ t: 'ended', f: path, at: Date.now(), out })

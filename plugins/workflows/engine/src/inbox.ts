@@ -3,13 +3,13 @@ import type { Json, Store } from '@svc/core/contracts'
 import { cancelled } from './errors.ts'
 import type { Execution } from './execution.ts'
 import { waitingIn } from './figures.ts'
-import { INBOX, type News } from './space.ts'
+import { INBOX, type ChangeNotice } from './space.ts'
 import type { Woken } from './waits.ts'
 
 /** News with the place where it lies. */
 export interface Letter {
   readonly key: string
-  readonly news: News
+  readonly news: ChangeNotice
 }
 
 export interface InboxParts {
@@ -48,7 +48,7 @@ export class Inbox {
   }
 
   /** A cancel stays until the run has ended: whoever takes it over has to know. */
-  #one(key: string, news: News): void {
+  #one(key: string, news: ChangeNotice): void {
     const { execution, fail } = this.#parts
     if (news.kind === 'cancel') return fail(cancelled())
     execution.journal.with({ op: 'delete', collection: INBOX, key })
@@ -57,7 +57,7 @@ export class Inbox {
   }
 
   /** All who wait for it have it; where nobody does it is kept for one who will, behind those of its name that came before. */
-  #event(id: string, { name, data, at }: Extract<News, { readonly kind: 'event' }>): void {
+  #event(id: string, { name, data, at }: Extract<ChangeNotice, { readonly kind: 'event' }>): void {
     const { execution } = this.#parts
     const isFirst = !execution.history.events.some(one => one.name === name)
     const waiting = isFirst ? waitingIn(execution.history).filter(({ event }) => event === name) : []

@@ -2,7 +2,7 @@ import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { Entry } from './entries.ts'
 import { type History, note } from './history.ts'
-import type { Opening } from './opening.ts'
+import type { InitialCommit } from './initial-commit.ts'
 import { LOG } from './space.ts'
 
 export interface JournalParts {
@@ -11,7 +11,7 @@ export interface JournalParts {
   /** What proves that the run is this process's. */
   readonly fence: () => Promise<Fence>
   /** Of a run that begins here, its first write. */
-  readonly opening: Opening | undefined
+  readonly opening: InitialCommit | undefined
   readonly history: History
   /** Told of entries once they are stored. */
   readonly stored: (entries: readonly Entry[], first: number) => void

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { stampOf } from './stamps.ts'
+import { fingerprintOf } from './file-fingerprint.ts'
 
 /** A folder of workflow files, or one such file. */
 export interface Source {
@@ -43,13 +43,13 @@ export function openListing(sources: readonly Source[], isWanted: (path: string)
 }
 
 function isSame({ stamps }: Listing): boolean {
-  for (const [folder, stamp] of stamps) if (stampOf(folder) !== stamp) return false
+  for (const [folder, stamp] of stamps) if (fingerprintOf(folder) !== stamp) return false
   return true
 }
 
 /** The files below a folder, or the file itself. `stamps` are taken before it is read: a change meanwhile is seen the next time. */
 async function below(folder: string, stamps: Map<string, string>, depth = 0): Promise<string[]> {
-  stamps.set(folder, stampOf(folder))
+  stamps.set(folder, fingerprintOf(folder))
   const entries = await readdir(folder, { withFileTypes: true }).catch(error => (codeOf(error) === 'ENOTDIR' ? undefined : []))
   if (entries === undefined) return [folder]
   const lists = await Promise.all(

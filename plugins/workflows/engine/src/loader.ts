@@ -8,9 +8,9 @@ import { definitionGone, invalid, secretMissing } from './errors.ts'
 import type { Inner } from './execution-parts.ts'
 import { type History, historyOf } from './history.ts'
 import type { Letter } from './inbox.ts'
-import { Masks } from './masks.ts'
+import { Redaction } from './redaction.ts'
 import type { SecretSource } from './settings.ts'
-import { DEFINITIONS, INBOX, LOG, type News, RUNS, type RunRecord, type StoredDefinition } from './space.ts'
+import { DEFINITIONS, INBOX, LOG, type ChangeNotice, RUNS, type RunRecord, type StoredDefinition } from './space.ts'
 import { checkInput, checkResult, withDefaults } from './values.ts'
 
 /** A run, read from the store. */
@@ -22,7 +22,7 @@ export interface Loaded {
   readonly graph: CompiledGraph
   readonly hasUndo: boolean
   readonly secrets: Readonly<Record<string, string>>
-  readonly masks: Masks
+  readonly masks: Redaction
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** The result with defaults filled in. Throws what is wrong with it. */
   readonly checkResult: (result: Json) => Promise<Json>
@@ -82,7 +82,7 @@ export class Loader {
     for (let cursor: string | undefined; ; ) {
       const query = { from: `${id}/`, to: `${id}0`, limit: NEWS, ...(cursor === undefined ? {} : { cursor }) }
       const { records, next } = await this.#parts.store.range(INBOX, query, use)
-      all.push(...records.map(({ key, value }) => ({ key, news: value as unknown as News })))
+      all.push(...records.map(({ key, value }) => ({ key, news: value as unknown as ChangeNotice })))
       if (next === undefined) return all
       cursor = next
     }
@@ -103,7 +103,7 @@ export class Loader {
       graph,
       hasUndo: [...inner.values()].some(one => one.hasUndo),
       secrets,
-      masks: new Masks(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
+      masks: new Redaction(Object.assign({}, ...[...inner.values()].map(one => one.secrets))),
       checkResult: result => checkResult(definition, result),
       within: (workflow, input, parameters) => innerOf(inner, workflow, input, parameters, id, record),
     }

@@ -2,14 +2,14 @@ import type { RunEvent } from '@svc/core/contracts'
 import type { RunRecord } from './space.ts'
 
 /** An event where that is in no log, and the record of a run that has ended here. */
-type News = (event?: RunEvent, ended?: RunRecord) => void
+type ChangeNotice = (event?: RunEvent, ended?: RunRecord) => void
 
 /** Those who read along, in this process: they are told that there is something new, and read the log for it. */
 export class Readers {
-  readonly #readers = new Map<string, Set<News>>()
+  readonly #readers = new Map<string, Set<ChangeNotice>>()
 
   /** `news` is called with each change. */
-  add(run: string, news: News): Disposable {
+  add(run: string, news: ChangeNotice): Disposable {
     const those = this.#readers.get(run) ?? new Set()
     this.#readers.set(run, those.add(news))
     return {
@@ -20,7 +20,7 @@ export class Readers {
     }
   }
 
-  tell(run: string, ...what: Parameters<News>): void {
+  tell(run: string, ...what: Parameters<ChangeNotice>): void {
     for (const news of this.#readers.get(run) ?? []) news(...what)
   }
 }

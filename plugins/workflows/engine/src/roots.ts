@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { foreignReason, messageOf, withImported } from '@svc/core'
 import { pathRefused } from './errors.ts'
 import { openListing, type Place, type Source } from './listing.ts'
-import { stampOf } from './stamps.ts'
+import { fingerprintOf } from './file-fingerprint.ts'
 
 /** A workflow file below a root; the same object as long as the file is the same. */
 export interface Found {
@@ -74,7 +74,7 @@ function createReader(): (place: Place) => Promise<Found | undefined> {
   const kept = new Map<string, { readonly stamp: string; readonly found: Found | undefined }>()
   return async place => {
     const key = `${place.code}\n${place.root}\n${place.path}`
-    const stamp = stampOf(place.path)
+    const stamp = fingerprintOf(place.path)
     const there = kept.get(key)
     if (there?.stamp === stamp) return there.found
     const found = await readPlace(place)

@@ -13,7 +13,7 @@ import {
 } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { Acting, NEWS } from './acting.ts'
+import { RunActions, NEWS } from './run-actions.ts'
 import { createCheck } from './check.ts'
 import { type Checker, createChecker } from './checker.ts'
 import { createCounts } from './counts.ts'
@@ -89,7 +89,7 @@ export async function createWorkflows(parts: ServiceParts): Promise<WorkflowServ
     lasting,
   })
   const reading = new Reading({ store, loader, readers, working: id => worker.recordOf(id) })
-  const acting = new Acting({ store, queue, peers, loader, reading, worker })
+  const acting = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new Starting({ store, queue, library, definitions, loader, reading, worker })
   const maintenance = new Maintenance({
@@ -127,7 +127,7 @@ interface Rooms {
   readonly checker: Checker
   readonly starting: Starting
   readonly reading: Reading
-  readonly acting: Acting
+  readonly acting: RunActions
   readonly worker: Worker
   readonly syncWaitMs: number
 }

@@ -68,7 +68,7 @@ export interface StoredDefinition {
 }
 
 /** News for a run: an answer, an event, a cancel. */
-export type News =
+export type ChangeNotice =
   | { readonly kind: 'answer'; readonly step: string; readonly value: Json; readonly at: number; readonly by: string }
   /** The time of a question has run out, before anybody answered. */
   | { readonly kind: 'expired'; readonly step: string; readonly at: number }

@@ -18,7 +18,7 @@ import { invalid } from './errors.ts'
 import { historyOf } from './history.ts'
 import { digestOf, type Library } from './library.ts'
 import type { Loader } from './loader.ts'
-import { Opening } from './opening.ts'
+import { InitialCommit } from './initial-commit.ts'
 import type { Reading } from './reading.ts'
 import { KEYS, LOG, RUNS, type RunRecord } from './space.ts'
 import { takenOver } from './taken-over.ts'
@@ -128,7 +128,7 @@ export class Starting {
     const lasting = { ...use, signal: new AbortController().signal }
     const queued = { id, due: record.createdAt, ...groupOf(record) }
     const claim = !isDetached && worker.hasRoom
-    const opening = new Opening({ store, queue, ops, queued, claim, use: lasting })
+    const opening = new InitialCommit({ store, queue, ops, queued, claim, use: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
     // who may not get it after all, since another has the key or the places are taken, has done nothing of it before

@@ -3,7 +3,7 @@ import type { Execution } from './execution.ts'
 import { UNDO } from './figures.ts'
 import { newFrame, Stopped } from './frame.ts'
 import { Ledger } from './ledger.ts'
-import { walk } from './walk.ts'
+import { walkGraph } from './graph-walker.ts'
 
 /** Undoes what a failed run has done, the last first. What cannot be undone is logged, and the next is undone all the same. */
 export async function undo(run: Execution, error: ErrorTold, signal: AbortSignal): Promise<readonly string[]> {
@@ -14,7 +14,7 @@ export async function undo(run: Execution, error: ErrorTold, signal: AbortSignal
     const path = `${UNDO}${step}/`
     const undoing = newFrame({ path, graph, vars: { ...vars, output, error }, nodes, ledger: new Ledger(), signal })
     try {
-      await walk(run, undoing)
+      await walkGraph(run, undoing)
     } catch (thrown) {
       if (thrown instanceof Stopped || signal.aborted) throw thrown
       failed.push(step)

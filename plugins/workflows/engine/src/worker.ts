@@ -2,11 +2,11 @@ import { codeOf, messageOf, type Use } from '@svc/core'
 import type { RunClaim } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
 import { type Active, newActive } from './active.ts'
-import { Drive } from './drive.ts'
+import { RunExecutor } from './run-executor.ts'
 import type { Left } from './drive-parts.ts'
 import { engineBroke } from './errors.ts'
 import { failRun } from './failing.ts'
-import type { Opening } from './opening.ts'
+import type { InitialCommit } from './initial-commit.ts'
 import type { RunRecord } from './space.ts'
 import type { Made, WorkerParts } from './worker-parts.ts'
 
@@ -111,7 +111,7 @@ export class Worker {
   }
 
   /** Works on a run that was claimed, or that begins here. */
-  begin(held: RunClaim | Opening, made?: Made): void {
+  begin(held: RunClaim | InitialCommit, made?: Made): void {
     this.#keeping ??= setInterval(() => void this.#keep(), KEEP_MS).unref()
     const active = newActive(held, made)
     this.#active.set(active.id, active)
@@ -176,7 +176,7 @@ export class Worker {
     const history = made?.history ?? (await loader.history(id, lasting))
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
-    const drive = new Drive({
+    const drive = new RunExecutor({
       store,
       types,
       fence: async () => (await claim()).fence,

@@ -1,8 +1,8 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { Bell } from './bell.ts'
+import { Wakeup } from './wakeup.ts'
 import { Leases } from './leases.ts'
-import { Lull } from './lull.ts'
+import { IdleGate } from './idle-gate.ts'
 import { type Place, QUEUE } from './space.ts'
 
 export interface QueueParts {
@@ -28,8 +28,8 @@ export class StoreQueue implements RunQueue {
   readonly #holder: string
   readonly #lasting: Use
   readonly #leases: Leases
-  readonly #bell = new Bell()
-  readonly #lull = new Lull()
+  readonly #bell = new Wakeup()
+  readonly #lull = new IdleGate()
 
   constructor({ store, holder, lasting }: QueueParts) {
     this.#lasting = lasting

@@ -11,14 +11,14 @@ import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
 import { INBOX, LOG, RUNS, type RunRecord } from './space.ts'
 import { undo } from './undo.ts'
-import { walk } from './walk.ts'
+import { walkGraph } from './graph-walker.ts'
 
 /** Waits shorter than this are waited for here. */
 const SHORT_WAIT_MS = 3_000
 const LONGEST_MS = 2 ** 31 - 1
 
 /** One run, as long as this process works on it. */
-export class Drive {
+export class RunExecutor {
   readonly #parts: DriveParts
   readonly #execution: Execution
   readonly #journal: Journal
@@ -63,7 +63,7 @@ export class Drive {
       masks,
       hasUndo,
       within: loaded.within,
-      walk: frame => walk(this.#execution, frame),
+      walkGraph: frame => walkGraph(this.#execution, frame),
       tooOld: () => tooOld(record, limits.maxAgeMs),
       quiet: () => this.#fallAsleep(),
       onTime: step => void this.#inbox.onTime(step),
@@ -129,7 +129,7 @@ export class Drive {
     this.#journal.add({ t: history.length === 0 ? 'started' : 'resumed', at: Date.now() })
     if (history.undoing) return this.#undone(history.undoing)
     try {
-      const result = await this.#parts.loaded.checkResult(await walk(this.#execution, this.#root(false)))
+      const result = await this.#parts.loaded.checkResult(await walkGraph(this.#execution, this.#root(false)))
       this.#execution.checkLarge('result', result)
       return await this.#end({ status: 'completed', result: this.#execution.masked(result) })
     } catch (error) {
@@ -149,7 +149,7 @@ export class Drive {
 
   async #undone(error: ErrorTold): Promise<Left> {
     const { history, hasUndo } = this.#parts.loaded
-    if (history.undoing) await walk(this.#execution, this.#root(true)).catch(() => {})
+    if (history.undoing) await walkGraph(this.#execution, this.#root(true)).catch(() => {})
     if (!hasUndo || this.#execution.undoable.length === 0) return this.#end({ status: 'failed', error })
     if (!history.undoing) this.#journal.add({ t: 'undoing', at: Date.now(), error })
     await this.#journal.stored()

@@ -1,12 +1,12 @@
 /** How much may lie on a shelf, and for how long. */
-export interface ShelfLimits {
+export interface LruLimits {
   readonly ttlMs: number
   readonly entries: number
   readonly bytes: number
 }
 
 /** Texts by key: the one that was read longest ago goes first. */
-export interface Shelf {
+export interface LruCache {
   /** How many lie there that still count. */
   readonly size: number
   get(key: string): string | undefined
@@ -25,7 +25,10 @@ interface Kept {
 const ENTRY_BYTES = 200
 
 /** `now` in milliseconds, of a clock that nobody sets. */
-export function createShelf({ ttlMs, entries, bytes: most }: ShelfLimits, now: () => number = () => performance.now()): Shelf {
+export function createLruCache(
+  { ttlMs, entries, bytes: most }: LruLimits,
+  now: () => number = () => performance.now()
+): LruCache {
   const kept = new Map<string, Kept>()
   let bytes = 0
   const drop = (key: string, one: Kept) => {

@@ -2,7 +2,7 @@ import type { Use } from '@svc/core'
 import { callsWaiting } from './errors.ts'
 
 /** How many calls run at once. */
-export interface SeatLimits {
+export interface RunningLimits {
   readonly atOnce: number
   /** Of one tool. */
   readonly perTool: number
@@ -16,13 +16,13 @@ interface Waiting {
 }
 
 /** The places of running calls. Who finds none waits, first come first served among those whose tool has room. */
-export class Seats {
-  readonly #limits: SeatLimits
+export class CallLimit {
+  readonly #limits: RunningLimits
   readonly #taken = new Map<string, number>()
   readonly #waiting = new Set<Waiting>()
   #all = 0
 
-  constructor(limits: SeatLimits) {
+  constructor(limits: RunningLimits) {
     this.#limits = limits
   }
 

@@ -4,28 +4,28 @@ import type { Peers } from '@svc/core/contracts'
 import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import { crowded } from './errors.ts'
-import { Places } from './places.ts'
+import { WorkerSemaphore } from './worker-semaphore.ts'
 
 /** What one principal may have open at a time, in all workers: requests, and streams among them. Without a name it is the address that counts. */
-export interface Crowd {
+export interface ConcurrencyLimit {
   /** Throws RATE_LIMITED. */
   readonly middleware: Middleware
   /** For a tap of `Peers.hooks.wanted`. */
   readonly wanted: (place: { readonly name: string }) => Promise<void>
 }
 
-type CrowdConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
+type ConcurrencyConfig = Pick<ServerConfig, 'max_requests_per_principal' | 'max_streams_per_principal'>
 type Shared = Pick<Peers, 'enter' | 'leave'> | undefined
 
 /** One kind of places, and how it is told that all are taken. */
 interface Kind {
-  readonly places: Places
+  readonly places: WorkerSemaphore
   full(): Error
 }
 
-export function createCrowd(config: CrowdConfig, peers: Shared, lasting: Use): Crowd {
+export function createConcurrencyLimit(config: ConcurrencyConfig, peers: Shared, lasting: Use): ConcurrencyLimit {
   const kindOf = (what: 'requests' | 'streams', limit: number): Kind => ({
-    places: new Places({ prefix: `http.${what}/`, limit, peers, lasting }),
+    places: new WorkerSemaphore({ prefix: `http.${what}/`, limit, peers, lasting }),
     full: () => crowded(what, limit),
   })
   const requests = kindOf('requests', config.max_requests_per_principal)

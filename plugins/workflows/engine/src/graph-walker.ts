@@ -7,7 +7,7 @@ import type { Frame } from './frame.ts'
 import { doStep } from './step.ts'
 
 /** Walks a graph to its end; what the log has is done already. Throws StepFailed. */
-export async function walk(run: Execution, frame: Frame): Promise<Json> {
+export async function walkGraph(run: Execution, frame: Frame): Promise<Json> {
   const { graph, scope, path } = frame
   const visits = new Map<string, number>()
   let last: Json = null

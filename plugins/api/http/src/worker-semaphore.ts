@@ -12,7 +12,7 @@ const ENTER_MS = 5_000
 
 type Shared = Pick<Peers, 'enter' | 'leave'>
 
-interface PlacesParts {
+interface SemaphoreParts {
   /** What names of these places begin with, among the workers. */
   readonly prefix: string
   readonly limit: number
@@ -32,15 +32,15 @@ interface Stock {
 }
 
 /** The places of one kind, of which each caller has `limit` in all workers together. */
-export class Places {
-  readonly #parts: PlacesParts
+export class WorkerSemaphore {
+  readonly #parts: SemaphoreParts
   readonly #stocks = new Map<string, Stock>()
   /** How many are kept for good of what one caller has. */
   readonly #part: number
   /** Those of whom more is kept. */
   readonly #lingering = new Set<string>()
 
-  constructor(parts: PlacesParts) {
+  constructor(parts: SemaphoreParts) {
     this.#parts = parts
     this.#part = Math.floor(parts.limit / KEPT_PART)
   }

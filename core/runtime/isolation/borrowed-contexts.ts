@@ -6,7 +6,7 @@ type Methods = Record<string, Method>
 type Table = Pick<AnyService | AnySlot, 'methods'>
 
 /** The principals in whose name an isolated plugin may ask: itself, or the caller that waits for it at this moment. Never the host's own. */
-export interface LentUses {
+export interface BorrowedContexts {
   /** What the host calls over there: while a call runs, its `use` may come back. The principal of the host (`system`) comes back as the plugin itself. */
   lend(token: Table, stub: object): Methods
   /** The same for what the plugin reports about itself: every `use` comes back as the plugin itself, whatever caller wants to know. */
@@ -21,7 +21,7 @@ interface Lent {
   readonly as: Principal
 }
 
-export function createLentUses(plugin: string): LentUses {
+export function createBorrowedContexts(plugin: string): BorrowedContexts {
   const lent = new Set<Lent>()
   // Its own work carries no rights over what others own: who may do everything is the program itself, and a stranger's process is not that.
   const own: Principal = Object.freeze({ id: `plugin:${plugin}`, scopes: Object.freeze([]) })

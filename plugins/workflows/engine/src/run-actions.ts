@@ -6,12 +6,12 @@ import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './figures.ts'
 import { answerKey, cancelKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
-import { sizeUpTo } from './masks.ts'
+import { sizeUpTo } from './redaction.ts'
 import type { Reading } from './reading.ts'
-import { INBOX, type News } from './space.ts'
+import { INBOX, type ChangeNotice } from './space.ts'
 import type { Worker } from './worker.ts'
 
-export interface ActingParts {
+export interface RunActionsParts {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
@@ -29,11 +29,11 @@ const TURN_DIGITS = 12
 const LARGEST = 1_048_576
 
 /** What is said to a run: it is put into its inbox, and whoever works on the run takes it from there. */
-export class Acting {
-  readonly #parts: ActingParts
+export class RunActions {
+  readonly #parts: RunActionsParts
   #turn = 0
 
-  constructor(parts: ActingParts) {
+  constructor(parts: RunActionsParts) {
     this.#parts = parts
   }
 
@@ -50,7 +50,7 @@ export class Acting {
     checkSize('value', given)
     const value = valueOf(asked.ask!, given)
     await checkAnswer(asked.ask!, value)
-    const news: News = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
+    const news: ChangeNotice = { kind: 'answer', step, value, at: Date.now(), by: use.principal.id }
     const isLate = (await this.#put(answerKey(id, step), news, use)) || (await this.#isAnswered(id, asked, value, use))
     // who answered before may have ended before he told of it
     await this.#tell(id, use)
@@ -83,7 +83,7 @@ export class Acting {
     const { reading } = this.#parts
     const { status } = await reading.record(id, use)
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
-    const news: News = { kind: 'cancel', at: Date.now(), by: use.principal.id }
+    const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: use.principal.id }
     await this.#put(cancelKey(id), news, use)
     // without its group: that ends it, and does not wait for a place
     await this.#tell(id, use, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, use))
@@ -91,7 +91,7 @@ export class Acting {
   }
 
   /** Whether something lies there already. */
-  async #put(key: string, news: News, use: Use): Promise<boolean> {
+  async #put(key: string, news: ChangeNotice, use: Use): Promise<boolean> {
     try {
       await this.#parts.store.batch(
         [{ op: 'put', collection: INBOX, key, value: news as unknown as Json, ifVersion: 0 }],

@@ -1,5 +1,5 @@
 /** Wakes those who wait for something to do. */
-export class Bell {
+export class Wakeup {
   readonly #waiting = new Set<() => void>()
   #rings = 0
 

@@ -1,18 +1,18 @@
 import type { Scope, SlotToken, TapOptions, Waterfall } from '@svc/core'
 import { Checks, HealthFacts, MetricSources, type RefusalKind } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
-import { type Level, type Outside, REFUSALS, Tapped } from './contract.ts'
+import { type Level, type HostBridge, REFUSALS, Tapped } from './contract.ts'
 import { type Contributions, LONGEST_NAME } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
-import type { Isolated } from './furnish.ts'
-import type { LentUses } from './lent-uses.ts'
+import type { Isolated } from './expose-contributions.ts'
+import type { BorrowedContexts } from './borrowed-contexts.ts'
 import type { LineBudget } from './line-budget.ts'
 import { isFree, mayJoin } from './permitted.ts'
 import { LONGEST_LINE, shortFacts } from './short-facts.ts'
 
 interface Parts {
   readonly channel: Channel
-  readonly uses: LentUses
+  readonly uses: BorrowedContexts
   readonly contributions: Contributions
   readonly budget: LineBudget
   readonly refused: (kind: RefusalKind, what: string) => Promise<void>
@@ -38,7 +38,7 @@ const REPORTS: ReadonlySet<string> = new Set([Checks.name, HealthFacts.name, Met
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies Level[]
 
 /** What the isolated plugin asks of its scope is asked of the real one, with the host's checks. */
-export function outsideOf(plugin: Isolated, scope: Scope, parts: Parts): Outside {
+export function hostBridgeOf(plugin: Isolated, scope: Scope, parts: Parts): HostBridge {
   const { channel, uses, contributions, budget, refused } = parts
   return {
     async add(slot, name, { path, methods, data = {} }) {

@@ -25,7 +25,7 @@ export interface Ended {
 }
 
 /** What the supervisor does for a worker among its peers. */
-export interface PeerDesk {
+export interface PeerHub {
   /** From its answer on the others wait until this worker has taken what they tell; what was told before came before the answer. */
   join(use: Use): Promise<void>
   /** Tells all others; answers when they have taken it. Throws UNAVAILABLE. */
@@ -41,7 +41,7 @@ export interface PeerDesk {
   /** What a worker answers to a topic. Throws PEER_GONE. */
   ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown>
 }
-export const PeerDesk = defineService<PeerDesk>('peer_desk', {
+export const PeerHub = defineService<PeerHub>('peer_hub', {
   api: 1,
   methods: {
     join: 'call',

@@ -2,11 +2,11 @@ import type { Use } from '@svc/core'
 import type { ModelRequest } from '@svc/core/contracts'
 import type { Candidate } from './candidate.ts'
 import { budgetExhausted } from './errors.ts'
-import { tokensOf } from './fit.ts'
+import { tokensOf } from './context-window.ts'
 import type { Turn } from './turn.ts'
 
 /** The request with no more output than what is left of the turn's tokens. Throws BUDGET_EXHAUSTED where nothing would be left for an answer. */
-export async function afforded(
+export async function fitTokenBudget(
   request: ModelRequest,
   budget: number,
   { usage }: Turn,

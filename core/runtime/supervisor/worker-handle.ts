@@ -7,7 +7,7 @@ import type { Blame } from './blame.ts'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
-import type { Desk } from './peer-desk.ts'
+import type { SupervisorPeerHub } from './peer-hub.ts'
 import { type DrainWish, HEIR, KEPT_OUT, Supervision, TRACE, WorkerControl } from './worker-link.ts'
 
 /** One worker, as commands see it. */
@@ -21,13 +21,13 @@ export interface WorkerInfo {
 }
 
 /** One worker, as the supervisor holds it. */
-export interface Member<R> extends AnyMember {
+export interface WorkerHandle<R> extends AnyWorker {
   /** Its report, or why it did not come up: settled once it is ready or gone. */
   readonly up: PromiseWithResolvers<R>
 }
 
 /** What is known of a worker whatever it reports. */
-export interface AnyMember {
+export interface AnyWorker {
   readonly process: ChildProcess
   readonly channel: Channel
   readonly control: WorkerControl
@@ -46,7 +46,7 @@ export interface AnyMember {
 }
 
 /** How long it has been ready. */
-export const servedMs = ({ readyAt }: Pick<AnyMember, 'readyAt'>): number =>
+export const servedMs = ({ readyAt }: Pick<AnyWorker, 'readyAt'>): number =>
   readyAt === undefined ? 0 : performance.now() - readyAt
 
 /** What a worker may need to end once its requests have ended, before it is killed. */
@@ -63,7 +63,7 @@ const START_MS = 120_000
 /** Longer than it takes to import all plugins from a cold and slow disk. */
 const BLOCKED_MS = 30_000
 
-export interface HireOptions extends ForkOptions {
+export interface SpawnOptions extends ForkOptions {
   /** Milliseconds a worker has until it reports. Default 120,000. */
   readonly startLimitMs?: number
   /** Milliseconds without a sign of life after which a worker that starts is killed. Default 30,000. */
@@ -71,22 +71,22 @@ export interface HireOptions extends ForkOptions {
 }
 
 /** What a new worker comes into. */
-export interface Place<R> {
-  readonly desk: Desk
+export interface SpawnContext<R> {
+  readonly hub: SupervisorPeerHub
   readonly connections: Connections
   readonly generation: number
   readonly env: NodeJS.ProcessEnv | undefined
   /** What the first of its generation has left; absent for the first. */
   readonly legacy: unknown
   readonly blame: Blame
-  onReady(member: Member<R>, report: R): void
-  onFailed(member: Member<R>, problems: readonly SvcError[]): void
-  onExit(member: Member<R>, how: string): void
+  onReady(member: WorkerHandle<R>, report: R): void
+  onFailed(member: WorkerHandle<R>, problems: readonly SvcError[]): void
+  onExit(member: WorkerHandle<R>, how: string): void
 }
 
 /** Forks a worker and attends to its line until it is gone. */
-export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
-  const { desk, connections, generation, legacy, blame } = place
+export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
+  const { hub, connections, generation, legacy, blame } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const trace = blame.newTrace()
   const keptOut = blame.keptOut(generation)
@@ -96,7 +96,7 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
     ...(trace === undefined ? {} : { [TRACE]: trace }),
     ...(keptOut.length === 0 ? {} : { [KEPT_OUT]: JSON.stringify(keptOut) }),
   }
-  const member = forkMember<R>(options, env, generation)
+  const member = forkWorker<R>(options, env, generation)
   member.channel.offer('supervision', Supervision, {
     ready: async report => place.onReady(member, report as R),
     failed: async problems => place.onFailed(member, problems.map(fromWire)),
@@ -106,10 +106,10 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
       return connections.listen(member.process, address)
     },
   })
-  const leave = desk.seat({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
+  const leave = hub.peer({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
   const cannot = (problem: SvcError) => {
     place.onFailed(member, [problem])
-    killMember(member)
+    killWorker(member)
   }
   member.timer = setTimeout(() => cannot(workerSlow(startLimitMs)), startLimitMs)
   const endBeats = watchBeats(
@@ -137,7 +137,7 @@ export function hire<R>(options: HireOptions, place: Place<R>): Member<R> {
 /** The port of `--inspect` is the supervisor's: a worker takes any that is free. */
 const withOwnDebugPort = (arg: string) => arg.replace(/^(--inspect(?:-brk|-wait)?)(?:=.*)?$/, '$1=0')
 
-function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): Member<R> {
+function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation: number): WorkerHandle<R> {
   const { exec, args = [], execArgv = [], env } = options
   const child = fork(exec, args, {
     execArgv: execArgv.map(withOwnDebugPort),
@@ -168,43 +168,43 @@ function forkMember<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
 }
 
 /** Sends it no new connection, and lets it end what it has begun; kills it `killMs` later. */
-async function drainMember(member: AnyMember, connections: Connections, wish: DrainWish, killMs: number): Promise<void> {
+async function drainMember(member: AnyWorker, connections: Connections, wish: DrainWish, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
-  member.timer = setTimeout(() => killMember(member), killMs)
+  member.timer = setTimeout(() => killWorker(member), killMs)
   member.state = 'draining'
   connections.leave(member.process)
-  await control.drain(wish, systemUse(channel.signal)).catch(() => killMember(member))
+  await control.drain(wish, systemUse(channel.signal)).catch(() => killWorker(member))
 }
 
 /** Lets all of them end what they have begun; resolves when they are gone. */
-export async function drainAll(members: readonly AnyMember[], connections: Connections, limitMs: number): Promise<void> {
+export async function drainAll(members: readonly AnyWorker[], connections: Connections, limitMs: number): Promise<void> {
   await Promise.all(members.map(member => drainMember(member, connections, { successor: false }, limitMs)))
   await Promise.all(members.map(member => member.gone.promise))
 }
 
 /** Its successors serve: one that has served ends what it has begun, one that has not is not needed. */
-export async function retire(member: AnyMember, connections: Connections, limitMs: number): Promise<void> {
+export async function retire(member: AnyWorker, connections: Connections, limitMs: number): Promise<void> {
   if (member.state === 'draining') return
   if (member.state === 'ready') return drainMember(member, connections, { successor: true, limitMs }, limitMs + CLOSE_MS)
   member.state = 'draining'
-  killMember(member)
+  killWorker(member)
 }
 
 /** So many generations may drain when the next one is begun; one more drains when it is ready. */
 const DRAINING = 1
 
 /** Waits until so few generations drain that one more may. */
-export async function roomFor(members: ReadonlySet<AnyMember>): Promise<void> {
+export async function roomFor(members: ReadonlySet<AnyWorker>): Promise<void> {
   const draining = [...members].filter(member => member.state === 'draining')
   if (new Set(draining.map(member => member.generation)).size <= DRAINING) return
   await Promise.race(draining.map(member => member.gone.promise))
   await roomFor(members)
 }
 
-export const killMember = ({ process: child }: AnyMember): void => void child.kill('SIGKILL')
+export const killWorker = ({ process: child }: AnyWorker): void => void child.kill('SIGKILL')
 
-export const infoOf = ({ process: child, state, generation, startedAt }: AnyMember): WorkerInfo => ({
+export const infoOf = ({ process: child, state, generation, startedAt }: AnyWorker): WorkerInfo => ({
   pid: child.pid ?? 0,
   state,
   generation,
@@ -212,5 +212,5 @@ export const infoOf = ({ process: child, state, generation, startedAt }: AnyMemb
 })
 
 /** Whether a worker of this generation that is gone must be replaced. */
-export const isMissed = ({ state, trial, generation }: AnyMember, current: number): boolean =>
+export const isMissed = ({ state, trial, generation }: AnyWorker, current: number): boolean =>
   state !== 'draining' && !trial && generation === current

@@ -5,14 +5,14 @@ const SPELL_MS = 4
 const SPELL_STEPS = 32
 
 /** Long work in short spells: after each, everything else that waits for the loop runs. */
-export interface Breath {
+export interface Yielder {
   /** Asked after each step: whether the spell is over. `if (breath.due()) await breath.take()` */
   due(): boolean
   /** Lets the others run. Throws what `signal` aborted with. */
   take(): Promise<void>
 }
 
-export function createBreath(signal: AbortSignal): Breath {
+export function createYielder(signal: AbortSignal): Yielder {
   let since = performance.now()
   let steps = 0
   return {

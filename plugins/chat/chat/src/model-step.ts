@@ -1,11 +1,11 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { adapted, type Candidate, candidateOf, restless, sameModel } from './candidate.ts'
+import { adaptToModel, type Candidate, candidateOf, tooManySwitches, sameModel } from './candidate.ts'
 import { countTokens } from './count.ts'
 import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
-import { afforded } from './afford.ts'
-import { fitted, tokensOf } from './fit.ts'
+import { fitTokenBudget } from './token-budget.ts'
+import { fitContextWindow, tokensOf } from './context-window.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
 import { pause } from './pause.ts'
@@ -22,7 +22,7 @@ const NONE: readonly ModelRef[] = []
 const CALLERS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
 
 /** One round of a turn: the model is asked, tried again or elsewhere if a plugin says so, and its events are read one by one. */
-export class Round {
+export class ModelStep {
   answer: Answer
   /** What the model was asked; absent before it was. */
   request: ModelRequest | undefined
@@ -120,7 +120,7 @@ export class Round {
       this.request = call.request
       const reading = this.#take(answer, at, call.request)
       if (reading) return reading
-      if (moves === MOVES) throw restless(at.provider)
+      if (moves === MOVES) throw tooManySwitches(at.provider)
       this.#call = undefined
     }
   }
@@ -154,9 +154,10 @@ export class Round {
     let at: Candidate | undefined
     try {
       at = await candidateOf(this.#room, turn, this.#use)
-      request = adapted(request, at, turn)
-      request = await fitted(request, turn.open.turns, at, this.#use)
-      if (turn.asked.tokenBudget !== undefined) request = await afforded(request, turn.asked.tokenBudget, turn, at, this.#use)
+      request = adaptToModel(request, at, turn)
+      request = await fitContextWindow(request, turn.open.turns, at, this.#use)
+      if (turn.asked.tokenBudget !== undefined)
+        request = await fitTokenBudget(request, turn.asked.tokenBudget, turn, at, this.#use)
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // what a caller asked in vain is no failure of the model

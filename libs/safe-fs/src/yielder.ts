@@ -4,13 +4,13 @@ import { setImmediate } from 'node:timers/promises'
 const SLICE_MS = 4
 
 /** Lets others work in between, in a loop that may be long: `if (breath.isDue()) await breath.take()`. */
-export interface Breath {
+export interface Yielder {
   isDue(): boolean
   /** Throws what the signal aborted with. */
   take(): Promise<void>
 }
 
-export function createBreath(signal: AbortSignal): Breath {
+export function createYielder(signal: AbortSignal): Yielder {
   let since = performance.now()
   return {
     isDue: () => performance.now() - since > SLICE_MS,

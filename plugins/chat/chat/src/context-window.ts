@@ -13,7 +13,7 @@ const BYTES_A_CHARACTER = 3
  * The request with as much of the past as the model's context holds. What has to go, in this order: the length of old tool results; whole turns, oldest first,
  * so that no call loses its result; in the turn itself the length of tool results, oldest first. Throws MODEL_FAILED (context_too_long) where nothing helps.
  */
-export async function fitted(
+export async function fitContextWindow(
   request: ModelRequest,
   past: readonly (readonly StoredMessage[])[],
   at: Candidate,

@@ -3,7 +3,7 @@ import type { QueuedRun, RunClaim, RunQueue, Store, StoreOp } from '@svc/core/co
 import { REFUSED } from './errors.ts'
 import { RUNS } from './space.ts'
 
-export interface OpeningParts {
+export interface InitialCommitParts {
   readonly store: Store
   readonly queue: RunQueue
   /** What makes the run. */
@@ -21,14 +21,14 @@ export interface Opened {
 }
 
 /** The first write of a run. One that is worked on here begins at once, and what came of it by then goes into the same commit. */
-export class Opening {
-  readonly #parts: OpeningParts
+export class InitialCommit {
+  readonly #parts: InitialCommitParts
   readonly #opened = Promise.withResolvers<Opened>()
   #isFresh = true
   #isOver = false
   #due: () => unknown = () => this.open([])
 
-  constructor(parts: OpeningParts) {
+  constructor(parts: InitialCommitParts) {
     this.#parts = parts
   }
 

@@ -7,7 +7,7 @@ export interface Asker {
 }
 
 /** A right to one of so many places. */
-export interface Seats extends Disposable {
+export interface FairSemaphore extends Disposable {
   /**
    * Waits for a place. Principals take turns: who asks for many waits behind itself, not others behind it. Throws WORK_BUSY where too many wait or the wait
    * is too long, WORK_CLOSED, and what the signal aborted with.
@@ -17,7 +17,7 @@ export interface Seats extends Disposable {
   [Symbol.dispose](): void
 }
 
-export interface SeatsOptions {
+export interface FairSemaphoreOptions {
   readonly places: number
   /** How many may wait together, and of one principal. */
   readonly waiting: number
@@ -28,7 +28,7 @@ export interface SeatsOptions {
 
 type Turn = PromiseWithResolvers<void>
 
-export function createSeats({ places, waiting, waitingEach, waitMs }: SeatsOptions): Seats {
+export function createFairSemaphore({ places, waiting, waitingEach, waitMs }: FairSemaphoreOptions): FairSemaphore {
   // In the order in which the principals have their turn; a line is never empty.
   const lines = new Map<string, Set<Turn>>()
   let [free, all, closed] = [places, 0, false]

@@ -1,7 +1,7 @@
 import type { Channel } from '../processes/channel.ts'
 import { systemUse, type Use } from '@svc/core'
 import { leaving } from './errors.ts'
-import { type Ended, PeerDesk, PeerEnd, type PeerFigures, type PeerNews, type Snapshot } from './peer-words.ts'
+import { type Ended, PeerHub, PeerEnd, type PeerFigures, type PeerNews, type Snapshot } from './peer-contract.ts'
 
 /** What a worker does with what comes from its peers. */
 export interface PeerHandlers {
@@ -14,7 +14,7 @@ export interface PeerHandlers {
 }
 
 /** A worker's line to its peers. */
-export interface PeerLine {
+export interface PeerLink {
   /** From here on this worker is one of them: has taken, when this answers, all that was told since it was forked. To be called before it serves. */
   join(handlers: PeerHandlers): Promise<void>
   /** Tells all others; answers when they have taken it. Throws UNAVAILABLE. */
@@ -34,12 +34,12 @@ export interface PeerLine {
 
 const PUSH_MS = 1_000
 
-export function createPeerLine(channel: Channel): PeerLine {
-  return new Line(channel)
+export function createPeerLink(channel: Channel): PeerLink {
+  return new WorkerPeerLink(channel)
 }
 
-class Line implements PeerLine {
-  readonly #desk: PeerDesk
+class WorkerPeerLink implements PeerLink {
+  readonly #hub: PeerHub
   readonly #use: Use
   readonly #joined = Promise.withResolvers<void>()
   readonly #early = new Set<Promise<void>>()
@@ -55,7 +55,7 @@ class Line implements PeerLine {
 
   constructor(channel: Channel) {
     this.#use = systemUse(channel.signal, 'peers')
-    this.#desk = channel.reach('peers', PeerDesk)
+    this.#hub = channel.reach('peers', PeerHub)
     channel.offer('peer', PeerEnd, {
       told: (news, use) => this.#once(() => this.#handlers?.told(news, use)),
       gone: (pid, use) => this.#once(() => this.#handlers?.gone(pid, use)),
@@ -68,7 +68,7 @@ class Line implements PeerLine {
   }
 
   async join(handlers: PeerHandlers): Promise<void> {
-    await this.#desk.join(this.#use)
+    await this.#hub.join(this.#use)
     this.#handlers = handlers
     this.#joined.resolve()
     await Promise.allSettled(this.#early)
@@ -77,27 +77,27 @@ class Line implements PeerLine {
   }
 
   tell(news: PeerNews, use: Use): Promise<void> {
-    return this.#desk.tell(news, use)
+    return this.#hub.tell(news, use)
   }
 
   async figures(use: Use): Promise<readonly PeerFigures[]> {
-    return this.#desk.gather(await this.#snapshot(), use)
+    return this.#hub.gather(await this.#snapshot(), use)
   }
 
   enter(name: string, limit: number, use: Use): Promise<boolean> {
-    return this.#desk.enter(name, limit, use)
+    return this.#hub.enter(name, limit, use)
   }
 
   vacate(name: string, use: Use): Promise<void> {
-    return this.#desk.vacate(name, use)
+    return this.#hub.vacate(name, use)
   }
 
   self(): Promise<string> {
-    return this.#desk.self(this.#use)
+    return this.#hub.self(this.#use)
   }
 
   ask(worker: string, topic: string, message: unknown, use: Use): AsyncIterable<unknown> {
-    return this.#desk.ask(worker, topic, message, use)
+    return this.#hub.ask(worker, topic, message, use)
   }
 
   async leave(): Promise<void> {
@@ -126,7 +126,7 @@ class Line implements PeerLine {
     const snapshot = await this.#snapshot()
     const text = JSON.stringify(snapshot.figures)
     if (text === this.#pushed && snapshot.took.length === 0) return snapshot
-    await this.#desk.push(snapshot, this.#use)
+    await this.#hub.push(snapshot, this.#use)
     this.#pushed = text
     this.#took = this.#took.filter(id => !snapshot.took.includes(id))
     return snapshot

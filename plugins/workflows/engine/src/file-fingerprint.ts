@@ -8,7 +8,7 @@ let fresh = 0
  * What differs after any change of a file, or of the names in a folder; empty where there is none. What was changed just now has another stamp each time.
  * Not asynchronous: it takes two microseconds, the way to Node's thread pool and back twenty times that, at each start of a run.
  */
-export function stampOf(path: string): string {
+export function fingerprintOf(path: string): string {
   const found = statOf(path)
   if (!found) return ''
   const { dev, ino, size, ctimeNs, ctimeMs } = found

@@ -2,7 +2,7 @@
 const LULL_MS = 5
 
 /** A short wait that ends early when something is done anyway: what waited for it shares its commit. */
-export class Lull {
+export class IdleGate {
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
 

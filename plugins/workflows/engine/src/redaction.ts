@@ -5,7 +5,7 @@ const HIDDEN = '***'
 const SHORTEST = 4
 
 /** Takes the values of secrets out of what is stored or told. */
-export class Masks {
+export class Redaction {
   readonly #values: readonly string[]
   /** What `secrets` is where it is told. */
   readonly shown: Readonly<Record<string, string>>

@@ -3,9 +3,9 @@ import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 import type { Authentication } from './authentication.ts'
 import type { Context, Middleware } from './context.ts'
-import { isEndless } from './crowd.ts'
+import { isEndless } from './concurrency-limit.ts'
 
-interface StandingParts {
+interface RevalidationParts {
   readonly schemes: SlotView<AuthScheme>
   readonly authentication: Pick<Authentication, 'again' | 'asks'>
   readonly log: Log
@@ -22,7 +22,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * Watches streams without an end: each lasts no longer than the credential that opened it. It is asked for again when a scheme tells a change and when it
  * expires; where it does not hold any more, or nobody can say so, the stream is cut off, and who comes back is refused like others.
  */
-export function createStanding({ schemes, authentication, log, lasting }: StandingParts): Middleware {
+export function createCredentialRevalidation({ schemes, authentication, log, lasting }: RevalidationParts): Middleware {
   const open = new Map<Context, NodeJS.Timeout | undefined>()
   const watched = new Set<string>()
   /** Streams whose credential is being looked at; true: once more, for something has changed since. */

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 const PAUSE_MS = 5
 
 /** Places that workers share, by name. `ask` asks one of them to leave those that it only keeps; it ends in time, whatever that one does. */
-export class Places<W> {
+export class SharedSemaphore<W> {
   readonly #ask: (worker: W, name: string) => Promise<unknown>
   readonly #held = new Map<string, Map<W, number>>()
   #last: Promise<unknown> = Promise.resolve()

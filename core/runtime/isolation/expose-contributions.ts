@@ -1,12 +1,12 @@
 import { type AnyService, type AnySlot, type Scope, type SlotChange, type SlotToken, type SlotView, systemUse } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
-import { type Description, hooksToken, Outside, Shell } from './contract.ts'
+import { type Description, hooksToken, HostBridge, Shell } from './contract.ts'
 import { createContributions } from './contributions.ts'
 import type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 import type { HeldConfig } from './held-config.ts'
-import { createLentUses, type LentUses } from './lent-uses.ts'
-import { outsideOf } from './outside.ts'
+import { createBorrowedContexts, type BorrowedContexts } from './borrowed-contexts.ts'
+import { hostBridgeOf } from './host-bridge.ts'
 import type { LineBudget } from './line-budget.ts'
 
 /** A plugin that runs elsewhere, as the host holds it. */
@@ -33,17 +33,17 @@ export interface Far {
 }
 
 /** Gives the plugin over there what it asked for and lets it set up; answers with the stub of its service. */
-export async function furnish(
+export async function exposeContributions(
   plugin: Isolated,
   scope: Scope,
   given: Record<string, unknown>,
   { channel, budget, refused, deadline }: Far
 ): Promise<Record<string, Method>> {
   const { provides } = plugin
-  const uses = createLentUses(plugin.ref.name)
+  const uses = createBorrowedContexts(plugin.ref.name)
   const contributions = createContributions(plugin.ref.name)
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
-  channel.offer('outside', Outside, outsideOf(plugin, scope, { channel, uses, contributions, budget, refused }))
+  channel.offer('outside', HostBridge, hostBridgeOf(plugin, scope, { channel, uses, contributions, budget, refused }))
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
   const services = offerServices(plugin, given, { channel, uses })
   for (const [key, token] of Object.entries(plugin.requires)) {
@@ -60,7 +60,7 @@ export async function furnish(
 /** The line to the far side, and who may be asked for over it. */
 interface Border {
   readonly channel: Channel
-  readonly uses: LentUses
+  readonly uses: BorrowedContexts
 }
 
 function offerServices({ requires, optional }: Isolated, given: Record<string, unknown>, { channel, uses }: Border): string[] {

@@ -1,5 +1,5 @@
 /** Remembers what was worked out for texts of late, bounded by the characters of the texts it holds. */
-export interface Recent<T> {
+export interface LruCache<T> {
   get(text: string): T | undefined
   set(text: string, value: T): void
 }
@@ -8,7 +8,7 @@ export interface Recent<T> {
  * Two generations instead of a list of last uses: a hit costs one look-up and changes nothing. When the young one is full it becomes the old one,
  * and what nobody asked for since is gone.
  */
-export function createRecent<T>(maxCharacters: number): Recent<T> {
+export function createLruCache<T>(maxCharacters: number): LruCache<T> {
   let young = new Map<string, T>()
   let old = new Map<string, T>()
   let room = maxCharacters / 2

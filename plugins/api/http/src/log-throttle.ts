@@ -3,7 +3,7 @@ const SECOND = 1_000
 const MOST_KINDS = 1_000
 
 /** Says of a kind of line whether it is due: once a second at most. Answers the number of those left out since, `undefined` where it is not due. */
-export function createSeldom(): (kind: string) => number | undefined {
+export function createLogThrottle(): (kind: string) => number | undefined {
   const last = new Map<string, { readonly at: number; left: number }>()
   return kind => {
     const now = performance.now()
