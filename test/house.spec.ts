@@ -77,9 +77,15 @@ const undeclared = (folder: string) => {
   )
 }
 
-/** Another plugin, or the command line: of that only commands and tests have the base class. */
+/** Test support of the repository that tests of plugins import. */
+const SHARED_SUPPORT = /\/test\/support\/(needs|hostile|mcp-crashes)\.ts$/
+/** The one plugin with a library for the authors of plugins. */
+const LIBRARY_ENTRY = '@svc/plugin-mcp-client/client'
+/** Another plugin, or the command line: only commands and tests import its base class. */
 const isOther = (from: string, file: string) =>
-  /^@svc\/(plugin-|cli)/.test(from) && !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
+  /^@svc\/(plugin-|cli)/.test(from) &&
+  from !== LIBRARY_ENTRY &&
+  !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
 
 /** The hooks of other services that a source joins. */
 const hooksIn = (text: string) =>
@@ -129,7 +135,7 @@ describe('the house', () => {
         expect(
           imports(
             filesBelow(folder, TS),
-            ({ from }, file) => (leaves(from, file, folder) && !from.endsWith('/test/support/needs.ts')) || isOther(from, file)
+            ({ from }, file) => (leaves(from, file, folder) && !SHARED_SUPPORT.test(from)) || isOther(from, file)
           )
         ).to.deep.equal([])
         expect(undeclared(folder)).to.deep.equal([])

@@ -10,10 +10,10 @@ const MAY = [
   /^libs\/guarded-fetch\//, // that is it
   /^libs\/upstream\/|^plugins\/provider-ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
   /^core\/(processes|supervisor|isolation)\//, // between processes of this machine
-  /^plugins\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
+  /^plugins\/http\/|^plugins\/mcp-client\/src\/connection\/oauth\/login\.ts/, // servers
   /^plugins\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration
-  /^libs\/mcp-client\/src\/oauth\/|^plugins\/mcp-client\/src\/trial\.ts/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/mcp-client\/src\/(connection\/oauth\/|commands\/check-steps\.ts)/, // by the fetch that they are given; whether a named server listens
   /^plugins\/sandbox-quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
   /^plugins\/store-sqlite\/src\/restore\.ts/, // brings a file
   /^cli\//, // to the server that a person has named

@@ -10,11 +10,9 @@ import {
   ProtectedPaths,
   Store,
 } from '@svc/core/contracts'
-import { homeFile } from './home-file.ts'
-import { NOBODY } from './nobody.ts'
-import { programFiles } from './program-files.ts'
-import { readServers } from './servers.ts'
-import { MCP_CLIENTS } from './settings.ts'
+import { NOBODY, programFiles, readServers } from './registry/configured-servers.ts'
+import { homeFile } from './registry/home-file.ts'
+import { MCP_CLIENTS } from './registry/settings.ts'
 
 /** After this worker has joined the others, before it serves; before the server drains, and when nobody here calls any more. */
 const [JOINED, FIRST, LAST] = [950, -100, 500]

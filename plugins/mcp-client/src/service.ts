@@ -12,19 +12,18 @@ import {
   type ProcessSandbox,
   type Store,
 } from '@svc/core/contracts'
-import { Board } from './board.ts'
-import { createClaim } from './claim.ts'
-import { clientOptions } from './client-options.ts'
-import { createAnswer, createClients, infoOf } from './clients.ts'
-import { type Crew, createCrew } from './crew.ts'
-import { createFigures } from './figures.ts'
-import { Holding, type Heralds } from './holding.ts'
-import { addressOf } from './info.ts'
-import { createHealth } from './health.ts'
-import { loginStorage } from './logins.ts'
-import { Seat } from './seat.ts'
-import type { Server } from './servers.ts'
-import { loginKey, stateKey } from './space.ts'
+import { createAnswer, createClients, infoOf } from './ownership/mcp-clients.ts'
+import { createCrew, type Crew } from './ownership/peer-workers.ts'
+import { createClaim } from './ownership/server-lease.ts'
+import { Seat } from './ownership/server-owner.ts'
+import { type Heralds, Holding } from './ownership/server-session.ts'
+import { clientOptions } from './registry/client-options.ts'
+import type { Server } from './registry/configured-servers.ts'
+import { loginStorage } from './registry/login-storage.ts'
+import { createFigures } from './registry/metrics.ts'
+import { loginKey, stateKey } from './registry/records.ts'
+import { addressOf, createHealth } from './registry/server-info.ts'
+import { Board } from './registry/server-registry.ts'
 
 export interface McpParts {
   readonly servers: readonly Server[]
@@ -42,7 +41,7 @@ export interface McpParts {
   readonly changed: (server: string) => void
 }
 
-export { TOPIC } from './crew.ts'
+export { TOPIC } from './ownership/peer-workers.ts'
 
 /** The connections to tool servers, and what plugs them into a host. */
 export interface Mcp {

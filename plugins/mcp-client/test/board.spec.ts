@@ -2,10 +2,9 @@ import { definePlugin, type Log } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/core/testing'
 import { expect } from 'chai'
-import { Board } from '../src/board.ts'
-import { readCatalogue } from '../src/notes.ts'
-import type { Server } from '../src/servers.ts'
-import { type CatalogueNote, type StateNote, stateKey } from '../src/space.ts'
+import { Board } from '../src/registry/server-registry.ts'
+import { readCatalogue, type CatalogueNote, type StateNote, stateKey } from '../src/registry/records.ts'
+import type { Server } from '../src/registry/configured-servers.ts'
 
 const STORE = new URL('../../store-memory/', import.meta.url)
 const server: Server = { entry: { name: 'one', command: 'one' }, where: 'here', identity: 'i', fingerprint: 'f' }

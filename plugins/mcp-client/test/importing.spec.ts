@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { importServers } from '../src/import-servers.ts'
+import { importServers } from '../src/commands/foreign-config.ts'
 
 describe('what other clients keep', () => {
   it('is taken over: commands, addresses, variables', () => {

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { addToFile, removeFromFile } from '../src/home-edit.ts'
-import { readServers } from '../src/servers.ts'
-import { MCP_CLIENTS, type McpClientConfig } from '../src/settings.ts'
-import { isWanted, standings, withFirstSights } from '../src/standing.ts'
+import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
+import { readServers } from '../src/registry/configured-servers.ts'
+import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
+import { isWanted, standings, withFirstSights } from '../src/registry/pinning.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)

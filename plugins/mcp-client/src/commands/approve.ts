@@ -1,9 +1,7 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { pinSeen } from '../notes.ts'
-import { standings } from '../standing.ts'
-import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, SERVER_ARG } from './line.ts'
-import { lookAt } from './look.ts'
+import { standings } from '../registry/pinning.ts'
+import { pinSeen } from '../registry/records.ts'
+import { configuredServer, knownOf, lookAt, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 import { linesOf } from './tools.ts'
 
 /** `svc mcp approve <name> [<tool>...]`: shows what changed and takes it as meant; running servers use it at once. */

@@ -1,14 +1,13 @@
-import { oneLine } from '@svc/command-line'
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { messageOf, shownPath } from '@svc/core'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { oneLine } from '@svc/command-line'
+import { messageOf, shownPath } from '@svc/core'
 import { importInvalid } from '../errors.ts'
-import { addToFile } from '../home-edit.ts'
-import { homeFile } from '../home-file.ts'
-import { importServers } from '../import-servers.ts'
-import { groundOf } from '../sandboxed.ts'
-import { configuredServers, takeUp, useOf } from './ground.ts'
+import { groundOf } from '../registry/client-options.ts'
+import { addToFile, homeFile } from '../registry/home-file.ts'
+import { importServers } from './foreign-config.ts'
+import { configuredServers, takeUp, useOf } from './shared.ts'
 
 /** `svc mcp import <file or ->`: the servers of another client; those whose names are taken stay out. */
 export class McpImport extends SvcCommand {

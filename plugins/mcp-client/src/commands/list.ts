@@ -1,15 +1,13 @@
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine, table } from '@svc/command-line'
 import type { Use } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { shownOf } from '../info.ts'
-import { readCatalogue, readNote, readPins } from '../notes.ts'
-import type { Server } from '../servers.ts'
-import { type Ground, groundOf } from '../sandboxed.ts'
-import { type StateNote, type SwitchNote, switchKey } from '../space.ts'
-import { standings } from '../standing.ts'
-import { configuredServers, openStore, placeOf, runningId, statesOf, useOf } from './ground.ts'
-import { PORT_FLAG } from './line.ts'
+import { type Ground, groundOf } from '../registry/client-options.ts'
+import type { Server } from '../registry/configured-servers.ts'
+import { standings } from '../registry/pinning.ts'
+import { readCatalogue, readNote, readPins, type StateNote, switchKey, type SwitchNote } from '../registry/records.ts'
+import { shownOf } from '../registry/server-info.ts'
+import { configuredServers, openStore, placeOf, PORT_FLAG, runningId, statesOf, useOf } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 

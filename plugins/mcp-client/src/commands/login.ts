@@ -1,8 +1,6 @@
-import { lineInvalid } from '@svc/command-line'
 import { Flags, SvcCommand } from '@svc/cli/command'
-import { configuredServer, openStore, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
-import { logIn } from './look.ts'
+import { lineInvalid } from '@svc/command-line'
+import { configuredServer, logIn, openStore, SERVER_ARG, useOf } from './shared.ts'
 
 const LOGIN = 'mcp login <name> [--port <port>]'
 

@@ -1,10 +1,8 @@
-import { shownPath } from '@svc/core'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { homeFile } from '../home-file.ts'
-import { removeFromFile } from '../home-edit.ts'
-import { loginKey, NOTES, pinsKey, switchKey } from '../space.ts'
-import { configuredServer, openStore, takeUp, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
+import { shownPath } from '@svc/core'
+import { homeFile, removeFromFile } from '../registry/home-file.ts'
+import { loginKey, NOTES, pinsKey, switchKey } from '../registry/records.ts'
+import { configuredServer, openStore, SERVER_ARG, takeUp, useOf } from './shared.ts'
 
 /** `svc mcp remove <name>`: takes it out of mcp.yaml, and forgets what was approved of it and who had logged in. */
 export class McpRemove extends SvcCommand {

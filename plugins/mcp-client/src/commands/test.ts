@@ -1,10 +1,8 @@
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid, oneLine } from '@svc/command-line'
 import type { Json } from '@svc/core/contracts'
-import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { type Step, trial } from '../trial.ts'
-import { configuredServer, openStore, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
-import { openClient } from './look.ts'
+import { type Step, trial } from './check-steps.ts'
+import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp test <name>`: step by step over a connection of its own; 1 where a step fails. */
 export class McpTest extends SvcCommand {

@@ -1,11 +1,9 @@
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine } from '@svc/command-line'
 import type { McpTool } from '@svc/core/contracts'
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { changePins } from '../notes.ts'
-import { standings, withFirstSights } from '../standing.ts'
-import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, SERVER_ARG } from './line.ts'
-import { lookAt } from './look.ts'
+import { standings, withFirstSights } from '../registry/pinning.ts'
+import { changePins } from '../registry/records.ts'
+import { configuredServer, knownOf, lookAt, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp tools <name>`: its tools as the running server has read them, else read now; what changed, and what was taken out of their words. */
 export class McpTools extends SvcCommand {

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join, resolve, sep } from 'node:path'
+import { asSvcError, packagesAround, pathsOfCode, type SvcError } from '@svc/core'
+import type { McpClients } from '@svc/core/contracts'
+import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
+import { readHomeFile } from './home-file.ts'
+import { entryFaults, type McpClientConfig } from './settings.ts'
+
+/** A configured server. */
+export interface Server {
+  readonly entry: McpClientConfig
+  /** Where it stands: `mcp.clients[2]`, `~/.svc/mcp.yaml:12`. */
+  readonly where: string
+  /** What server it is, whatever is set about it: of its address, or its command line. Pins and logins hang on it. */
+  readonly identity: string
+  /** Of the whole entry: with another one it is connected anew. */
+  readonly fingerprint: string
+}
+
+const DIGITS = 16
+const digest = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, DIGITS)
+
+const serverOf = (entry: McpClientConfig, where: string): Server => ({
+  entry,
+  where,
+  identity: digest(entry.url ?? [entry.command, ...(entry.args ?? [])]),
+  fingerprint: digest(entry),
+})
+
+/** The servers of the configuration and of a `mcp.yaml`, those that are switched off too, and all that is wrong with them. */
+export async function readServers(
+  config: readonly McpClientConfig[],
+  file: string
+): Promise<{ readonly servers: readonly Server[]; readonly problems: readonly SvcError[] }> {
+  const own = config.map((entry, at) => ({ entry, where: (_keys: readonly string[]) => `mcp.clients[${at}]` }))
+  const home = await readHomeFile(file).catch((error: unknown) => ({
+    entries: [],
+    problems: [asSvcError(error, 'MCP_CLIENT_INVALID')],
+  }))
+  const all = [...own, ...home.entries]
+  const problems = all.flatMap(({ entry, where }) =>
+    entryFaults(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.hint))
+  )
+  const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
+  return { servers, problems: [...home.problems, ...problems, ...twice(servers)] }
+}
+
+const said = ({ name }: McpClientConfig, keys: readonly string[], message: string) =>
+  `tool server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
+
+function twice(servers: readonly Server[]): SvcError[] {
+  const first = new Map<string, Server>()
+  return servers.flatMap(one => {
+    const { name } = one.entry
+    const other = first.get(name)
+    if (other) return [nameTwice(name, one.where, other.where)]
+    first.set(name, one)
+    return []
+  })
+}
+
+/**
+ * The files that servers of this machine are started from, as far as their command lines name them: svc runs them with its own rights, so whoever writes
+ * them runs code. A script brings what it imports, and the folder it lies in unless the working folder of svc lies in that. Servers in the sandbox are left out.
+ */
+export function programFiles(servers: readonly Server[], cwd: string = process.cwd()): string[] {
+  const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
+  return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOf(command, args, cwd)))]
+}
+
+/** They look for programs in the working folder first. */
+const STARTERS = /(^|\/)(npx|npm|pnpm|yarn|bunx)$/
+/** They can be started with a folder. */
+const INTERPRETERS = /(^|\/)(node|bun|deno|tsx|python[\d.]*)$/
+
+function filesOf(command: string, args: readonly string[], cwd: string): string[] {
+  const started = STARTERS.test(command) ? ['node_modules', 'package.json', '.npmrc'].map(name => join(cwd, name)) : []
+  const program = INTERPRETERS.test(command) ? args.find(arg => !arg.startsWith('-')) : undefined
+  const folder = program === undefined ? [] : folderAt(resolve(cwd, program), cwd)
+  return [...started, ...folder, ...[command, ...args].flatMap(word => pathsOf(word, cwd))]
+}
+
+const folderAt = (path: string, cwd: string) =>
+  existsSync(path) && statSync(path).isDirectory() && !isWithin(cwd, path) ? [path] : []
+
+function pathsOf(word: string, cwd: string): string[] {
+  // `--import=./hook.mjs` names a file as well
+  const path = resolve(cwd, /^-[^=]*=(.+)$/.exec(word)?.[1] ?? word)
+  if (!existsSync(path) || !statSync(path).isFile()) return []
+  const packages = packagesAround(path)
+  if (packages !== undefined) return [packages]
+  return [path, ...pathsOfCode(CODE.test(path) ? [path] : []), ...(isWithin(cwd, dirname(path)) ? [] : [dirname(path)])]
+}
+
+const CODE = /\.[cm]?[jt]s$/
+
+const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`${folder}${sep}`)
+
+const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
+
+/** The service where no server is configured. */
+export const NOBODY: McpClients = {
+  list: async () => [],
+  tools: unknown,
+  approve: unknown,
+  setEnabled: unknown,
+  call: server => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) }),
+}
