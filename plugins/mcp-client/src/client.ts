@@ -2,10 +2,10 @@ import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { bridgedName, type ToolSchema } from '@svc/mcp'
 import type { Arguments, CallAnswer, McpClient, Waiting } from './connection/client-types.ts'
-import { noLastWord } from './connection/failures.ts'
+import { noResult } from './connection/failures.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
 import { bytesOf, type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
-import { notForRemote, notRegistered, registeredTwice } from './errors.ts'
+import { badOption, notForRemote, notRegistered, registeredTwice } from './errors.ts'
 
 export type {
   Arguments,
@@ -35,7 +35,7 @@ export {
 export type { Backoff, Clock } from './connection/timing.ts'
 export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp'
 
-/** A server in a registry: where it is, and which of its tools are meant (none named: all). */
+/** A server of a registry, and the names of its tools in use (none: all). */
 export interface RegistryEntry {
   readonly name: string
   readonly url?: string
@@ -43,39 +43,39 @@ export interface RegistryEntry {
   readonly tools: readonly string[]
 }
 
-/** Where a server is: its address, or more than that. */
+/** The address of a server, or its options. */
 export type Registered = string | Omit<HttpOptions, 'name'> | Omit<StdioOptions, 'name'>
 
 /** Servers by name. */
 export interface McpRegistry extends AsyncDisposable {
   /** Throws NAME_TAKEN and CONFIG_INVALID. */
   register(name: string, server: Registered, tools?: readonly string[]): void
-  /** Its client, always the same; it connects when it is first used. Throws MCP_SERVER_UNKNOWN. */
+  /** Returns its client, always the same one; it connects on the first call. Throws MCP_SERVER_UNKNOWN. */
   getClient(name: string): McpClient
   listAll(): readonly RegistryEntry[]
-  /** Ends its client. Throws MCP_SERVER_UNKNOWN. */
+  /** Closes its client. Throws MCP_SERVER_UNKNOWN. */
   remove(name: string): Promise<void>
 }
 
 /** Makes a registry: `registry.register('weather', 'https://weather.example/mcp')`, then `registry.getClient('weather').listTools()`. */
 export function createMcpRegistry(): McpRegistry {
   const all = new Map<string, { readonly entry: RegistryEntry; readonly client: McpClient }>()
-  const find = (name: string) => {
-    const found = all.get(name)
-    if (found === undefined) throw notRegistered(name, [...all.keys()])
-    return found
+  const named = (name: string) => {
+    const registered = all.get(name)
+    if (registered === undefined) throw notRegistered(name, [...all.keys()])
+    return registered
   }
   return {
     register(name, server, tools = []) {
       if (all.has(name)) throw registeredTwice(name)
       const options = typeof server === 'string' ? { url: server } : server
-      const place = options.url === undefined ? { command: [options.command, ...(options.args ?? [])] } : { url: options.url }
-      all.set(name, { entry: { name, ...place, tools: [...tools] }, client: createMcpClient({ ...options, name }) })
+      const location = options.url === undefined ? { command: [options.command, ...(options.args ?? [])] } : { url: options.url }
+      all.set(name, { entry: { name, ...location, tools: [...tools] }, client: createMcpClient({ ...options, name }) })
     },
-    getClient: name => find(name).client,
+    getClient: name => named(name).client,
     listAll: () => [...all.values()].map(({ entry }) => entry),
     async remove(name) {
-      const { client } = find(name)
+      const { client } = named(name)
       all.delete(name)
       await client.close()
     },
@@ -87,21 +87,21 @@ export function createMcpRegistry(): McpRegistry {
   }
 }
 
-/** Limits of a call to a server somewhere else, in the document's words and units. */
+/** Limits of a call to a remote server, in the names and units of the document. */
 export interface McpSandboxConfig {
   /** Seconds; default 30. */
   readonly timeout?: number
-  /** What an answer may take: `512M`; at most 10 MiB count; default `512M`. */
+  /** Maximum size of an answer: `512M`; never more than 10 MiB; default `512M`. */
   readonly memoryLimit?: string
   /** False: no address but the server's own. Default false. */
   readonly networkAccess?: boolean
-  /** A server somewhere else has no files here: only `true` makes sense. */
+  /** Must be true: a remote server has no files here. */
   readonly filesystemReadonly?: boolean
   readonly allowedPaths?: readonly string[]
 }
 
 export interface McpSandbox {
-  /** Calls a tool of a server nobody trusts, on a connection of its own. */
+  /** Calls a tool of an untrusted server on a connection of its own. */
   execute(toolName: string, args: Arguments, serverUrl: string, use?: Waiting): Promise<CallAnswer>
 }
 
@@ -110,7 +110,9 @@ export function createMcpSandbox(config: McpSandboxConfig = {}): McpSandbox {
   const { timeout = 30, memoryLimit = '512M', networkAccess = false, filesystemReadonly = true, allowedPaths = [] } = config
   if (!filesystemReadonly) throw notForRemote('filesystem_readonly')
   if (allowedPaths.length > 0) throw notForRemote('allowed_paths')
-  const resultBytes = Math.min(LIMITS.resultBytes, bytesOf(memoryLimit))
+  const bytes = bytesOf(memoryLimit)
+  if (!bytes) throw badOption('memory_limit', memoryLimit)
+  const resultBytes = Math.min(LIMITS.resultBytes, bytes)
   return {
     async execute(toolName, args, serverUrl, use = {}) {
       await using client = createMcpClient({
@@ -126,9 +128,9 @@ export function createMcpSandbox(config: McpSandboxConfig = {}): McpSandbox {
   }
 }
 
-/** A tool of a server as one of this service; its end closes the connection. */
+/** A tool of a server as a tool of svc. Dispose it to close the connection. */
 export interface BridgedTool extends AsyncDisposable {
-  /** The name it goes by here: `<server>__<tool>`. */
+  /** `<server>__<tool>` */
   readonly name: string
   readonly tool: Tool
 }
@@ -139,13 +141,10 @@ export interface BridgeOptions extends Omit<HttpOptions, 'url'> {
 }
 
 /**
- * One tool of a server, to be added to an agent's: `const { name, tool } = await bridgeTool({ serverUrl: 'https://weather.example/mcp', toolName: 'forecast' })`, then
+ * Makes a tool of svc from one tool of a server: `const { name, tool } = await bridgeTool({ serverUrl: 'https://weather.example/mcp', toolName: 'forecast' })`, then
  * `scope.add(Tools, name, tool)`. Throws MCP_CALL_FAILED.
  */
-export async function bridgeTool(
-  { serverUrl, toolName, ...options }: BridgeOptions,
-  use?: { readonly signal?: AbortSignal }
-): Promise<BridgedTool> {
+export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOptions, use?: Waiting): Promise<BridgedTool> {
   const client = createMcpClient({ ...options, url: serverUrl })
   try {
     const schema = await client.getToolSchema(toolName, use)
@@ -170,7 +169,7 @@ function toolOf(client: McpClient, { name, title, description, parameters, resul
     ...(result !== undefined && { result }),
     async call(args, use): Promise<ToolResult> {
       for await (const step of client.call(name, args, {}, use)) if (step.type === 'result') return step.result
-      throw noLastWord(client.name)
+      throw noResult(client.name)
     },
     run: (args, dialog, use) => client.call(name, args, { dialog, owner: use.principal.id }, use),
   }

@@ -1,7 +1,7 @@
 import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { createDeadline, createGathered } from '../src/connection/timing.ts'
+import { createDeadline, createThrottle } from '../src/connection/timing.ts'
 import { forever, hostile, steps, told } from './support/client.ts'
 
 describe('a call', () => {
@@ -111,14 +111,14 @@ describe('a call', () => {
     const windows: (() => void)[] = []
     const clock = { now: () => 0, random: () => 0, after: (_: number, call: () => void) => (windows.push(call), () => {}) }
     let told = 0
-    const gathered = createGathered(clock, 1_000, () => told++)
-    for (let at = 0; at < 100; at++) gathered.note()
+    const throttle = createThrottle(clock, 1_000, () => told++)
+    for (let at = 0; at < 100; at++) throttle.trigger()
     expect(told).to.equal(1)
     windows.shift()!()
     expect(told).to.equal(2)
     windows.shift()!()
     expect([told, windows.length]).to.deep.equal([2, 0])
-    gathered.note()
+    throttle.trigger()
     expect(told).to.equal(3)
   })
 

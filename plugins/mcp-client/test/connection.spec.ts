@@ -142,7 +142,7 @@ describe('a connection to a program', () => {
     await client.setEnabled(false)
     expect(isAlive(pid)).to.equal(false)
     expect(client.status().state).to.equal('disabled')
-    expect((await client.callTool('echo', {})).error?.message).to.include('switched off')
+    expect((await client.callTool('echo', {})).error?.message).to.include('it is disabled')
     await client.setEnabled(true)
     expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
   })

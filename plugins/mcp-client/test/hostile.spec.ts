@@ -16,7 +16,7 @@ describe('a list of tools', () => {
   for (const [what, faults, count, fault] of [
     ['with 100,000 tools is cut', { tools: 100_000 }, 1_000, 'it has more than 1000 tools: the rest is left out'],
     ['without end is cut', { cursors: 'endless' }, 100, 'its list has more than 100 pages: the rest is left out'],
-    ['that leads back to itself is cut', { cursors: 'same' }, 1, 'its list leads back to a page that was there before'],
+    ['that leads back to itself is cut', { cursors: 'same' }, 1, 'its list leads back to an earlier page'],
     [
       'with a schema that is too deep is left without it',
       { schema: 'deep' },
@@ -144,7 +144,7 @@ describe('a server over HTTP that', () => {
       await using client = remote(url, { quarantineAfter: 1, limits: { noticesPerSecond: 100 } })
       const cut = changeOf(client, 'disconnected')
       await client.connect()
-      expect((await cut).reason).to.equal('it sends more than anybody asked for')
+      expect((await cut).reason).to.equal('it sent too many messages without a request')
     }))
 
   it('ends its stream and wants it asked for again at once is asked four times a second at most', () =>

@@ -134,7 +134,7 @@ describe('client credentials', () => {
     [
       'a token of another kind',
       { body: { access_token: 'a', token_type: 'mac' } },
-      'the token server gives a token of another kind than bearer',
+      'the token server returns a token that is not of type bearer',
     ],
   ] as const)
     it(`that are answered with ${what} are authentication_failed, without what was answered`, async () => {
@@ -160,7 +160,7 @@ describe('a server that wants a person', () => {
     expect((await client.callTool('now', {})).error?.class).to.equal('authentication_failed')
     expect(client.status().state).to.equal('needs_auth')
     const asked = server.seen.length
-    expect((await client.callTool('now', {})).error?.message).to.equal('somebody has to log in')
+    expect((await client.callTool('now', {})).error?.message).to.equal('a person has to log in')
     expect(server.seen.length).to.equal(asked)
   })
 

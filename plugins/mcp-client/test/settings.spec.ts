@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
 import { readServers } from '../src/registry/configured-servers.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
-import { isWanted, standings, withFirstSights } from '../src/registry/pinning.ts'
+import { isWanted, assessTools, withNewPins } from '../src/registry/pinning.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)
@@ -99,9 +99,9 @@ describe('the configuration of tool servers', () => {
       file
     )
     expect(problems).to.have.length(2)
-    expect(problems[0]).to.include('"one" is there twice: mcp.clients[0]')
+    expect(problems[0]).to.include('"one" is configured twice: mcp.clients[0]')
     expect(problems[1])
-      .to.include('"two" is there twice: mcp.clients[2]')
+      .to.include('"two" is configured twice: mcp.clients[2]')
       .and.match(/mcp\.yaml:2\)/)
   })
 
@@ -188,12 +188,12 @@ describe('the configuration of tool servers', () => {
       [toolsOf(4_000, ''), 3_000],
       [toolsOf(70, 'x'.repeat(250_000)), 68],
     ] as const) {
-      const pins = withFirstSights({}, tools)
+      const pins = withNewPins({}, tools)
       expect(Object.keys(pins)).to.have.length(most)
-      const found = standings(tools, pins, { name: 's' })
+      const found = assessTools(tools, pins, { name: 's' })
       expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
-      expect(found.at(-1)?.difference?.[0]).to.include('too many others')
-      expect(withFirstSights(pins, tools), 'nothing more').to.equal(pins)
+      expect(found.at(-1)?.difference?.[0]).to.include('limit on the pinned tools')
+      expect(withNewPins(pins, tools), 'nothing more').to.equal(pins)
     }
   })
 })

@@ -2,10 +2,10 @@ import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid } from '@svc/command-line'
 import { shownPath } from '@svc/core'
 import { nameTaken } from '../errors.ts'
-import { groundOf } from '../registry/client-options.ts'
+import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
-import { entryFaults, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServers, SERVER_ARG, takeUp, useOf } from './shared.ts'
+import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
+import { configuredServers, SERVER_ARG, reloadServers, useOf } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
@@ -56,21 +56,21 @@ export class McpAdd extends SvcCommand {
     if (other) throw nameTaken(name, other.where)
     const file = homeFile(this.home)
     await addToFile(file, [entry])
-    const runs = groundOf(entry)
+    const runs = placementOf(entry)
     if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
     else this.print(`added ${name} to ${shownPath(file)}; svc mcp test ${name} tries it`)
-    if (runs !== 'remote') this.note(`${name} runs ${GROUNDS[runs](name)}`)
-    return takeUp(this, useOf(this, 'mcp add'))
+    if (runs !== 'remote') this.note(`${name} runs ${PLACEMENTS[runs](name)}`)
+    return reloadServers(this, useOf(this, 'mcp add'))
   }
 }
 
-const GROUNDS = {
+const PLACEMENTS = {
   'all rights': (name: string) =>
     `with all rights of svc; to have it in the process sandbox: svc mcp remove ${name}, then add it with --sandbox`,
   sandbox: () => 'in the process sandbox; --network and --allow-path are what gives it more',
 } as const
 
-interface Wish {
+interface AddRequest {
   readonly name: string
   readonly url?: string
   readonly program: readonly string[]
@@ -84,7 +84,7 @@ interface Wish {
 }
 
 /** The entry as it is written. Throws COMMAND_LINE_INVALID for what an entry cannot say. */
-function entryOf(wish: Wish): McpClientConfig {
+function entryOf(wish: AddRequest): McpClientConfig {
   const [command, ...args] = wish.program
   const limits = {
     ...(wish.network ? { network_access: true } : {}),
@@ -104,7 +104,7 @@ function entryOf(wish: Wish): McpClientConfig {
   }
   const [fault] = MCP_CLIENTS.check([structuredClone(entry)])
   if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, ADD)
-  const [wrong] = entryFaults(entry)
+  const [wrong] = entryProblems(entry)
   if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.hint}`, ADD)
   return entry
 }

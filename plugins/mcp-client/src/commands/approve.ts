@@ -1,7 +1,7 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { standings } from '../registry/pinning.ts'
-import { pinSeen } from '../registry/records.ts'
-import { configuredServer, knownOf, lookAt, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
+import { assessTools } from '../registry/pinning.ts'
+import { pinListed } from '../registry/records.ts'
+import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 import { linesOf } from './tools.ts'
 
 /** `svc mcp approve <name> [<tool>...]`: shows what changed and takes it as meant; running servers use it at once. */
@@ -22,11 +22,11 @@ export class McpApprove extends SvcCommand {
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
     const { pins, catalogue } = await knownOf(store, running, server, use)
-    const { tools } = catalogue ?? (await lookAt(this, store, server, use))
+    const { tools } = catalogue ?? (await listNow(this, store, server, use))
     const isMeant = (tool: string) => names.length === 0 || names.includes(tool)
-    const changed = standings(tools, pins, server.entry).filter(one => one.standing === 'changed' && isMeant(one.name))
+    const changed = assessTools(tools, pins, server.entry).filter(one => one.standing === 'changed' && isMeant(one.name))
     // what is pinned is what is shown here, even if the server has changed it again meanwhile
-    await pinSeen(store, server, tools, names.length === 0 ? undefined : names, use)
+    await pinListed(store, server, tools, names.length === 0 ? undefined : names, use)
     if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
     for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
     this.note(changed.length === 0 ? `nothing of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)

@@ -16,7 +16,7 @@ export interface Step {
   readonly error?: McpFailure
 }
 
-export interface TrialParts {
+export interface CheckOptions {
   readonly server: Server
   /** Makes the connection that is tried. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
@@ -28,7 +28,7 @@ export interface TrialParts {
 const STEP_MS = 10_000
 
 /** Tries a server step by step; ends with the first that fails. */
-export async function* trial(parts: TrialParts): AsyncGenerator<Step> {
+export async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
   const steps = [
     ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
     ...serverSteps(parts),
@@ -52,7 +52,7 @@ interface Work {
   readonly end?: () => Promise<void>
 }
 
-async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work'], parts: TrialParts): Promise<Step> {
+async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work'], parts: CheckOptions): Promise<Step> {
   const { signal, server } = parts
   const begun = performance.now()
   const ms = () => Math.round((performance.now() - begun) * 10) / 10
@@ -116,7 +116,7 @@ async function reached(
   }
 }
 
-function serverSteps({ server, open, call }: TrialParts): Work[] {
+function serverSteps({ server, open, call }: CheckOptions): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
   const start: Work = {
@@ -147,7 +147,7 @@ function serverSteps({ server, open, call }: TrialParts): Work[] {
   return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]
 }
 
-const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<TrialParts['call']>): Work => ({
+const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<CheckOptions['call']>): Work => ({
   step: 'call',
   kind: 'tool_error',
   async work(signal) {

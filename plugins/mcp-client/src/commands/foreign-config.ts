@@ -1,6 +1,6 @@
 import { messageOf } from '@svc/core'
 import { importInvalid } from '../errors.ts'
-import { entryFaults, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
+import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** What other clients of the tool protocol keep of a server. */
 interface ForeignEntry {
@@ -34,7 +34,7 @@ export function importServers(text: string): Imported {
   const entries: McpClientConfig[] = []
   for (const [name, one] of Object.entries(servers)) {
     const entry = isObject(one) ? entryOf(name, one, notes) : undefined
-    const fault = entry === undefined ? 'it has neither a command nor a url' : faultOf(entry)
+    const fault = entry === undefined ? 'it has neither a command nor a url' : problemOf(entry)
     if (entry === undefined || fault !== undefined) {
       notes.push(`${name}: left out: ${fault}`)
       continue
@@ -45,8 +45,8 @@ export function importServers(text: string): Imported {
   return { entries, notes }
 }
 
-const faultOf = (entry: McpClientConfig): string | undefined =>
-  MCP_CLIENTS.check([structuredClone(entry)])[0]?.message ?? entryFaults(entry)[0]?.message
+const problemOf = (entry: McpClientConfig): string | undefined =>
+  MCP_CLIENTS.check([structuredClone(entry)])[0]?.message ?? entryProblems(entry)[0]?.message
 
 function serversIn(text: string): Record<string, unknown> {
   let read: unknown

@@ -4,10 +4,10 @@ import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine } from '@svc/command-line'
 import { messageOf, shownPath } from '@svc/core'
 import { importInvalid } from '../errors.ts'
-import { groundOf } from '../registry/client-options.ts'
+import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
 import { importServers } from './foreign-config.ts'
-import { configuredServers, takeUp, useOf } from './shared.ts'
+import { configuredServers, reloadServers, useOf } from './shared.ts'
 
 /** `svc mcp import <file or ->`: the servers of another client; those whose names are taken stay out. */
 export class McpImport extends SvcCommand {
@@ -38,9 +38,9 @@ export class McpImport extends SvcCommand {
     if (flags.json) this.print(JSON.stringify({ added, notes: all, file }))
     else this.print(added.length === 0 ? 'nothing was added' : `added to ${shownPath(file)}: ${added.join(', ')}`)
     for (const note of flags.json ? [] : all) this.note(oneLine(note, 300))
-    const open = fresh.filter(one => groundOf(one) === 'all rights').map(one => one.name)
+    const open = fresh.filter(one => placementOf(one) === 'all rights').map(one => one.name)
     if (open.length > 0) this.note(`with all rights of svc, until their entries say sandbox: true, run: ${open.join(', ')}`)
-    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : takeUp(this, useOf(this, 'mcp import'))
+    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : reloadServers(this, useOf(this, 'mcp import'))
   }
 }
 

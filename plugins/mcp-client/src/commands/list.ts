@@ -2,12 +2,12 @@ import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine, table } from '@svc/command-line'
 import type { Use } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
-import { type Ground, groundOf } from '../registry/client-options.ts'
+import { type Placement, placementOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
-import { standings } from '../registry/pinning.ts'
-import { readCatalogue, readNote, readPins, type StateNote, switchKey, type SwitchNote } from '../registry/records.ts'
-import { shownOf } from '../registry/server-info.ts'
-import { configuredServers, openStore, placeOf, PORT_FLAG, runningId, statesOf, useOf } from './shared.ts'
+import { assessTools } from '../registry/pinning.ts'
+import { readCatalogue, readRecord, readPins, type StateRecord, switchKey, type SwitchRecord } from '../registry/records.ts'
+import { serverInfoOf } from '../registry/server-info.ts'
+import { configuredServers, openStore, locationOf, PORT_FLAG, runningId, statesOf, useOf } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
@@ -41,26 +41,30 @@ export class McpList extends SvcCommand {
 interface Row {
   readonly info: McpServerInfo
   readonly where: string
-  readonly runs: Ground
+  readonly runs: Placement
 }
 
 async function rowOf(
   store: Store,
   server: Server,
-  state: (StateNote & { readonly key: string }) | undefined,
+  state: (StateRecord & { readonly key: string }) | undefined,
   use: Use
 ): Promise<Row> {
-  const switched = (await readNote(store, switchKey(server), use)).value as unknown as SwitchNote | undefined
+  const switched = (await readRecord(store, switchKey(server), use)).value as unknown as SwitchRecord | undefined
   const pins = await readPins(store, server, use)
   const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
-  const tools = standings(catalogue?.tools ?? Object.values(pins), pins, server.entry)
-  const isOn = switched?.enabled ?? server.entry.enabled ?? true
-  return { info: shownOf(server, { told: state?.told, isOn, tools }), where: server.where, runs: groundOf(server.entry) }
+  const tools = assessTools(catalogue?.tools ?? Object.values(pins), pins, server.entry)
+  const isEnabled = switched?.enabled ?? server.entry.enabled ?? true
+  return {
+    info: serverInfoOf(server, { status: state?.status, isEnabled, tools }),
+    where: server.where,
+    runs: placementOf(server.entry),
+  }
 }
 
 function cells({ info, runs }: Row): string[] {
   const tools = `${info.tools.length}${info.changed ? ` (${info.changed.length} changed)` : ''}`
   const error =
     info.lastError === undefined || info.state === 'connected' ? '' : `${info.lastError.class}: ${info.lastError.message}`
-  return [info.name, info.state, tools, runs, oneLine(placeOf(info), 60), oneLine(error)]
+  return [info.name, info.state, tools, runs, oneLine(locationOf(info), 60), oneLine(error)]
 }

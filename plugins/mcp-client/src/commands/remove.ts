@@ -1,8 +1,8 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownPath } from '@svc/core'
 import { homeFile, removeFromFile } from '../registry/home-file.ts'
-import { loginKey, NOTES, pinsKey, switchKey } from '../registry/records.ts'
-import { configuredServer, openStore, SERVER_ARG, takeUp, useOf } from './shared.ts'
+import { loginKey, RECORDS, pinsKey, switchKey } from '../registry/records.ts'
+import { configuredServer, openStore, SERVER_ARG, reloadServers, useOf } from './shared.ts'
 
 /** `svc mcp remove <name>`: takes it out of mcp.yaml, and forgets what was approved of it and who had logged in. */
 export class McpRemove extends SvcCommand {
@@ -20,12 +20,12 @@ export class McpRemove extends SvcCommand {
     if (flags.json) this.print(JSON.stringify({ removed: name, file }))
     else this.print(`removed ${name} from ${shownPath(file)}`)
     const use = useOf(this, 'mcp remove')
-    const code = await takeUp(this, use)
+    const code = await reloadServers(this, use)
     // after the servers let go of it: else they would note down anew what is forgotten here
     const store = await openStore(this, use)
     const keys = [switchKey(server), pinsKey(server), loginKey(server)]
     await store.batch(
-      keys.map(key => ({ op: 'delete', collection: NOTES, key })),
+      keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
       {},
       use
     )

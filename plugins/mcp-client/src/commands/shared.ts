@@ -7,19 +7,11 @@ import type { McpClient, ToolList } from '../connection/client-types.ts'
 import type { LoginOptions } from '../connection/oauth/login.ts'
 import { storeForgets } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
-import { readServers, type Server } from '../registry/configured-servers.ts'
+import { readServers, type Server, serverNamed } from '../registry/configured-servers.ts'
 import { homeFile } from '../registry/home-file.ts'
 import { loginStorage, personStorage } from '../registry/login-storage.ts'
 import type { Pins } from '../registry/pinning.ts'
-import {
-  type CatalogueNote,
-  NOTES,
-  openNotes,
-  readCatalogue,
-  readPins,
-  serverNamed,
-  type StateNote,
-} from '../registry/records.ts'
+import { type CatalogueRecord, RECORDS, openRecords, readCatalogue, readPins, type StateRecord } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** The configured servers, of the configuration and of mcp.yaml. Throws the first thing that is wrong with them. */
@@ -42,7 +34,7 @@ export async function openStore(call: CommandContext, use: Use): Promise<Store> 
   const store = (await call.host()).service(Store)
   const { durable, kind } = await store.probe(use)
   if (!durable) throw storeForgets(kind)
-  await openNotes(store, use)
+  await openRecords(store, use)
   return store
 }
 
@@ -72,18 +64,18 @@ export async function statesOf(
   store: Store,
   serverId: string,
   use: Use
-): Promise<Map<string, StateNote & { readonly key: string }>> {
+): Promise<Map<string, StateRecord & { readonly key: string }>> {
   const prefix = `state/${serverId}/`
-  const found = new Map<string, StateNote & { readonly key: string }>()
+  const found = new Map<string, StateRecord & { readonly key: string }>()
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(
-      NOTES,
+      RECORDS,
       { from: prefix, to: `${prefix}\u{10ffff}`, limit: 1000, ...(cursor === undefined ? {} : { cursor }) },
       use
     )
     for (const { key, value } of page.records) {
       const name = key.slice(prefix.length, key.lastIndexOf('/'))
-      const note = { ...(value as unknown as StateNote), key }
+      const note = { ...(value as unknown as StateRecord), key }
       if (isNewer(note, found.get(name))) found.set(name, note)
     }
     if (page.next === undefined) return found
@@ -92,18 +84,18 @@ export async function statesOf(
 }
 
 /** One that is owned counts before one that was. */
-const isNewer = (one: StateNote, other: StateNote | undefined): boolean =>
+const isNewer = (one: StateRecord, other: StateRecord | undefined): boolean =>
   other === undefined ||
   (one.worker === null) < (other.worker === null) ||
   ((one.worker === null) === (other.worker === null) && one.seen > other.seen)
 
 /** What is known of the tools of a server: as the running one has read them last, and as they were approved. */
-export interface Known {
+export interface KnownTools {
   readonly pins: Pins
-  readonly catalogue: CatalogueNote | undefined
+  readonly catalogue: CatalogueRecord | undefined
 }
 
-export async function knownOf(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<Known> {
+export async function knownOf(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<KnownTools> {
   const state = serverId === undefined ? undefined : (await statesOf(store, serverId, use)).get(server.entry.name)
   const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
   return { catalogue, pins: await readPins(store, server, use) }
@@ -113,7 +105,7 @@ export async function knownOf(store: Store, serverId: string | undefined, server
 const LONGEST_LINE = 2_000
 
 /** Lets the servers of this home take up what has changed. Answers the exit code: 1 where one could not. */
-export async function takeUp(call: CommandContext, use: Use): Promise<number> {
+export async function reloadServers(call: CommandContext, use: Use): Promise<number> {
   using stack = new DisposableStack()
   const servers = (await findServers(call.home)).map(server => stack.use(server))
   if (servers.length === 0) call.note('no server runs: the next svc serve takes it up')
@@ -129,7 +121,7 @@ export async function takeUp(call: CommandContext, use: Use): Promise<number> {
 }
 
 /** Its address, or its command. */
-export const placeOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
+export const locationOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
 
 /** A connection of the command's own, whatever runs. Throws MCP_CALL_FAILED where what the entry names is not there. */
 export async function openClient(call: CommandContext, store: Store, server: Server, use: Use): Promise<McpClient> {
@@ -144,7 +136,7 @@ export async function openClient(call: CommandContext, store: Store, server: Ser
 }
 
 /** Its tools, read just now. Throws MCP_CALL_FAILED. */
-export async function lookAt(call: CommandContext, store: Store, server: Server, use: Use): Promise<ToolList> {
+export async function listNow(call: CommandContext, store: Store, server: Server, use: Use): Promise<ToolList> {
   await using client = await openClient(call, store, server, use)
   return await client.listTools({ signal: use.signal })
 }

@@ -1,7 +1,7 @@
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid, oneLine } from '@svc/command-line'
 import type { Json } from '@svc/core/contracts'
-import { type Step, trial } from './check-steps.ts'
+import { type Step, checkSteps } from './check-steps.ts'
 import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp test <name>`: step by step over a connection of its own; 1 where a step fails. */
@@ -25,7 +25,7 @@ export class McpTest extends SvcCommand {
     const open = () => openClient(this, store, server, use)
     const asked = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
     const steps: Step[] = []
-    for await (const step of trial({ server, open, ...asked, signal: this.signal })) {
+    for await (const step of checkSteps({ server, open, ...asked, signal: this.signal })) {
       steps.push(step)
       if (!flags.json) this.print(lineOf(step))
     }

@@ -1,9 +1,9 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine } from '@svc/command-line'
 import type { McpTool } from '@svc/core/contracts'
-import { standings, withFirstSights } from '../registry/pinning.ts'
+import { assessTools, withNewPins } from '../registry/pinning.ts'
 import { changePins } from '../registry/records.ts'
-import { configuredServer, knownOf, lookAt, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp tools <name>`: its tools as the running server has read them, else read now; what changed, and what was taken out of their words. */
 export class McpTools extends SvcCommand {
@@ -19,10 +19,10 @@ export class McpTools extends SvcCommand {
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
     const known = await knownOf(store, running, server, use)
-    const read = known.catalogue ?? (await lookAt(this, store, server, use))
+    const read = known.catalogue ?? (await listNow(this, store, server, use))
     // seen first here, as by a server that connects
-    if (!known.catalogue) await changePins(store, server, pins => withFirstSights(pins, read.tools), use)
-    const all = standings(read.tools, known.pins, server.entry)
+    if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), use)
+    const all = assessTools(read.tools, known.pins, server.entry)
     if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
     for (const tool of all) for (const line of linesOf(tool)) this.print(line)
     for (const fault of read.faults) this.note(`left out: ${oneLine(fault)}`)

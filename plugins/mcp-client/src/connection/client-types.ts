@@ -3,26 +3,26 @@ import type { ListedTool, ToolSchema } from '@svc/mcp'
 import type { KnownEra } from './options.ts'
 import type { Backoff } from './timing.ts'
 
-/** How a connection stands. Times are Unix milliseconds. */
+/** The status of a connection. Times are Unix milliseconds. */
 export interface McpStatus
   extends Pick<McpServerInfo, 'state' | 'since' | 'lastError' | 'attempts' | 'nextRetryAt' | 'protocolVersion' | 'stderr'> {
-  /** As it names itself: words of a stranger. */
+  /** Name and version as the server reports them: not trusted. */
   readonly server?: { readonly name: string; readonly version: string }
-  /** What it wants models to know. */
+  /** The server's instructions for models. */
   readonly instructions?: string
-  /** Worth keeping for the next client of this server. */
+  /** Pass it to the next client of this server. */
   readonly known?: KnownEra
 }
 
-/** What happens to a connection, as it happens. */
+/** An event of a connection. */
 export type McpChange =
   | { readonly type: 'state'; readonly status: McpStatus }
   | { readonly type: 'connected'; readonly protocolVersion: string }
   | { readonly type: 'disconnected'; readonly reason: string }
-  /** The server says that its tools are others now; `listTools` asks it anew. */
+  /** The server reports changed tools; `listTools` reads them again. */
   | { readonly type: 'tools' }
 
-/** The document's answer of a call: when `error` is set it failed, otherwise `content` holds the output. */
+/** The result of a call: when `error` is set it failed, otherwise `content` holds the output. */
 export interface CallAnswer {
   readonly content: ToolResult['content']
   /** The same as data, where the tool has an output schema. */
@@ -35,53 +35,53 @@ export interface Waiting {
   readonly signal?: AbortSignal
 }
 
-/** The trace that a call belongs to: W3C `traceparent` and `tracestate`. */
+/** The trace of a call: W3C `traceparent` and `tracestate`. */
 export interface Traced {
   readonly trace?: string
   readonly traceState?: string
 }
 
-/** The circumstances of a call: its end, and the trace that its server is told (`_meta`, and headers over HTTP). Nothing else of a `Use` leaves this process. */
+/** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
 export interface CallUse extends Traced {
   readonly signal: AbortSignal
 }
 
 export interface StepOptions extends McpCallOptions {
-  /** Whose call it is: who answers what a server asks must be the same. */
+  /** The caller: only the same caller may answer what the server asks. */
   readonly owner?: string
 }
 
-/** A connection to one server. It connects when it is first needed, and again when it was lost. */
+/** A connection to one server. It connects on demand and reconnects after a loss. */
 export interface McpClient extends AsyncDisposable {
   readonly name: string
   status(): McpStatus
-  /** Connects; resolved at once where it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
+  /** Connects; resolves at once where it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
   connect(use?: Waiting): Promise<void>
-  /** All its tools, as it describes them but for hidden characters, asked for anew. Those that break a limit are left out, and said in `faults`. Throws as `connect`. */
+  /** Lists all tools anew, without hidden characters. Leaves out tools that break a limit and reports them in `faults`. Throws as `connect`. */
   listTools(use?: Waiting): Promise<ToolList>
-  /** One tool in this service's own form. Throws as `connect`, class `tool_not_found` too. */
+  /** One tool in the schema form of svc. Throws as `connect`, and class `tool_not_found`. */
   getToolSchema(name: string, use?: Waiting): Promise<ToolSchema>
-  /** Calls a tool; `timeout` in seconds wins over the client's own, 0 is invalid. Never throws but for wrong options. */
+  /** Calls a tool; `timeout` in seconds overrides the client's, 0 is invalid. Throws only for invalid options. */
   callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & Waiting): Promise<CallAnswer>
-  /** The same step by step: what it tells, then one `result` or `input`. Throws MCP_CALL_FAILED. */
+  /** Calls a tool step by step: progress and log steps, then one `result` or `input`. Throws MCP_CALL_FAILED. */
   call(name: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
-  /** Told each time a connection is lost; answers what ends it. */
+  /** Calls back when a connection is lost. Returns a function that removes the callback. */
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void
   /** Throws CONFIG_INVALID. */
   setReconnectPolicy(maxAttempts: number, backoff: Backoff): void
-  /** Off: disconnects, and stays so. On also ends a quarantine. */
+  /** False disconnects until true; true also ends a quarantine. */
   setEnabled(enabled: boolean): Promise<void>
-  /** Breaks a promise of the server (a changed tool): `degraded` until it is fixed (`undefined`). */
+  /** Marks the connection as `degraded`, for example because a tool changed; `undefined` removes the mark. */
   setDegraded(reason: McpFailure | undefined): void
-  /** Disconnects; a call connects again. For a server that is no longer needed here. */
+  /** Disconnects; the next call connects again. */
   disconnect(reason: string): Promise<void>
-  /** Ends it for good: calls fail, its process and all that it started is gone. */
+  /** Closes the client: calls fail, and the process with all of its children has ended when this resolves. */
   close(): Promise<void>
 }
 
 export interface ToolList {
   readonly tools: readonly ListedTool[]
-  /** What was left out, and why: a line each. */
+  /** What was left out and why, a line each. */
   readonly faults: readonly string[]
 }

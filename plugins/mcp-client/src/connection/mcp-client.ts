@@ -1,61 +1,61 @@
 import type { McpFailure } from '@svc/core/contracts'
 import { failureOf, fromMcpSchema, type ListedTool } from '@svc/mcp'
 import { type Calls, createCalls } from './calls/calls.ts'
-import { wordsOf } from './calls/messages.ts'
+import { textOfResult } from './calls/messages.ts'
 import type { Arguments, CallAnswer, McpChange, McpClient, ToolList, Waiting } from './client-types.ts'
-import { createSupervisor, type Supervisor } from './connection-manager.ts'
-import { cancelled, failed, toolNotFound, tooSlow } from './failures.ts'
-import { above0, type McpClientOptions, policyOf, settle, type Settled } from './options.ts'
-import { createGathered } from './timing.ts'
+import { ConnectionManager } from './connection-manager.ts'
+import { cancelled, failed, tooSlow, toolNotFound } from './failures.ts'
+import { type McpClientOptions, policyOf, positive, type ResolvedOptions, resolveOptions } from './options.ts'
+import { createThrottle } from './timing.ts'
 import { listAll } from './tool-list.ts'
 
-/** A server may say without end that its tools are others: each time they are listed anew. */
+/** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000
 
 /**
- * Makes a client of one server. It connects when it is first needed: `await using files = createMcpClient({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '.'] })`,
+ * Makes a client of one server. It connects on the first call: `await using files = createMcpClient({ command: 'npx', args: ['-y', '@modelcontextprotocol/server-filesystem', '.'] })`,
  * then `await files.callTool('read_text_file', { path: 'README.md' })`. Throws CONFIG_INVALID.
  */
 export function createMcpClient(options: McpClientOptions): McpClient {
-  const settled = settle(options)
+  const resolved = resolveOptions(options)
   const listeners = new Set<(change: McpChange) => void>()
-  const tell = (change: McpChange) => {
-    for (const listener of listeners) toldTo(listener, change)
+  const notify = (change: McpChange) => {
+    for (const listener of listeners) notifyOne(listener, change)
   }
-  const tools = createGathered(settled.clock, TOOLS_MS, () => tell({ type: 'tools' }))
+  const tools = createThrottle(resolved.clock, TOOLS_MS, () => notify({ type: 'tools' }))
   const emit = (change: McpChange) => {
     if (change.type === 'disconnected') calls.disconnected()
-    if (change.type === 'tools') tools.note()
-    else tell(change)
+    if (change.type === 'tools') tools.trigger()
+    else notify(change)
   }
-  const supervisor = createSupervisor(settled, emit)
-  const catalogue = createCatalogue(settled, supervisor, emit)
-  const idle = createIdle(settled, supervisor, () => calls.count())
-  const calls: Calls = createCalls(settled, supervisor, {
+  const manager = new ConnectionManager(resolved, emit)
+  const catalogue = createCatalogue(resolved, manager, emit)
+  const idle = createIdleGate(resolved, manager, () => calls.count())
+  const calls: Calls = createCalls(resolved, manager, {
     tool: (name, signal) => catalogue.tool(name, signal),
     forget: () => catalogue.forget(),
     changed: () => idle.changed(),
   })
   const onChange = (callback: (change: McpChange) => void) => {
-    // one callback may be given twice
+    // the same callback may be added twice
     const listener = (change: McpChange) => callback(change)
     listeners.add(listener)
     return () => void listeners.delete(listener)
   }
   const close = async () => {
     idle.stop()
-    await supervisor.close()
+    await manager.close()
     tools.stop()
     listeners.clear()
   }
   return {
-    name: settled.name,
-    status: () => supervisor.status(),
-    connect: async use => void (await bounded(settled, use, signal => supervisor.connect(signal))),
-    listTools: use => bounded(settled, use, catalogue.list),
+    name: resolved.name,
+    status: () => manager.status,
+    connect: async use => void (await bounded(resolved, use, signal => manager.connect(signal))),
+    listTools: use => bounded(resolved, use, catalogue.list),
     async getToolSchema(name, use) {
-      const tool = await bounded(settled, use, signal => catalogue.tool(name, signal))
-      if (tool === undefined) throw toolNotFound(settled.name, name)
+      const tool = await bounded(resolved, use, signal => catalogue.tool(name, signal))
+      if (tool === undefined) throw toolNotFound(resolved.name, name)
       const { hash: _hash, stripped: _stripped, paramHeaders: _headers, ...schema } = tool
       return fromMcpSchema(schema)
     },
@@ -63,17 +63,17 @@ export function createMcpClient(options: McpClientOptions): McpClient {
     call: (name, args, how, use) => calls.call(name, args, how, use),
     onDisconnect: callback => onChange(change => change.type === 'disconnected' && callback(change.reason)),
     onChange,
-    setReconnectPolicy: (maxAttempts, backoff) => supervisor.setPolicy(policyOf({ maxAttempts, backoff })),
-    setEnabled: enabled => supervisor.setEnabled(enabled),
-    setDegraded: reason => supervisor.setDegraded(reason),
-    disconnect: reason => supervisor.disconnect(reason),
+    setReconnectPolicy: (maxAttempts, backoff) => manager.setPolicy(policyOf({ maxAttempts, backoff })),
+    setEnabled: enabled => manager.setEnabled(enabled),
+    setDegraded: reason => manager.setDegraded(reason),
+    disconnect: reason => manager.disconnect(reason),
     close,
     [Symbol.asyncDispose]: close,
   }
 }
 
-/** A listener that throws is told to whoever reads the warnings of this process: the connection has its own life. */
-function toldTo(listener: (change: McpChange) => void, change: McpChange): void {
+/** A listener that throws is reported as a warning of the process; it does not end the connection. */
+function notifyOne(listener: (change: McpChange) => void, change: McpChange): void {
   try {
     listener(change)
   } catch (error) {
@@ -81,9 +81,9 @@ function toldTo(listener: (change: McpChange) => void, change: McpChange): void 
   }
 }
 
-/** Does it within the time that a connection and a list may take. */
+/** Applies the time limit of a connection to `work`. */
 async function bounded<T>(
-  { name, connectMs, clock }: Settled,
+  { name, connectMs, clock }: ResolvedOptions,
   use: Waiting = {},
   work: (signal: AbortSignal) => Promise<T>
 ): Promise<T> {
@@ -102,15 +102,14 @@ async function bounded<T>(
   }
 }
 
-/** The tools as they were last listed. */
-function createCatalogue(settled: Settled, supervisor: Supervisor, emit: (change: McpChange) => void) {
+/** The tools of the last list. */
+function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, emit: (change: McpChange) => void) {
   let known: Map<string, ListedTool> | undefined
   async function list(signal: AbortSignal): Promise<ToolList> {
-    const connection = await supervisor.ready(signal)
-    // who lists its tools and dies has kept no promise yet
-    const found = await listAll(settled, connection, signal)
-    known = new Map(found.tools.map(tool => [tool.name, tool]))
-    return found
+    // a list alone does not reset the count of failures: a server may list its tools and crash on each call
+    const listed = await listAll(resolved, await manager.ready(signal), signal)
+    known = new Map(listed.tools.map(tool => [tool.name, tool]))
+    return listed
   }
   return {
     list,
@@ -125,25 +124,25 @@ function createCatalogue(settled: Settled, supervisor: Supervisor, emit: (change
   }
 }
 
-/** Gives the connection up when nobody has called for long enough. */
-function createIdle({ idleMs, clock }: Settled, supervisor: Supervisor, count: () => number) {
+/** Closes the connection when no call has used it for long enough. */
+function createIdleGate({ idleMs, clock }: ResolvedOptions, manager: ConnectionManager, count: () => number) {
   let cancel: (() => void) | undefined
   let over = idleMs === 0
-  const wait = () => {
+  const reset = () => {
     cancel?.()
     cancel = undefined
   }
   const recycle = () => {
-    if (count() === 0) void supervisor.disconnect('nobody has used it for a while')
+    if (count() === 0) void manager.disconnect('it was idle')
   }
   return {
     stop() {
       over = true
-      wait()
+      reset()
     },
     changed() {
       if (over) return
-      wait()
+      reset()
       if (count() === 0) cancel = clock.after(idleMs, recycle)
     },
   }
@@ -155,12 +154,12 @@ async function callTool(
   args: Arguments,
   { timeout, signal = new AbortController().signal }: { readonly timeout?: number } & Waiting = {}
 ): Promise<CallAnswer> {
-  const options = timeout === undefined ? {} : { timeoutMs: above0('timeout', timeout) * 1_000 }
+  const options = timeout === undefined ? {} : { timeoutMs: positive('timeout', timeout) * 1_000 }
   try {
     for await (const step of calls.call(name, args, options, { signal }))
       if (step.type === 'result') {
         const { content, structured, isError } = step.result
-        const error: McpFailure | null = isError === true ? { class: 'tool_error', message: wordsOf(step.result) } : null
+        const error: McpFailure | null = isError === true ? { class: 'tool_error', message: textOfResult(step.result) } : null
         return { content, ...(structured !== undefined && { structured }), error }
       }
     return { content: [], error: { class: 'cancelled', message: 'the call ended without an answer' } }

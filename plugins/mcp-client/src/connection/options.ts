@@ -4,14 +4,14 @@ import { badOption } from '../errors.ts'
 import { type Backoff, CLOCK, type Clock } from './timing.ts'
 
 export interface ReconnectPolicy {
-  /** Attempts after a connection has failed, before it is `failed`; 0 makes none. */
+  /** Further attempts after a failed one, before the connection is `failed`; 0 makes none. */
   readonly maxAttempts: number
   readonly backoff: Backoff
 }
 
-/** What bounds a server. */
+/** The limits of a server. */
 export interface McpLimits {
-  /** Tools; what is more breaks the catalogue (`degraded`); default 1000. */
+  /** Tools; a longer list is cut, and the server is `degraded`; default 1000. */
   readonly tools: number
   /** Pages of one list; default 100. */
   readonly pages: number
@@ -21,15 +21,15 @@ export interface McpLimits {
   readonly toolBytes: number
   /** Bytes of one message, and so of a result; default 10 MiB. */
   readonly resultBytes: number
-  /** Calls at once; further ones wait; default 64. */
+  /** Concurrent calls; further ones wait; default 64. */
   readonly calls: number
-  /** Calls at once of one tool; default 8. */
+  /** Concurrent calls of one tool; default 8. */
   readonly callsPerTool: number
-  /** Messages a second that nobody asked for, on average over ten seconds; a server that sends more is cut off; default 1000. */
+  /** Messages a second without a request, averaged over ten seconds; above it the connection is closed; default 1000. */
   readonly noticesPerSecond: number
-  /** Calls that wait for an answer of the person at once; default 64. */
+  /** Concurrent calls that wait for the answer of a person; default 64. */
   readonly parked: number
-  /** Milliseconds for which a call waits for that answer; default 300,000. */
+  /** Milliseconds that a call waits for that answer; default 300,000. */
   readonly parkedMs: number
 }
 
@@ -47,8 +47,8 @@ export const LIMITS: McpLimits = {
 }
 
 /**
- * What was learned of a server and makes the next connection quicker: the era of the protocol that it speaks, and since when this is known (Unix milliseconds). Plain
- * data, to be kept; older than a day it is not believed.
+ * The era of the protocol that a server speaks, and when the client learned it (Unix milliseconds). Plain data; pass it to the next client to shorten the handshake.
+ * Ignored when older than a day.
  */
 export interface KnownEra {
   readonly era: 'legacy' | 'modern'
@@ -56,7 +56,7 @@ export interface KnownEra {
 }
 
 interface CommonOptions {
-  /** What it is called in messages; default: its address, or its command. */
+  /** The name in messages; default: the address, or the command. */
   readonly name?: string
   /** Milliseconds of a call; default 30,000. */
   readonly timeoutMs?: number
@@ -66,18 +66,52 @@ interface CommonOptions {
   readonly connectMs?: number
   /** Default: 5 attempts, `exponential`. */
   readonly reconnect?: ReconnectPolicy
-  /** What a server of the protocol before 2026 may ever ask for: told when the connection is made; default `elicitation/create`. */
+  /** What a server of a protocol before 2026 may ask for, declared in the handshake; default `elicitation/create`. */
   readonly can?: readonly InputRequest['method'][]
-  /** Milliseconds without a call after which the connection is given up until it is needed; 0 keeps it; default 0. */
+  /** Milliseconds without a call after which the connection is closed until the next one; 0 keeps it; default 0. */
   readonly idleMs?: number
-  /** Failed connections and broken promises in a row after which it is `quarantined`; default 20. */
+  /** Failures in a row after which the server is `quarantined`; default 20. */
   readonly quarantineAfter?: number
   readonly known?: KnownEra
   readonly limits?: Partial<McpLimits>
   readonly clock?: Clock
 }
 
-/** A server somewhere else. */
+/** Stores the result of a login (tokens, a registered client): one value, secret. */
+export interface TokenStorage {
+  load(): Promise<Json | undefined>
+  /** `undefined` deletes it. */
+  save(value: Json | undefined): Promise<void>
+}
+
+/** A person who can log in now. */
+export interface Person {
+  /** Where the browser is sent back to. */
+  readonly redirectUrl: string
+  /** Shows the page; resolves with the query that came back to `redirectUrl`. */
+  authorize(page: URL): Promise<URLSearchParams>
+}
+
+/**
+ * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a person has to log in
+ * once (`loginMcp`), then the client refreshes the tokens of `storage`.
+ */
+export interface OAuthOptions {
+  readonly clientId?: string
+  readonly clientSecret?: string
+  readonly tokenUrl?: string
+  /** The only authorization server for logins; may have a private address. Default: the one that the tool server names. */
+  readonly issuer?: string
+  readonly scope?: string
+  /** Metadata of this client for servers that need no registration (https). */
+  readonly clientMetadataUrl?: string
+  /** Default: in memory. */
+  readonly storage?: TokenStorage
+  /** Without a person, a server that needs a login becomes `needs_auth`. */
+  readonly person?: Person
+}
+
+/** A remote server. */
 export interface HttpOptions extends CommonOptions {
   readonly url: string
   readonly command?: undefined
@@ -86,88 +120,47 @@ export interface HttpOptions extends CommonOptions {
   /** Default `authorization`: `Authorization: Bearer <key>`. */
   readonly apiKeyHeader?: 'authorization' | 'x-api-key'
   readonly oauth?: OAuthOptions
-  /** False: no address but the server's own, not even for logging in. Default true. */
+  /** False: no address but the server's own, not even for a login. Default true. */
   readonly networkAccess?: boolean
-  /** What may be reached though it is not public, besides the server's own host and `oauth.tokenUrl`'s: names, addresses, networks. */
+  /** Private names, addresses and networks that may be reached, besides the server's own host and `oauth.tokenUrl`'s. */
   readonly allow?: readonly string[]
-  /** Certificates to trust besides those of Node, in PEM form. */
+  /** Additional trusted certificates in PEM form. */
   readonly ca?: string
 }
 
-/** A program to be started, and all its variables. */
+/** A program to start, with all of its variables. */
 export interface Launch {
   readonly file: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** True where its end is the end of all that it started (a process namespace). */
+  /** True where all of its child processes end with it (a process namespace). */
   readonly contained?: boolean
-  /** Called once it has ended; may answer why it did, where that is known better here. */
+  /** Called after it has ended; may return a better reason for the end. */
   readonly release?: () => Promise<string | undefined>
 }
 
-/** A program of this machine. */
+/** A local program. */
 export interface StdioOptions extends CommonOptions {
   readonly command: string
   readonly args?: readonly string[]
-  /** Its variables besides PATH, HOME, LANG, TERM, TMPDIR, USER, LOGNAME, SHELL and TZ of this process: no other is inherited. */
+  /** Variables besides PATH, HOME, LANG, TERM, TMPDIR, USER, LOGNAME, SHELL and TZ of this process: it inherits no other. */
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Makes something else of each start: a sandbox. */
+  /** Replaces each launch, for example with one in a sandbox. */
   readonly wrap?: (launch: Launch, use: { readonly signal: AbortSignal }) => Promise<Launch>
   readonly url?: undefined
 }
 
 export type McpClientOptions = HttpOptions | StdioOptions
 
-/** Keeps what logging in has brought (tokens, a registered client): one value, secret. */
-export interface TokenStorage {
-  load(): Promise<Json | undefined>
-  /** `undefined` forgets it. */
-  save(value: Json | undefined): Promise<void>
-}
-
-/** Somebody who can log in, now. */
-export interface Person {
-  /** Where the browser is sent back to. */
-  readonly redirectUrl: string
-  /** Shows the page; answers what came back to `redirectUrl`. */
-  authorize(page: URL): Promise<URLSearchParams>
-}
-
-/**
- * OAuth. With `tokenUrl`: client credentials, asked for there. Without: the protocol's own discovery, with the authorization code grant and PKCE; somebody has to log in
- * once (`loginMcp`), then tokens are refreshed from `storage`.
- */
-export interface OAuthOptions {
-  readonly clientId?: string
-  readonly clientSecret?: string
-  readonly tokenUrl?: string
-  /** The only authorization server that somebody may be sent to: reached though it is not public. Default: the one that the tool server names. */
-  readonly issuer?: string
-  readonly scope?: string
-  /** Where a server that needs no registration finds what this client is (https). */
-  readonly clientMetadataUrl?: string
-  /** Default: in memory. */
-  readonly storage?: TokenStorage
-  /** Where nobody is there, a server that wants a login is `needs_auth`. */
-  readonly person?: Person
-}
-
-/** Options with all that was left out. */
-export interface Settled {
-  readonly options: McpClientOptions
-  readonly name: string
-  readonly timeoutMs: number
-  readonly maxTotalMs: number
-  readonly connectMs: number
-  readonly idleMs: number
-  readonly quarantineAfter: number
-  readonly reconnect: ReconnectPolicy
-  readonly can: readonly InputRequest['method'][]
+/** Options with all defaults. */
+export interface ResolvedOptions
+  extends Required<Pick<CommonOptions, 'name' | 'timeoutMs' | 'maxTotalMs' | 'connectMs' | 'idleMs' | 'quarantineAfter'>>,
+    Required<Pick<CommonOptions, 'reconnect' | 'can' | 'clock'>> {
+  readonly input: McpClientOptions
   readonly limits: McpLimits
-  readonly clock: Clock
-  /** Of a server somewhere else: what the operator has named. */
+  /** For a remote server: the servers that the operator names. */
   readonly servers: () => NamedServers
 }
 
@@ -177,40 +170,51 @@ const TIMES_WITH_PROGRESS = 10
 const QUARANTINE_AFTER = 20
 
 /** Throws CONFIG_INVALID. */
-export function settle(options: McpClientOptions): Settled {
-  const timeoutMs = above0('timeoutMs', options.timeoutMs ?? TIMEOUT_MS)
+export function resolveOptions(input: McpClientOptions): ResolvedOptions {
+  const timeoutMs = positive('timeoutMs', input.timeoutMs ?? TIMEOUT_MS)
   let servers: NamedServers | undefined
   return {
-    options: withStorage(options),
-    name: options.name ?? (options.url === undefined ? options.command : shownUrl(options.url)),
+    input: withStorage(input),
+    name: input.name ?? (input.url === undefined ? input.command : shownUrl(input.url)),
     timeoutMs,
-    maxTotalMs: Math.max(timeoutMs, options.maxTotalMs ?? TIMES_WITH_PROGRESS * timeoutMs),
-    connectMs: above0('connectMs', options.connectMs ?? CONNECT_MS),
-    idleMs: options.idleMs ?? 0,
-    quarantineAfter: options.quarantineAfter ?? QUARANTINE_AFTER,
-    reconnect: policyOf(options.reconnect ?? { maxAttempts: 5, backoff: 'exponential' }),
-    can: options.can ?? ['elicitation/create'],
-    limits: { ...LIMITS, ...options.limits },
-    clock: options.clock ?? CLOCK,
-    servers: () => (servers ??= namedServers(options as HttpOptions)),
+    maxTotalMs: Math.max(timeoutMs, input.maxTotalMs ?? TIMES_WITH_PROGRESS * timeoutMs),
+    connectMs: positive('connectMs', input.connectMs ?? CONNECT_MS),
+    idleMs: input.idleMs ?? 0,
+    quarantineAfter: input.quarantineAfter ?? QUARANTINE_AFTER,
+    reconnect: policyOf(input.reconnect ?? { maxAttempts: 5, backoff: 'exponential' }),
+    can: input.can ?? ['elicitation/create'],
+    limits: { ...LIMITS, ...input.limits },
+    clock: input.clock ?? CLOCK,
+    servers: () => (servers ??= namedServers(input as HttpOptions)),
   }
 }
 
-/** A login must outlive the connection that it was made on. */
-function withStorage(options: McpClientOptions): McpClientOptions {
-  if (options.url === undefined || options.oauth === undefined) return options
-  return { ...options, oauth: { storage: createMemoryStorage(), ...options.oauth } }
+/** A login must outlive the connection on which it was made. */
+function withStorage(input: McpClientOptions): McpClientOptions {
+  if (input.url === undefined || input.oauth === undefined) return input
+  return { ...input, oauth: { storage: createMemoryStorage(), ...input.oauth } }
 }
 
-/** Milliseconds of a wait. Throws CONFIG_INVALID where it is none. */
-export function above0(what: string, ms: number): number {
-  if (!(ms > 0) || !Number.isFinite(ms)) throw badOption(what, ms)
-  return ms
+/** Stores a login in memory. */
+export function createMemoryStorage(): TokenStorage {
+  let saved: Json | undefined
+  return {
+    load: async () => saved,
+    save: async value => {
+      saved = value
+    },
+  }
+}
+
+/** Returns a positive, finite number. Throws CONFIG_INVALID. */
+export function positive(what: string, value: number): number {
+  if (!(value > 0) || !Number.isFinite(value)) throw badOption(what, value)
+  return value
 }
 
 const BACKOFFS: readonly string[] = ['exponential', 'linear', 'constant'] satisfies Backoff[]
 
-/** A policy that can be kept to. Throws CONFIG_INVALID. */
+/** Returns a valid policy. Throws CONFIG_INVALID. */
 export function policyOf({ maxAttempts, backoff }: ReconnectPolicy): ReconnectPolicy {
   if (!Number.isInteger(maxAttempts) || maxAttempts < 0) throw badOption('maxAttempts', maxAttempts)
   if (!BACKOFFS.includes(backoff)) throw badOption('backoff', backoff)
@@ -224,10 +228,10 @@ function shownUrl(written: string): string {
   return url.origin + url.pathname
 }
 
-/** The servers that the operator names for one connection. They live as long as the client, so that a name cannot lead elsewhere later. */
+/** The servers that the operator names for one connection. They live as long as the client: a name must not lead to another address later. */
 export interface NamedServers {
   readonly itself: NamedServer
-  /** Where logins and tokens come from. The operator named these servers, so they may be private. */
+  /** Sources of logins and tokens. The operator named them, so their addresses may be private. */
   readonly logins: readonly AddressGuard[]
 }
 
@@ -236,22 +240,10 @@ function namedServers({ url, oauth }: HttpOptions): NamedServers {
   return { itself: createNamedServer(url), logins: logins.map(one => createNamedServer(one).guard) }
 }
 
-/** Keeps a login as long as the process lives. */
-export function createMemoryStorage(): TokenStorage {
-  let kept: Json | undefined
-  return {
-    load: async () => kept,
-    save: async value => {
-      kept = value
-    },
-  }
-}
-
 const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
 
-/** Bytes of a size like `512M`. Throws CONFIG_INVALID. */
-export function bytesOf(size: string): number {
+/** Bytes of a size like `512M`; undefined where it is not a size. */
+export function bytesOf(size: string): number | undefined {
   const [, digits, unit] = /^(\d+)([KMG]?)$/.exec(size) ?? []
-  if (digits === undefined || unit === undefined || Number(digits) === 0) throw badOption('memory_limit', size)
-  return Number(digits) * UNITS[unit]!
+  return digits === undefined || unit === undefined ? undefined : Number(digits) * UNITS[unit]!
 }

@@ -1,131 +1,127 @@
 import { codeOf, type Use } from '@svc/core'
-import type { Json, McpCallOptions, McpClients, McpServerInfo, McpTool, PeerAnswer, Store, ToolStep } from '@svc/core/contracts'
+import type { Json, McpCallOptions, McpClients, McpServerInfo, PeerAnswer, Store, ToolStep } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp'
-import { moved } from '../errors.ts'
-import { timesOf, withinSandbox } from '../registry/client-options.ts'
-import type { Server } from '../registry/configured-servers.ts'
-import { pinSeen, pinsKey, putSwitch, serverNamed, switchKey } from '../registry/records.ts'
-import { shownOf } from '../registry/server-info.ts'
-import type { Board } from '../registry/server-registry.ts'
-import { type Crew, type PING, reachedNobody } from './peer-workers.ts'
-import type { Seat } from './server-owner.ts'
+import { serverMoved } from '../errors.ts'
+import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
+import { type Server, serverNamed } from '../registry/configured-servers.ts'
+import { pinListed, pinsKey, putSwitch, switchKey } from '../registry/records.ts'
+import { serverInfoOf } from '../registry/server-info.ts'
+import type { ServerRegistry } from '../registry/server-registry.ts'
+import { type PeerWorkers, type PING, reachedNoOwner } from './peer-workers.ts'
+import type { ServerOwner } from './server-owner.ts'
 
-export interface ClientsParts {
-  readonly seats: readonly Seat[]
-  readonly board: Board
+export interface McpClientsOptions {
+  readonly owners: readonly ServerOwner[]
+  readonly registry: ServerRegistry
   readonly store: Store
-  readonly crew: Crew | undefined
+  readonly workers: PeerWorkers | undefined
 }
 
-type Args = { readonly [name: string]: Json | undefined }
-
-/** What one worker asks the owner of a server. */
-type Question =
-  | typeof PING
-  | { readonly do: 'open'; readonly server: string; readonly fingerprint: string }
+/** A question of one worker to the owner of a server. */
+type Question = { readonly server: string; readonly fingerprint: string } & (
+  | { readonly do: 'open' }
   | {
       readonly do: 'call'
-      readonly server: string
-      readonly fingerprint: string
       readonly tool: string
-      readonly args: Args
+      readonly args: { readonly [name: string]: Json | undefined }
       readonly options: McpCallOptions
     }
+)
 
-/** The service: wherever it is called, the call goes to the worker that owns the server. */
-export function createClients(parts: ClientsParts): McpClients {
-  const { seats, board, store } = parts
-  const servers = seats.map(seat => seat.server)
-  const seatOf = (name: string) => seats[servers.indexOf(serverNamed(servers, name))]!
+/** The service `McpClients`: each call goes to the worker that owns the server. */
+export function createClients(options: McpClientsOptions): McpClients {
+  const { owners, registry, store } = options
+  const servers = owners.map(owner => owner.server)
+  const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
   return {
-    list: async () => servers.map(server => infoOf(server, board)),
+    list: async () => servers.map(server => currentInfo(server, registry)),
     async tools(name, use) {
-      const seat = seatOf(name)
-      const known = board.tools(seat.server)
+      const owner = ownerOf(name)
+      const { server } = owner
+      const known = registry.tools(server)
       if (known) return known
-      for await (const _ of toOwner(parts, seat, openOf(seat.server), use)) continue
-      return toolsSoon(seat, board, use)
+      for await (const _ of askOwner(options, owner, { ...target(server), do: 'open' }, use)) continue
+      // the list comes through the store, a moment after the answer
+      for (;;) {
+        const tools = registry.tools(server)
+        if (tools) return tools
+        use.signal.throwIfAborted()
+        await owner.nextChange(use)
+      }
     },
     call(name, tool, args, asked, use) {
-      const seat = seatOf(name)
-      const options = withinSandbox(seat.server.entry, asked)
-      const own = board.isEnabled(seat.server) ? seat.holding : undefined
-      if (own) return own.call(tool, args, options, use)
-      const { fingerprint } = seat.server
-      return toOwner(parts, seat, { do: 'call', server: name, fingerprint, tool, args, options }, use)
+      const owner = ownerOf(name)
+      const { server } = owner
+      const callOptions = limitedBySandbox(server.entry, asked)
+      const session = registry.isEnabled(server) ? owner.session : undefined
+      if (session) return session.call(tool, args, callOptions, use)
+      return askOwner(options, owner, { ...target(server), do: 'call', tool, args, options: callOptions }, use)
     },
     async approve(name, tools, use) {
-      const { server } = seatOf(name)
-      const seen = board.catalogue(server)?.tools ?? []
-      await board.noted(pinsKey(server), await pinSeen(store, server, seen, tools, use), use)
+      const { server } = ownerOf(name)
+      const listed = registry.catalogue(server)?.tools ?? []
+      await registry.take(pinsKey(server), await pinListed(store, server, listed, tools, use), use)
     },
     async setEnabled(name, enabled, use) {
-      const { server } = seatOf(name)
-      await board.noted(switchKey(server), await putSwitch(store, server, enabled, use), use)
+      const { server } = ownerOf(name)
+      await registry.take(switchKey(server), await putSwitch(store, server, enabled, use), use)
     },
   }
 }
 
-/** What this worker answers others that ask it for a server that it owns. */
-export function createAnswer(seats: readonly Seat[], lasting: Use): PeerAnswer {
+const target = ({ entry, fingerprint }: Server) => ({ server: entry.name, fingerprint })
+
+/** Answers the questions of other workers to this one as an owner. */
+export function createAnswer(owners: readonly ServerOwner[], lasting: Use): PeerAnswer {
   return {
     async *answer(message, use) {
-      const question = message as unknown as Question
+      const question = message as unknown as Question | typeof PING
       if (question.do === 'ping') return yield true
-      const { server, fingerprint } = question
-      const seat = seats.find(one => one.server.entry.name === server && one.server.fingerprint === fingerprint)
-      const holding = seat?.offered
-      if (!holding) throw moved(server)
-      if (question.do === 'open') return await holding.open({ ...lasting, signal: use.signal })
-      yield* holding.call(question.tool, question.args, question.options, use) as AsyncIterable<unknown> as AsyncIterable<Json>
+      const { server: name, fingerprint } = question
+      const owner = owners.find(({ server }) => server.entry.name === name && server.fingerprint === fingerprint)
+      const session = owner?.offered
+      if (!session) throw serverMoved(name)
+      if (question.do === 'open') return await session.open({ ...lasting, signal: use.signal })
+      yield* session.call(question.tool, question.args, question.options, use) as AsyncIterable<unknown> as AsyncIterable<Json>
     },
   }
 }
 
-const openOf = ({ entry, fingerprint }: Server) => ({ do: 'open', server: entry.name, fingerprint }) as const
-
-/** Asks whoever owns the server; another one, while it has surely reached nobody. */
-async function* toOwner(
-  { crew }: ClientsParts,
-  seat: Seat,
-  question: Exclude<Question, typeof PING>,
+/** Asks the owner of a server; asks the next owner where the question has reached none. */
+async function* askOwner(
+  { workers }: McpClientsOptions,
+  owner: ServerOwner,
+  question: Question,
   use: Use
 ): AsyncGenerator<ToolStep, void> {
-  const endsAt = performance.now() + timesOf(seat.server.entry).usual
+  const endsAt = performance.now() + callTimesOf(owner.server.entry).usual
   for (;;) {
-    const owner = await seat.owner(use)
-    if (typeof owner !== 'string') {
-      if (question.do === 'open') return await owner.open(use)
-      return yield* owner.call(question.tool, question.args, question.options, use)
+    const found = await owner.find(use)
+    if (typeof found !== 'string') {
+      if (question.do === 'open') return await found.open(use)
+      return yield* found.call(question.tool, question.args, question.options, use)
     }
     try {
-      // what its like in another worker yields
-      return yield* crew!.ask(owner, question as unknown as Json, use) as AsyncIterable<unknown> as AsyncIterable<ToolStep>
+      // the session of the other worker yields the steps
+      return yield* workers!.ask(found, question as unknown as Json, use) as AsyncIterable<unknown> as AsyncIterable<ToolStep>
     } catch (error) {
-      if (performance.now() > endsAt || !reachedNobody(error)) throw endedWith(question.server, error)
-      await seat.news(use)
+      if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(question.server, error)
+      await owner.nextChange(use)
     }
   }
 }
 
-const endedWith = (server: string, error: unknown) =>
-  codeOf(error) === 'PEER_GONE' || reachedNobody(error)
-    ? callFailed(server, 'connection_refused', 'the worker that had its connection has ended', {
-        delivered: reachedNobody(error) ? 'no' : 'maybe',
-        cause: error,
-      })
-    : error
-
-/** What the owner has read comes over the store, a moment after its answer. */
-async function toolsSoon(seat: Seat, board: Board, use: Use): Promise<readonly McpTool[]> {
-  for (;;) {
-    const known = board.tools(seat.server)
-    if (known) return known
-    use.signal.throwIfAborted()
-    await seat.news(use)
-  }
+function ownerFailure(server: string, error: unknown): unknown {
+  const isUndelivered = reachedNoOwner(error)
+  if (codeOf(error) !== 'PEER_GONE' && !isUndelivered) return error
+  const delivered = isUndelivered ? 'no' : 'maybe'
+  return callFailed(server, 'connection_refused', 'the worker that owned its connection has ended', { delivered, cause: error })
 }
 
-/** How a server stands, as far as this worker knows. */
-export const infoOf = (server: Server, board: Board): McpServerInfo =>
-  shownOf(server, { told: board.state(server)?.told, isOn: board.isEnabled(server), tools: board.tools(server) })
+/** The state of a server, as far as this worker knows. */
+export const currentInfo = (server: Server, registry: ServerRegistry): McpServerInfo =>
+  serverInfoOf(server, {
+    status: registry.state(server)?.status,
+    isEnabled: registry.isEnabled(server),
+    tools: registry.tools(server),
+  })

@@ -1,45 +1,45 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
 
-/** The topic under which workers ask each other for what only one of them owns. */
+/** The topic of the questions to the owner of a server. */
 export const TOPIC = 'mcp-client'
-
-/** The workers of this server, as far as owning a connection goes. */
-export interface Crew {
-  /** Whether a worker has surely ended. */
-  isGone(worker: string): boolean
-  noteGone(worker: string): void
-  /** Asks it, if it may still live. */
-  look(worker: string, use: Use): Promise<void>
-  ask(worker: string, message: Json, use: Use): AsyncIterable<Json>
-}
-
 export const PING = { do: 'ping' } as const
 
-export function createCrew(peers: Peers): Crew {
-  const gone = new Set<string>()
-  const crew: Crew = {
-    isGone: worker => gone.has(worker),
-    noteGone: worker => void gone.add(worker),
-    async look(worker, use) {
-      if (gone.has(worker)) return
-      for await (const _ of crew.ask(worker, PING, use)) return
-    },
-    async *ask(worker, message, use) {
-      try {
-        yield* peers.ask(worker, TOPIC, message, use)
-      } catch (error) {
-        if (codeOf(error) === 'PEER_GONE') gone.add(worker)
-        throw error
-      }
-    },
+/** The other workers of this server, as candidates for the ownership of a connection. */
+export class PeerWorkers {
+  readonly #peers: Peers
+  readonly #gone = new Set<string>()
+
+  constructor(peers: Peers) {
+    this.#peers = peers
   }
-  return crew
+
+  /** Whether a worker is known to have ended. */
+  isGone(worker: string): boolean {
+    return this.#gone.has(worker)
+  }
+
+  markGone(worker: string): void {
+    this.#gone.add(worker)
+  }
+
+  /** Asks a worker for a sign of life; marks it where it has ended. */
+  async ping(worker: string, use: Use): Promise<void> {
+    if (this.#gone.has(worker)) return
+    for await (const _ of this.ask(worker, PING, use)) return
+  }
+
+  async *ask(worker: string, message: Json, use: Use): AsyncIterable<Json> {
+    try {
+      yield* this.#peers.ask(worker, TOPIC, message, use)
+    } catch (error) {
+      if (codeOf(error) === 'PEER_GONE') this.#gone.add(worker)
+      throw error
+    }
+  }
 }
 
-/** Whether a question that failed so has surely reached no owner: a worker that is just ending answers to no topic. */
-export const reachedNobody = (error: unknown): boolean =>
+/** Whether a failed question has reached no owner: a worker that ends answers no topic. */
+export const reachedNoOwner = (error: unknown): boolean =>
   ['MCP_MOVED', 'PEER_SILENT'].includes(codeOf(error) ?? '') ||
-  (codeOf(error) === 'PEER_GONE' && detailsOf(error)['reached'] === false)
-
-const detailsOf = (error: unknown) => (error as { details?: Record<string, unknown> }).details ?? {}
+  (codeOf(error) === 'PEER_GONE' && (error as { details?: Record<string, unknown> }).details?.['reached'] === false)

@@ -1,62 +1,68 @@
 import { codeOf, type Log, type Use } from '@svc/core'
 import type { Fence, Store } from '@svc/core/contracts'
 
-export interface ClaimParts {
+export interface ServerLeaseOptions {
   readonly store: Store
   readonly lease: string
   /** The prefix of this worker's leases. */
   readonly holder: string
-  /** The prefix of the leases of an owner that has surely ended. */
+  /** The prefix of the leases of an owner that has ended. */
   readonly deadHolder: () => string | undefined
   readonly log: Log
   readonly lasting: Use
 }
 
-/** The right to own a server: a lease of the store. */
-export interface Claim {
-  /** The proof of it; none where another worker has it. */
-  take(): Promise<Fence | undefined>
-  /** Keeps it. False where another worker has it by now. */
-  keep(fence: Fence): Promise<boolean>
-  /** Gives it back. */
-  leave(fence: Fence): Promise<void>
-}
-
-/** Milliseconds that a worker which ended without a word may keep a server, where nobody hears of its end. */
+/** A worker that was killed keeps its server for this long where no other worker learns of its end. */
 const LEASE_MS = 30_000
-const LEAVE_MS = 5_000
+const RELEASE_MS = 5_000
 
-export function createClaim({ store, lease, holder, deadHolder, log, lasting }: ClaimParts): Claim {
-  const acquire = async () => {
-    const { fence } = await store.acquire(lease, { holder, ttlMs: LEASE_MS, waitMs: 0 }, lasting)
-    return { lease, fence }
+/** The lease of a server: its holder owns the server. */
+export class ServerLease {
+  readonly #options: ServerLeaseOptions
+
+  constructor(options: ServerLeaseOptions) {
+    this.#options = options
   }
-  const unlessBusy = (error: unknown) => {
-    if (codeOf(error) !== 'LEASE_BUSY') throw error
-    return undefined
+
+  /** Returns the fence of the lease; undefined where another worker holds it. */
+  async acquire(): Promise<Fence | undefined> {
+    const { store, deadHolder, lasting } = this.#options
+    const fence = await this.#tryAcquire()
+    const dead = fence ? undefined : deadHolder()
+    if (dead === undefined) return fence
+    await store.releaseHolder(dead, lasting)
+    return this.#tryAcquire()
   }
-  return {
-    async take() {
-      const fence = await acquire().catch(unlessBusy)
-      const dead = fence ? undefined : deadHolder()
-      if (dead === undefined) return fence
-      await store.releaseHolder(dead, lasting)
-      return acquire().catch(unlessBusy)
-    },
-    async keep(fence) {
-      try {
-        await store.renew(fence, LEASE_MS, lasting)
-      } catch (error) {
-        if (codeOf(error) === 'STORE_FENCED') return false
-        log.warn({ err: error, lease }, 'the lease of a tool server could not be renewed')
-      }
-      return true
-    },
-    async leave(fence) {
-      // also where this worker ends, and all that lasts with it
-      const use = { ...lasting, signal: AbortSignal.timeout(LEAVE_MS) }
-      const failed = (err: unknown) => log.warn({ err, lease }, 'a tool server is free only when its lease runs out')
-      await store.release(fence, use).catch(failed)
-    },
+
+  /** Returns false where another worker holds the lease by now. */
+  async renew(fence: Fence): Promise<boolean> {
+    const { store, lease, log, lasting } = this.#options
+    try {
+      await store.renew(fence, LEASE_MS, lasting)
+    } catch (error) {
+      if (codeOf(error) === 'STORE_FENCED') return false
+      log.warn({ err: error, lease }, 'failed to renew the lease of an MCP server')
+    }
+    return true
+  }
+
+  async release(fence: Fence): Promise<void> {
+    const { store, lease, log, lasting } = this.#options
+    // must also work while this worker ends and `lasting` is aborted
+    const use = { ...lasting, signal: AbortSignal.timeout(RELEASE_MS) }
+    await store
+      .release(fence, use)
+      .catch((err: unknown) => log.warn({ err, lease }, 'failed to release the lease of an MCP server; it expires by itself'))
+  }
+
+  async #tryAcquire(): Promise<Fence | undefined> {
+    const { store, lease, holder, lasting } = this.#options
+    try {
+      const { fence } = await store.acquire(lease, { holder, ttlMs: LEASE_MS, waitMs: 0 }, lasting)
+      return { lease, fence }
+    } catch (error) {
+      if (codeOf(error) !== 'LEASE_BUSY') throw error
+      return undefined
+    }
   }
 }

@@ -1,83 +1,84 @@
 import { createHash } from 'node:crypto'
-import { codeOf, type Log, messageOf, type Use } from '@svc/core'
+import { codeOf, type Log, type Use } from '@svc/core'
 import type { Fence, Json, McpCallOptions, McpErrorClass, McpFailure, McpState, McpTool, ToolStep } from '@svc/core/contracts'
 import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import type { McpClientOptions } from '../connection/options.ts'
+import { STATES } from '../connection/states.ts'
 import type { Server } from '../registry/configured-servers.ts'
-import type { Figures } from '../registry/metrics.ts'
-import type { CatalogueNote, StateNote, Told } from '../registry/records.ts'
-import type { Board } from '../registry/server-registry.ts'
-import { Listing } from './tool-listing.ts'
+import type { ServerMetrics } from '../registry/metrics.ts'
+import type { CatalogueRecord, ReportedStatus, StateRecord } from '../registry/records.ts'
+import type { ServerRegistry } from '../registry/server-registry.ts'
+import { ToolListing } from './tool-listing.ts'
 
-/** Tells of connections as they come and go; seconds are what connecting took, or how long it lasted. */
-export interface Heralds {
+/** Receives the events of connections; seconds are the time to connect, or the age of the connection. */
+export interface ConnectionListener {
   connected(server: Server, protocolVersion: string, seconds: number): void
   disconnected(server: Server, reason: string, seconds: number): void
 }
 
-export interface HoldingParts {
+export interface ServerSessionOptions {
   readonly server: Server
-  readonly board: Board
-  /** How it is connected. Throws MCP_CALL_FAILED. */
-  readonly options: () => McpClientOptions
+  readonly registry: ServerRegistry
+  /** Throws MCP_CALL_FAILED. */
+  readonly clientOptions: () => McpClientOptions
   /** The name of this worker, and the prefix of its leases. */
   readonly self: string
   readonly holder: string
-  /** The proof of owning it; none where there are no other workers. */
+  /** The fence of the lease; undefined where there are no other workers. */
   readonly fence: Fence | undefined
-  readonly figures: Figures
-  readonly heralds: Heralds
+  readonly metrics: ServerMetrics
+  readonly listener: ConnectionListener
   readonly log: Log
   readonly lasting: Use
-  /** The proof of owning it is worth nothing any more. */
+  /** Another worker has the lease now. */
   readonly lost: () => void
 }
 
 type Args = { readonly [name: string]: Json | undefined }
 
-/** What nobody has told for a month is forgotten. */
-const REMIND_MS = 24 * 3600 * 1000
+/** States that no worker has reported for a month are deleted: a session reports at least once a day. */
+const REPORT_MS = 24 * 3600 * 1000
 
 /** The connection to a server, in the worker that owns it. */
-export class Holding {
-  readonly #parts: HoldingParts
-  readonly #listing = new Listing(() => this.#list())
-  readonly #telling = new Telling(() => this.#tell())
+export class ServerSession {
+  readonly #options: ServerSessionOptions
+  readonly #listing = new ToolListing(() => this.#list())
+  readonly #publisher = new StatePublisher(() => this.#report())
   #client: Promise<McpClient> | undefined
-  #told: Told = { state: 'disconnected', since: Date.now(), attempts: 0 }
-  #catalogue: CatalogueNote | undefined
-  #known: StateNote['known']
+  #status: ReportedStatus = { state: 'disconnected', since: Date.now(), attempts: 0 }
+  #catalogue: CatalogueRecord | undefined
+  #known: StateRecord['known']
   #since = performance.now()
   #calls = 0
   #idle = Promise.withResolvers<void>()
   #isLeaving = false
 
-  constructor(parts: HoldingParts) {
-    this.#parts = parts
+  constructor(options: ServerSessionOptions) {
+    this.#options = options
   }
 
   get state(): McpState {
-    return this.#told.state
+    return this.#status.state
   }
   get fence(): Fence | undefined {
-    return this.#parts.fence
+    return this.#options.fence
   }
-  /** Whether other workers know that it is owned here. */
-  get isTold(): boolean {
-    return !this.#telling.isSilent
+  /** Whether other workers know this owner. */
+  get isAnnounced(): boolean {
+    return this.#publisher.isOn
   }
 
-  /** Connects and lists its tools, also what has failed just now. What fails stands in its state, and is tried again as its policy says. */
-  async open({ signal }: Use = this.#parts.lasting): Promise<void> {
-    const client = await this.#made()
+  /** Connects and lists the tools, without waiting for the next retry. The state has the error of a failure. */
+  async open({ signal }: Use = this.#options.lasting): Promise<void> {
+    const client = await this.#connectable()
     await client.connect({ signal })
     await this.#listing.known(signal)
   }
 
-  /** Calls a tool, of those that this very connection has listed; one that was not approved may not be. */
+  /** Calls a tool that this connection has listed and whose standing is good. */
   call(tool: string, args: Args, options: McpCallOptions, use: Use): AsyncIterable<ToolStep> {
-    const { server, figures } = this.#parts
+    const { server, metrics } = this.#options
     let begun = 0
     const begin = () => {
       begun = performance.now()
@@ -85,71 +86,72 @@ export class Holding {
       return this.#begin(tool, args, { ...options, owner: use.principal.id }, use)
     }
     return watchedSteps(begin, end => {
-      figures.ended(server.entry.name, failureIn(end), (performance.now() - begun) / 1000)
+      metrics.ended(server.entry.name, errorClassOf(end), (performance.now() - begun) / 1000)
       this.#calls -= 1
-      if (this.#calls === 0) this.#rest()
+      if (this.#calls > 0) return
+      this.#idle.resolve()
+      this.#idle = Promise.withResolvers()
     })
   }
 
-  /** From here on all workers know who owns it, and how it stands. */
+  /** Starts to report the owner and the state to all workers. */
   announce(): Promise<void> {
-    return this.#telling.begin()
+    return this.#publisher.begin()
   }
 
-  /** Looks after it from time to time. */
+  /** Called regularly. */
   tend(): void {
-    const isConnected = this.state === 'connected' || this.state === 'degraded'
-    if (isConnected) this.#listing.fresh().catch(() => {}) // nothing, where its tools are known
-    if (Date.now() - this.#telling.toldAt > REMIND_MS) void this.#telling.tell()
+    if (STATES[this.state].isConnected) this.#listing.current().catch(() => {}) // does nothing where the tools are known
+    if (Date.now() - this.#publisher.publishedAt > REPORT_MS) void this.#publisher.publish()
   }
 
-  /** Whoever stays may take it over; until somebody does, it is served here. */
+  /** Reports that another worker may take over; serves until one does. */
   leave(): Promise<void> {
     this.#isLeaving = true
-    return this.#telling.begin()
+    return this.#publisher.begin()
   }
 
-  /** Which tools are approved has changed, or which there are. */
-  weigh(): void {
-    const { server, board } = this.#parts
-    const changed = board.tools(server)?.filter(one => one.standing === 'changed') ?? []
-    const reason = reasonOf(server.entry.name, changed, this.#catalogue?.faults ?? [])
+  /** The tools or the pins have changed: sets or clears `degraded`. */
+  assess(): void {
+    const { server, registry } = this.#options
+    const changed = registry.tools(server)?.filter(one => one.standing === 'changed') ?? []
+    const reason = degradedReason(server.entry.name, changed, this.#catalogue?.faults ?? [])
     void this.#client?.then(client => client.setDegraded(reason)).catch(() => {})
   }
 
-  /** Somebody wants it connected: ends a quarantine, and a wait for the next attempt. */
+  /** Connects at once; ends a quarantine, and the wait for the next attempt. */
   async enable(): Promise<void> {
-    await (await this.#made()).setEnabled(true)
+    await (await this.#connectable()).setEnabled(true)
     await this.open()
   }
 
-  /** Connects anew: what it knew of its credentials is old. */
-  async renew(reason: string): Promise<void> {
-    await (await this.#made()).disconnect(reason)
+  /** Connects anew, with new credentials. */
+  async reconnect(reason: string): Promise<void> {
+    await (await this.#connectable()).disconnect(reason)
     await this.enable()
   }
 
-  /** Answers when no call runs. */
+  /** Resolves when no call runs. */
   async idle(): Promise<void> {
     if (this.#calls > 0) await this.#idle.promise
   }
 
-  /** Ends it at once: its process is gone when this answers. */
+  /** Ends the connection; its process has ended when this resolves. */
   async close(): Promise<void> {
     this.#listing.close()
     const client = await this.#client?.catch(() => undefined)
-    await Promise.all([this.#telling.end(), client?.close()])
+    await Promise.all([this.#publisher.end(), client?.close()])
   }
 
-  /** How it stands, as the board has it. */
-  note(worker: string | null): StateNote {
-    const { holder, board, server } = this.#parts
-    const catalogue = this.#catalogue ?? board.catalogue(server)
+  /** The state of the server for the registry. */
+  record(worker: string | null): StateRecord {
+    const { holder, registry, server } = this.#options
+    const catalogue = this.#catalogue ?? registry.catalogue(server)
     return {
       worker,
       holder,
       leaving: this.#isLeaving,
-      told: this.#told,
+      status: this.#status,
       catalogue: catalogue?.hash ?? null,
       seen: Date.now(),
       ...(this.#known ? { known: this.#known } : {}),
@@ -157,126 +159,129 @@ export class Holding {
   }
 
   async #begin(tool: string, args: Args, options: StepOptions, use: Use): Promise<AsyncIterable<ToolStep>> {
-    const { server, board } = this.#parts
+    const { server, registry } = this.#options
     use.signal.throwIfAborted()
     if (!this.#listing.isKnown) await this.#listing.known(use.signal)
-    checkStanding(server.entry.name, tool, board.tools(server))
-    const client = await this.#made()
+    checkStanding(server.entry.name, tool, registry.tools(server))
+    const client = await this.#connectable()
     return client.call(tool, args, options, use)
   }
 
-  #rest() {
-    this.#idle.resolve()
-    this.#idle = Promise.withResolvers()
-  }
-
-  #made(): Promise<McpClient> {
-    this.#client ??= this.#make().catch((error: unknown) => {
+  #connectable(): Promise<McpClient> {
+    this.#client ??= this.#createClient().catch((error: unknown) => {
       this.#client = undefined
-      this.#take({ state: 'failed', since: Date.now(), attempts: 0, lastError: failureOf(error) })
+      this.#setStatus({ state: 'failed', since: Date.now(), attempts: 0, lastError: failureOf(error) })
       throw error
     })
     return this.#client
   }
 
-  /** A service without servers never imports the library. */
-  async #make(): Promise<McpClient> {
-    const options = this.#parts.options()
+  /** Imports the connection code with the first server: many services have none. */
+  async #createClient(): Promise<McpClient> {
+    const options = this.#options.clientOptions()
     const { createMcpClient } = await import('../connection/mcp-client.ts')
     const client = createMcpClient(options)
-    client.onChange(change => this.#heard(change))
+    client.onChange(change => this.#changed(change))
     return client
   }
 
-  #heard(change: McpChange) {
-    const { server, figures, heralds } = this.#parts
+  #changed(change: McpChange) {
+    const { server, metrics, listener } = this.#options
     const seconds = (performance.now() - this.#since) / 1000
     switch (change.type) {
       case 'state':
         if (change.status.state === 'connecting') this.#since = performance.now()
         this.#known = change.status.known ?? this.#known
-        return this.#take(toldOf(change.status))
+        return this.#setStatus(reportedStatusOf(change.status))
       case 'connected':
         this.#since = performance.now()
-        figures.connected(server.entry.name)
-        heralds.connected(server, change.protocolVersion, seconds)
-        return void this.#listing.fresh().catch(() => {}) // its failure stands in the state
+        metrics.connected(server.entry.name)
+        listener.connected(server, change.protocolVersion, seconds)
+        return void this.#listing.current().catch(() => {}) // the state has the error
       case 'disconnected':
-        heralds.disconnected(server, change.reason, seconds)
+        listener.disconnected(server, change.reason, seconds)
         return this.#listing.forget()
       case 'tools':
         return this.#listing.again()
     }
   }
 
-  #take(told: Told) {
-    this.#told = told
-    void this.#telling.tell()
+  #setStatus(status: ReportedStatus) {
+    this.#status = status
+    void this.#publisher.publish()
   }
 
-  /** Lists the tools, pins those that are new, and tells all workers. */
+  /** Lists the tools, pins new ones, and reports them to all workers. */
   async #list(): Promise<void> {
-    const { server, board, self, lasting } = this.#parts
-    const client = await this.#made()
+    const { server, registry, self, lasting } = this.#options
+    const client = await this.#connectable()
     const { tools, faults } = await client.listTools({ signal: lasting.signal }).catch((error: unknown) => {
       client.setDegraded(failureOf(error))
       throw error
     })
-    await board.pinFirstSights(server, tools, lasting)
-    const hash = hashOfAll(tools, faults)
+    await registry.pinNewTools(server, tools, lasting)
+    const hash = catalogueHash(tools, faults)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, faults }
-    board.listed(server, this.#catalogue, self)
-    await this.#telling.tell()
-    this.weigh()
+    registry.listed(server, this.#catalogue, self)
+    await this.#publisher.publish()
+    this.assess()
   }
 
-  async #tell(): Promise<void> {
-    const { server, board, self, fence, lasting, log, lost } = this.#parts
+  async #report(): Promise<void> {
+    const { server, registry, self, fence, lasting, log, lost } = this.#options
     try {
-      await board.tell(server, this.note(self), this.#isLeaving ? undefined : fence, lasting)
+      await registry.report(server, this.record(self), this.#isLeaving ? undefined : fence, lasting)
     } catch (error) {
       if (codeOf(error) === 'STORE_FENCED') return lost()
-      // a conflict: somebody has taken over what this worker leaves
+      // a conflict: a successor has taken over
       if (codeOf(error) === 'STORE_CONFLICT' || lasting.signal.aborted) return
-      log.warn({ err: error, server: server.entry.name }, `how a tool server stands could not be told: ${messageOf(error)}`)
+      log.warn({ err: error, server: server.entry.name }, 'failed to publish the status of the MCP server')
     }
   }
 }
 
-function toldOf({ state, since, attempts, lastError, nextRetryAt, protocolVersion, stderr }: McpStatus): Told {
+function reportedStatusOf({
+  state,
+  since,
+  attempts,
+  lastError,
+  nextRetryAt,
+  protocolVersion,
+  stderr,
+}: McpStatus): ReportedStatus {
   const all = { state, since, attempts, lastError, nextRetryAt, protocolVersion, stderr }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as unknown as Told
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as unknown as ReportedStatus
 }
 
-/** One telling at a time; what changes meanwhile is told in the next one, however often it did. */
-class Telling {
-  readonly #tell: () => Promise<void>
+/** Publishes one state at a time; changes meanwhile are published together in the next one. */
+class StatePublisher {
+  readonly #send: () => Promise<void>
   #running: Promise<void> | undefined
   #isStale = false
-  #isSilent = true
-  #toldAt = Date.now()
+  #isOn = false
+  #publishedAt = Date.now()
 
-  constructor(tell: () => Promise<void>) {
-    this.#tell = tell
+  constructor(send: () => Promise<void>) {
+    this.#send = send
   }
 
-  /** Before `begin` and after `end` nothing is told. */
-  get isSilent(): boolean {
-    return this.#isSilent
+  /** Publishes only between `begin` and `end`. */
+  get isOn(): boolean {
+    return this.#isOn
   }
   /** Unix milliseconds. */
-  get toldAt(): number {
-    return this.#toldAt
+  get publishedAt(): number {
+    return this.#publishedAt
   }
 
   begin(): Promise<void> {
-    this.#isSilent = false
-    return this.tell()
+    this.#isOn = true
+    return this.publish()
   }
 
-  /** Answers when what is true now has been told. */
-  tell(): Promise<void> {
-    if (this.#isSilent) return Promise.resolve()
+  /** Resolves when the current state has been published. */
+  publish(): Promise<void> {
+    if (!this.#isOn) return Promise.resolve()
     this.#isStale = this.#running !== undefined
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined
@@ -284,56 +289,54 @@ class Telling {
     return this.#running
   }
 
-  /** Answers when nothing is being told any more. */
   async end(): Promise<void> {
-    this.#isSilent = true
+    this.#isOn = false
     await this.#running
   }
 
   async #run(): Promise<void> {
     do {
       this.#isStale = false
-      this.#toldAt = Date.now()
-      await this.#tell()
-    } while (this.#isStale && !this.#isSilent)
+      this.#publishedAt = Date.now()
+      await this.#send()
+    } while (this.#isStale && this.#isOn)
   }
 }
 
 /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that may not be used. */
 function checkStanding(server: string, tool: string, tools: readonly McpTool[] | undefined) {
-  const found = tools?.find(one => one.name === tool)
-  if (found?.standing === 'good') return
-  throw callFailed(server, 'tool_not_found', STANDINGS[found?.standing ?? 'unknown'](tool, server), { delivered: 'no' })
+  const standing = tools?.find(one => one.name === tool)?.standing
+  if (standing !== 'good')
+    throw callFailed(server, 'tool_not_found', REFUSALS[standing ?? 'unknown'](tool, server), { delivered: 'no' })
 }
 
-const STANDINGS = {
+const REFUSALS = {
   unknown: (tool: string) => `it has no tool "${tool.slice(0, 100)}"`,
-  hidden: (tool: string) => `the configuration leaves its tool "${tool}" out`,
+  hidden: (tool: string) => `the configuration excludes its tool "${tool}"`,
   changed: (tool: string, server: string) =>
-    `its tool "${tool}" is not what was approved: see what is new with svc mcp tools ${server}, and approve it with svc mcp approve ${server}`,
+    `its tool "${tool}" has changed since it was approved: review it with svc mcp tools ${server}, then run svc mcp approve ${server}`,
 } as const
 
-/** Of how a call ended, what went wrong. */
-function failureIn(end: StepsEnd): McpErrorClass | undefined {
+/** The error class of a call that has ended. */
+function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
   if (end === 'mute' || end === 'left') return undefined
   if ('thrown' in end) return failureOf(end.thrown).class
   return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
 }
 
-/** Why a connected server is degraded; undefined where it is not. */
-function reasonOf(server: string, changed: readonly McpTool[], faults: readonly string[]): McpFailure | undefined {
+/** The reason why a connected server is degraded; undefined where it is not. */
+function degradedReason(server: string, changed: readonly McpTool[], faults: readonly string[]): McpFailure | undefined {
   const names = changed.map(one => one.name)
   if (names.length > 0)
-    return { class: 'protocol_error', message: `tools that changed: ${listed(names)}; svc mcp approve ${server}` }
-  return faults.length > 0 ? { class: 'protocol_error', message: `left out: ${listed(faults)}` } : undefined
+    return { class: 'protocol_error', message: `tools that changed: ${shortList(names)}; svc mcp approve ${server}` }
+  return faults.length > 0 ? { class: 'protocol_error', message: `left out: ${shortList(faults)}` } : undefined
 }
 
 const SHOWN = 5
-const listed = (all: readonly string[]) =>
+const shortList = (all: readonly string[]) =>
   all.length <= SHOWN ? all.join(', ') : `${all.slice(0, SHOWN).join(', ')} and ${all.length - SHOWN} more`
 
-/** Of a catalogue: with another one it is another. */
-const hashOfAll = (tools: readonly ListedTool[], faults: readonly string[]) =>
+const catalogueHash = (tools: readonly ListedTool[], faults: readonly string[]) =>
   createHash('sha256')
     .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), faults]))
     .digest('hex')

@@ -1,8 +1,10 @@
-/** A server that says again and again that its tools are others is asked no more often. */
+import { abortable } from '../connection/timing.ts'
+
+/** Limit for servers that report changed tools all the time. */
 const PAUSE_MS = 1_000
 
-/** When the tools of a server are read: once a connection, and again when it says that they are others now. */
-export class Listing {
+/** When to list the tools of a server: once a connection, and again when the server reports changed tools. */
+export class ToolListing {
   readonly #list: () => Promise<void>
   #current: Promise<void> | undefined
   #isRunning = false
@@ -19,27 +21,20 @@ export class Listing {
     return this.#isKnown
   }
 
-  /** Answers when the tools of this connection are known; throws why they are not: then the next call asks again. */
-  fresh(): Promise<void> {
+  /** Resolves when the tools of this connection are known. After an error, the next call lists them again. */
+  current(): Promise<void> {
     this.#current ??= this.#run()
     return this.#current
   }
 
-  /** The same, for as long as somebody waits for it. */
+  /** As `current`, until the signal aborts. */
   async known(signal: AbortSignal): Promise<void> {
     if (this.#isKnown) return
-    const left = Promise.withResolvers<never>()
-    const leave = () => left.reject(signal.reason)
     signal.throwIfAborted()
-    signal.addEventListener('abort', leave, { once: true })
-    try {
-      await Promise.race([this.fresh(), left.promise])
-    } finally {
-      signal.removeEventListener('abort', leave)
-    }
+    await abortable(this.current(), signal)
   }
 
-  /** They are others now. Calls wait for the new ones, but for those of a server that says so all the time. */
+  /** The tools have changed. Calls wait for the new list, except while the limit for such reports delays it. */
   again(): void {
     if (this.#isRunning) this.#isStale = true
     else if (this.#timer === undefined) this.#next()
@@ -63,7 +58,7 @@ export class Listing {
     const begin = () => {
       this.#timer = undefined
       this.#current = this.#run()
-      this.#current.catch(() => {}) // who calls hears of it
+      this.#current.catch(() => {}) // the next call gets the error
     }
     if (waitMs <= 0) return begin()
     this.#timer = setTimeout(begin, waitMs).unref()

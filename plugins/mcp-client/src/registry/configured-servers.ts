@@ -5,7 +5,7 @@ import { asSvcError, packagesAround, pathsOfCode, type SvcError } from '@svc/cor
 import type { McpClients } from '@svc/core/contracts'
 import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
-import { entryFaults, type McpClientConfig } from './settings.ts'
+import { entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface Server {
@@ -40,7 +40,7 @@ export async function readServers(
   }))
   const all = [...own, ...home.entries]
   const problems = all.flatMap(({ entry, where }) =>
-    entryFaults(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.hint))
+    entryProblems(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.hint))
   )
   const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
   return { servers, problems: [...home.problems, ...problems, ...twice(servers)] }
@@ -100,10 +100,18 @@ const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`$
 const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
 
 /** The service where no server is configured. */
-export const NOBODY: McpClients = {
+export const NO_SERVERS: McpClients = {
   list: async () => [],
   tools: unknown,
   approve: unknown,
   setEnabled: unknown,
   call: server => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) }),
+}
+
+/** Finds a server by name. Throws MCP_SERVER_UNKNOWN. */
+export function serverNamed(servers: readonly Server[], name: string): Server {
+  const server = servers.find(one => one.entry.name === name)
+  if (server) return server
+  const known = servers.map(one => one.entry.name)
+  throw serverUnknown(name, known)
 }

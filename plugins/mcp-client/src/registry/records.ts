@@ -2,63 +2,63 @@ import { codeOf, type Use } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { ListedTool } from '@svc/mcp'
 import type { KnownEra } from '../connection/options.ts'
-import { serverUnknown, toolUnknown } from '../errors.ts'
+import { toolUnknown } from '../errors.ts'
 import type { Server } from './configured-servers.ts'
-import { approved, type Pins } from './pinning.ts'
+import { type Pins, pinTools } from './pinning.ts'
 
-/** What is told of a server to all workers, under the keys below. */
-export const NOTES = 'mcp_notes'
-/** The tools of a server as its owner has read them last, under the key of its state. */
+/** The collection of all records of a server, under the keys below. The name is part of the stored data. */
+export const RECORDS = 'mcp_notes'
+/** The last list of a server's tools, under the key of its state. */
 export const CATALOGUES = 'mcp_catalogues'
 
 const SPACE: Space = {
   name: 'mcp_client',
   version: 1,
-  collections: { [NOTES]: { indexes: { by_seen: ['seen'] }, watched: true }, [CATALOGUES]: {} },
+  collections: { [RECORDS]: { indexes: { by_seen: ['seen'] }, watched: true }, [CATALOGUES]: {} },
 }
 
-/** Switched off or on by a person, whatever the configuration says of it. */
-export interface SwitchNote {
+/** A person has enabled or disabled the server; overrides the configuration. */
+export interface SwitchRecord {
   readonly enabled: boolean
-  /** Unix milliseconds: switching on what is on ends a quarantine, so it is a change. */
+  /** Unix milliseconds: enabling an enabled server ends a quarantine, so each record must differ. */
   readonly at: number
 }
 
-/** The tools that are approved, or were seen first, by name. */
-export interface PinsNote {
+/** The tools as they were approved or first seen, by name. */
+export interface PinsRecord {
   readonly tools: Pins
 }
 
-/** What of its connection its owner tells. */
-export type Told = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'effects' | 'callLimitMs' | 'tools' | 'changed'>
+/** The status of a connection, as its owner reports it. */
+export type ReportedStatus = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'effects' | 'callLimitMs' | 'tools' | 'changed'>
 
-/** How a server stands, as its owner tells. */
-export interface StateNote {
-  /** The worker that owns it; null where nobody does. */
+/** The state of a server, as its owner reports it. */
+export interface StateRecord {
+  /** The owner; null where there is none. */
   readonly worker: string | null
-  /** The prefix of its leases. */
+  /** The prefix of the owner's leases. */
   readonly holder: string
-  /** The owner is about to end: whoever stays takes it over. */
+  /** The owner is about to end: another worker may take over. */
   readonly leaving: boolean
-  readonly told: Told
-  /** Its catalogue: of what was read, by a hash of it; null where nothing was read. */
+  readonly status: ReportedStatus
+  /** The hash of the last list of tools; null where there is none. */
   readonly catalogue: string | null
   readonly known?: KnownEra
   /** Unix milliseconds. */
   readonly seen: number
 }
 
-export interface CatalogueNote {
+export interface CatalogueRecord {
   readonly hash: string
   readonly tools: readonly ListedTool[]
-  /** What was left out of it, and why. */
+  /** What was left out and why, a line each. */
   readonly faults: readonly string[]
 }
 
-/** What logging in has brought: secret. */
-export interface LoginNote {
+/** The result of a login: secret. */
+export interface LoginRecord {
   readonly login: Json
-  /** Unix milliseconds at which a person logged in; 0 for what came without one. */
+  /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
   readonly at: number
 }
 
@@ -69,38 +69,38 @@ export const stateKey = (serverId: string, { entry, fingerprint }: Server) => `s
 
 export const asJson = (value: object): Json => value as unknown as Json
 
-type Kept = Pick<Store, 'get' | 'batch'>
+export type RecordStore = Pick<Store, 'get' | 'batch'>
 
-/** Makes the space where it is missing. */
-export const openNotes = async (store: Store, use: Use): Promise<void> => {
+/** Creates the collections where they are missing. */
+export const openRecords = async (store: Store, use: Use): Promise<void> => {
   await store.open(SPACE, use)
 }
 
-/** A note as the store has it: version 0 where there is none. */
-export interface Note {
+/** A record of the store; version 0 where there is none. */
+export interface StoredRecord {
   readonly version: number
   readonly value: Json | undefined
 }
 
-export async function readNote(store: Kept, key: string, use: Use): Promise<Note> {
-  const found = await store.get(NOTES, key, use)
-  return { version: found?.version ?? 0, value: found?.value }
+export async function readRecord(store: RecordStore, key: string, use: Use): Promise<StoredRecord> {
+  const record = await store.get(RECORDS, key, use)
+  return { version: record?.version ?? 0, value: record?.value }
 }
 
-/** Puts what `change` makes of a note, also against others who change it at this moment; `undefined` leaves it as it is. Answers what it is now. */
-export async function changeNote(
-  store: Kept,
+/** Writes the result of `change`, and retries on a concurrent change; `undefined` writes nothing. Returns the current record. */
+export async function changeRecord(
+  store: RecordStore,
   key: string,
   change: (value: Json | undefined, version: number) => Json | undefined,
   use: Use
-): Promise<Note> {
+): Promise<StoredRecord> {
   for (;;) {
     use.signal.throwIfAborted()
-    const { version, value } = await readNote(store, key, use)
+    const { version, value } = await readRecord(store, key, use)
     const next = change(value, version)
     if (next === undefined) return { version, value }
     try {
-      await store.batch([{ op: 'put', collection: NOTES, key, value: next, ifVersion: version }], {}, use)
+      await store.batch([{ op: 'put', collection: RECORDS, key, value: next, ifVersion: version }], {}, use)
       return { version: version + 1, value: next }
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
@@ -108,54 +108,47 @@ export async function changeNote(
   }
 }
 
-const asPins = (value: Json | undefined): Pins => (value as unknown as PinsNote | undefined)?.tools ?? {}
+const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecord | undefined)?.tools ?? {}
 
-/** The approved tools of a server. */
-export const readPins = async (store: Kept, server: Server, use: Use): Promise<Pins> =>
-  asPins((await readNote(store, pinsKey(server), use)).value)
+export const readPins = async (store: RecordStore, server: Server, use: Use): Promise<Pins> =>
+  pinsIn((await readRecord(store, pinsKey(server), use)).value)
 
-/** Changes the approved tools of a server; the same pins back leave them. */
-export async function changePins(store: Kept, server: Server, change: (pins: Pins) => Pins, use: Use): Promise<Note> {
+/** Changes the pinned tools of a server; writes nothing where `change` returns its argument. */
+export async function changePins(
+  store: RecordStore,
+  server: Server,
+  change: (pins: Pins) => Pins,
+  use: Use
+): Promise<StoredRecord> {
   const put = (value: Json | undefined) => {
-    const before = asPins(value)
+    const before = pinsIn(value)
     const tools = change(before)
-    return tools === before ? undefined : asJson({ tools } satisfies PinsNote)
+    return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
   }
-  return changeNote(store, pinsKey(server), put, use)
+  return changeRecord(store, pinsKey(server), put, use)
 }
 
-/** Pins these of the tools that were seen: by name, or all. Throws MCP_TOOL_UNKNOWN. */
-export async function pinSeen(
-  store: Kept,
+/** Pins listed tools: those of these names, or all. Throws MCP_TOOL_UNKNOWN. */
+export async function pinListed(
+  store: RecordStore,
   server: Server,
-  seen: readonly ListedTool[],
+  listed: readonly ListedTool[],
   names: readonly string[] | undefined,
   use: Use
-): Promise<Note> {
-  const known = seen.map(tool => tool.name)
-  const strange = names?.find(name => !known.includes(name))
-  if (strange !== undefined) throw toolUnknown(server.entry.name, strange, known)
-  const those = names === undefined ? seen : seen.filter(tool => names.includes(tool.name))
-  return changePins(store, server, pins => approved(pins, those), use)
+): Promise<StoredRecord> {
+  const known = listed.map(tool => tool.name)
+  const unknown = names?.find(name => !known.includes(name))
+  if (unknown !== undefined) throw toolUnknown(server.entry.name, unknown, known)
+  const meant = names === undefined ? listed : listed.filter(tool => names.includes(tool.name))
+  return changePins(store, server, pins => pinTools(pins, meant), use)
 }
 
-/** Switches a server on or off until it is switched again. */
-export const putSwitch = (store: Kept, server: Server, enabled: boolean, use: Use): Promise<Note> =>
-  changeNote(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchNote), use)
+/** Enables or disables a server until the next such change. */
+export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, use: Use): Promise<StoredRecord> =>
+  changeRecord(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), use)
 
-/** The tools that an owner has read last. */
-export async function readCatalogue(store: Kept, key: string, use: Use): Promise<CatalogueNote | undefined> {
-  const found = await store.get(CATALOGUES, key, use)
-  return found?.value as unknown as CatalogueNote | undefined
-}
-
-/** The server of this name. Throws MCP_SERVER_UNKNOWN. */
-export function serverNamed(servers: readonly Server[], name: string): Server {
-  const found = servers.find(one => one.entry.name === name)
-  if (!found)
-    throw serverUnknown(
-      name,
-      servers.map(one => one.entry.name)
-    )
-  return found
+/** The last list of tools of an owner. */
+export async function readCatalogue(store: RecordStore, key: string, use: Use): Promise<CatalogueRecord | undefined> {
+  const record = await store.get(CATALOGUES, key, use)
+  return record?.value as unknown as CatalogueRecord | undefined
 }

@@ -144,7 +144,7 @@ export const MCP_FILE = schema<{ readonly clients: readonly McpClientConfig[] }>
 )
 
 /** What no schema says of an entry: `keys` is where, `hint` what to do. */
-export interface EntryFault {
+export interface EntryProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint: string
@@ -153,11 +153,11 @@ export interface EntryFault {
 /** Programs that fetch others and run them. */
 const FETCHERS: readonly string[] = ['npx', 'bunx', 'pnpx', 'uvx', 'pipx']
 
-type Rule = (entry: McpClientConfig) => EntryFault | undefined
-const fault = (keys: readonly string[], message: string, hint: string): EntryFault => ({ keys, message, hint })
+type Rule = (entry: McpClientConfig) => EntryProblem | undefined
+const fault = (keys: readonly string[], message: string, hint: string): EntryProblem => ({ keys, message, hint })
 
 /** All that is wrong with one entry that fits the schema. */
-export const entryFaults = (entry: McpClientConfig): EntryFault[] =>
+export const entryProblems = (entry: McpClientConfig): EntryProblem[] =>
   RULES.map(rule => rule(entry)).filter(one => one !== undefined)
 
 const RULES: readonly Rule[] = [
@@ -169,7 +169,7 @@ const RULES: readonly Rule[] = [
           'write url: https://… for a server that is reached over HTTP, command and args for a program'
         )
       : undefined,
-  ({ url }) => (url === undefined ? undefined : urlFault(url)),
+  ({ url }) => (url === undefined ? undefined : urlProblem(url)),
   entry => misplaced(entry, entry.url !== undefined, ['args', 'env', 'idle_timeout'], 'a command', 'url'),
   entry => misplaced(entry, entry.command !== undefined, ['api_key_env', 'api_key_header', 'oauth'], 'a url', 'command'),
   ({ api_key_env, oauth }) =>
@@ -188,8 +188,8 @@ const RULES: readonly Rule[] = [
     oauth?.token_url !== undefined && oauth.client_id === undefined
       ? fault(['oauth', 'token_url'], 'needs client_id and its secret', 'set oauth.client_id and oauth.client_secret_env')
       : undefined,
-  ({ oauth }) => (oauth?.token_url === undefined ? undefined : urlFault(oauth.token_url, ['oauth', 'token_url'])),
-  ({ oauth }) => (oauth?.issuer === undefined ? undefined : urlFault(oauth.issuer, ['oauth', 'issuer'])),
+  ({ oauth }) => (oauth?.token_url === undefined ? undefined : urlProblem(oauth.token_url, ['oauth', 'token_url'])),
+  ({ oauth }) => (oauth?.issuer === undefined ? undefined : urlProblem(oauth.issuer, ['oauth', 'issuer'])),
   ({ sandbox, sandbox_config }) =>
     sandbox_config !== undefined && sandbox === undefined
       ? fault(['sandbox_config'], 'holds nothing without sandbox: true', 'add sandbox: true, or false where it is to wait')
@@ -223,7 +223,7 @@ function misplaced(
   return key === undefined ? undefined : fault([key], `belongs to ${of}, and this entry has a ${beside}`, `take ${key} out`)
 }
 
-function urlFault(text: string, keys: readonly string[] = ['url']): EntryFault | undefined {
+function urlProblem(text: string, keys: readonly string[] = ['url']): EntryProblem | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !['http:', 'https:'].includes(url.protocol))
     return fault(keys, 'must be an address that begins with http:// or https://', 'write the whole address: https://host/mcp')

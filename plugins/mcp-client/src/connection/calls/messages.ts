@@ -3,24 +3,30 @@ import { deeper, HIDDEN_KEY } from '@svc/mcp'
 import { stripped, stripResult } from '@svc/tool-parts'
 import { protocolError, saysUnknownTool, toolNotFound } from '../failures.ts'
 
-/** What a call came to: its result, or questions (stateless servers). */
+type JsonObject = { readonly [key: string]: unknown }
+type InputMethod = InputRequest['method']
+
+/** The outcome of a call: its result, or questions (stateless servers). */
 export type Outcome =
   | { readonly type: 'result'; readonly result: ToolResult }
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
-type Fact = { readonly [key: string]: unknown }
-/** Levels of what a server says: what is deeper cannot be written as JSON again. */
-export const DEPTH = 500
+/** Maximum nesting of a message: a deeper one cannot be written as JSON again. */
+export const MAX_DEPTH = 500
+/** Limit on the kinds of hidden characters that the metadata of a result names. */
+const MAX_HIDDEN = 20
+/** The prefix of the protocol's own keys. */
+const RESERVED = 'io.modelcontextprotocol/'
 
-/** Reads what a server answers to a call, and passes it on as it is, but for hidden characters. Throws MCP_CALL_FAILED. */
+/** Reads the answer to a call and removes hidden characters. Throws MCP_CALL_FAILED. */
 export function readOutcome(server: string, tool: string, raw: unknown): Outcome {
-  const { resultType = 'complete', content, structuredContent, isError, _meta } = raw as Fact
-  if (resultType === 'input_required') return readInput(server, raw as Fact)
-  if (resultType !== 'complete') throw protocolError(server, 'it answers with a kind of result that was not agreed on')
+  const { resultType = 'complete', content, structuredContent, isError, _meta } = raw as JsonObject
+  if (resultType === 'input_required') return readInput(server, raw as JsonObject)
+  if (resultType !== 'complete') throw protocolError(server, 'its result has a type that the protocol does not define')
   const parts = content === undefined && structuredContent !== undefined ? [] : content
   if (!Array.isArray(parts) || !parts.every(isPart)) throw protocolError(server, 'its result has no list of contents')
-  if (deeper(raw, DEPTH)) throw protocolError(server, `its result is deeper than ${DEPTH} levels`)
-  if (isError === true && saysUnknownTool(textOf(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
+  if (deeper(raw, MAX_DEPTH)) throw protocolError(server, `its result has more than ${MAX_DEPTH} levels`)
+  if (isError === true && saysUnknownTool(textOfPart(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
   const hidden = new Set<string>()
   const clean = <T>(value: T): T => stripped(value, found => found.forEach(one => hidden.add(one)))
   const result: ToolResult = {
@@ -30,79 +36,64 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
     ...metaOf(clean(_meta)),
   }
   if (hidden.size === 0) return { type: 'result', result }
-  return { type: 'result', result: { ...result, meta: { ...result.meta, [HIDDEN_KEY]: [...hidden].slice(0, MOST_HIDDEN) } } }
+  return { type: 'result', result: { ...result, meta: { ...result.meta, [HIDDEN_KEY]: [...hidden].slice(0, MAX_HIDDEN) } } }
 }
 
-/** Limit on the kinds of hidden characters that the metadata of a result names. */
-const MOST_HIDDEN = 20
-
-/** What belongs to the connection with this server is nobody else's. */
+/** Metadata without the keys that belong to the connection. */
 function metaOf(given: unknown): Pick<ToolResult, 'meta'> {
   if (typeof given !== 'object' || given === null) return {}
-  const own = Object.entries(given as Fact).filter(([key]) => !key.startsWith(RESERVED))
+  const own = Object.entries(given as JsonObject).filter(([key]) => !key.startsWith(RESERVED))
   return own.length === 0 ? {} : { meta: Object.fromEntries(own) as NonNullable<ToolResult['meta']> }
 }
 
-/** The protocol's own keys begin so. */
-const RESERVED = 'io.modelcontextprotocol/'
+const isPart = (part: unknown): part is JsonObject =>
+  typeof part === 'object' && part !== null && typeof (part as JsonObject)['type'] === 'string'
+const textOfPart = (part: JsonObject | undefined) => (typeof part?.['text'] === 'string' ? part['text'] : '')
 
-const isPart = (part: unknown): part is Fact =>
-  typeof part === 'object' && part !== null && typeof (part as Fact)['type'] === 'string'
-const textOf = (part: Fact | undefined) => (typeof part?.['text'] === 'string' ? part['text'] : '')
-
-function readInput(server: string, { inputRequests = {}, requestState }: Fact): Outcome {
-  const requests = Object.entries((inputRequests ?? {}) as Fact)
+/** Reads questions. Removes hidden characters from them, not from their keys: the server identifies its questions by these. */
+function readInput(server: string, { inputRequests = {}, requestState }: JsonObject): Outcome {
+  const entries = Object.entries((inputRequests ?? {}) as JsonObject)
   const isKnown = ([key, one]: readonly [string, unknown]) =>
-    isInputMethod((one as Fact | null)?.['method']) && stripResult(key).found.length === 0
-  if (!requests.every(isKnown) || deeper(inputRequests, DEPTH))
-    throw protocolError(server, 'it asks for what the protocol does not know')
+    isInputMethod((one as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
+  if (!entries.every(isKnown) || deeper(inputRequests, MAX_DEPTH))
+    throw protocolError(server, 'it asks for something that the protocol does not define')
   return {
     type: 'input',
-    requests: shownRequests(Object.fromEntries(requests) as { readonly [key: string]: InputRequest }),
+    requests: Object.fromEntries(entries.map(([key, one]) => [key, stripped(one as InputRequest, () => {})])),
     ...(typeof requestState === 'string' && { state: requestState }),
   }
 }
 
-/** What a person is asked, without hidden characters. The keys are what the server knows its questions by. */
-const shownRequests = (requests: { readonly [key: string]: InputRequest }) =>
-  Object.fromEntries(Object.entries(requests).map(([key, request]) => [key, stripped(request, () => {})] as const))
-
 /** The text of a result, for an error. */
-export const wordsOf = (result: ToolResult): string =>
+export const textOfResult = (result: ToolResult): string =>
   result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
 
 type LogStep = Extract<ToolStep, { type: 'log' }>
-
 const LEVELS = new Set<unknown>(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])
 
-/** What a server logs, as a step of a call; `undefined` where it is no log message. */
+/** Reads a log message of the server as a step of a call; `undefined` where it is not one. */
 export function readLog(params: unknown): LogStep | undefined {
   const { level, data, logger } = (params ?? {}) as Record<string, unknown>
-  if (!LEVELS.has(level) || data === undefined || deeper(data, DEPTH)) return undefined
-  return {
-    type: 'log',
-    level: level as LogStep['level'],
-    data: data as Json,
-    ...(typeof logger === 'string' && { logger }),
-  }
+  if (!LEVELS.has(level) || data === undefined || deeper(data, MAX_DEPTH)) return undefined
+  return { type: 'log', level: level as LogStep['level'], data: data as Json, ...(typeof logger === 'string' && { logger }) }
 }
 
-/** What a server may ask for, in the protocol's words. */
-const CAPABILITIES: Readonly<Record<InputRequest['method'], object>> = {
+/** What a server may ask for, as capabilities of the protocol. */
+const CAPABILITIES: Readonly<Record<InputMethod, object>> = {
   'elicitation/create': { elicitation: { form: {}, url: {} } },
   'sampling/createMessage': { sampling: {} },
   'roots/list': { roots: {} },
 }
 
-export const capabilitiesOf = (can: readonly InputRequest['method'][]): Record<string, object> =>
+export const capabilitiesOf = (can: readonly InputMethod[]): Record<string, object> =>
   Object.assign({}, ...can.map(method => CAPABILITIES[method]))
 
-export const isInputMethod = (method: unknown): method is InputRequest['method'] =>
+export const isInputMethod = (method: unknown): method is InputMethod =>
   typeof method === 'string' && Object.hasOwn(CAPABILITIES, method)
 
-/** What a server is answered whose question nobody can be asked, or nobody answers. */
-export function noAnswer(method: InputRequest['method']): { readonly result: object } | { readonly error: object } {
+/** The answer to a question for which there is no answer. */
+export function noAnswer(method: InputMethod): { readonly result: object } | { readonly error: object } {
   if (method === 'elicitation/create') return { result: { action: 'cancel' } }
   if (method === 'roots/list') return { result: { roots: [] } }
-  return { error: { code: -1, message: 'nobody can be asked' } }
+  return { error: { code: -1, message: 'the caller cannot answer this' } }
 }

@@ -12,47 +12,47 @@ import type { Json } from '@svc/core/contracts'
 import { createMemoryStorage, type HttpOptions, type OAuthOptions } from '../options.ts'
 import type { Clock } from '../timing.ts'
 import type { Fetch } from '../transport/upstream-fetch.ts'
-import { createClientCredentials, type Refused } from './client-credentials.ts'
+import { createClientCredentials, type RefusedToken } from './client-credentials.ts'
 
-/** What lasts of a login. */
-interface Kept {
+/** The stored part of a login. */
+interface SavedLogin {
   readonly client?: StoredOAuthClientInformation & { readonly redirect_uris?: readonly string[] }
   readonly tokens?: StoredOAuthTokens
-  /** What a server asked for that the tokens do not allow: the next login asks for it. */
+  /** A scope that the server asked for and the tokens do not have: the next login requests it. */
   readonly wantedScope?: string
 }
 
-/** Where a browser would be sent to: never asked, as nobody is there. */
-const NOWHERE = 'http://127.0.0.1/callback'
+/** The SDK requires a redirect address; without a person it is never used. */
+const UNUSED_REDIRECT = 'http://127.0.0.1/callback'
 
-/** The protocol's own way to log in: discovery, authorization code, PKCE. Nothing is stored twice: the SDK says what to keep. */
+/** The login of the protocol: discovery, authorization code, PKCE. The SDK decides what to store. */
 async function createLoginProvider(options: OAuthOptions): Promise<Auth> {
   const { person, storage = createMemoryStorage() } = options
-  let kept = ((await storage.load()) ?? {}) as Kept
-  const keep = async (more: Partial<Record<keyof Kept, unknown>>) => {
-    kept = { ...kept, ...more } as Kept
-    await storage.save(JSON.parse(JSON.stringify(kept)) as Json)
+  let saved = ((await storage.load()) ?? {}) as SavedLogin
+  const save = async (more: Partial<Record<keyof SavedLogin, unknown>>) => {
+    saved = { ...saved, ...more } as SavedLogin
+    await storage.save(JSON.parse(JSON.stringify(saved)) as Json)
   }
-  const redirectUrl = person?.redirectUrl ?? NOWHERE
+  const redirectUrl = person?.redirectUrl ?? UNUSED_REDIRECT
   const attempt = createAttempt()
-  // who is here to log in for more must not get by with the old tokens
-  const anew = person !== undefined && kept.wantedScope !== undefined
+  // a login for a further scope must not reuse the old tokens
+  const anew = person !== undefined && saved.wantedScope !== undefined
 
   const provider: OAuthClientProvider = {
     redirectUrl,
     ...(options.clientMetadataUrl !== undefined && { clientMetadataUrl: options.clientMetadataUrl }),
     clientMetadata: metadataOf(options, redirectUrl),
     state: () => attempt.state,
-    clientInformation: () => configured(options, kept) ?? registered(kept, person && redirectUrl),
-    saveClientInformation: client => keep({ client }),
-    tokens: () => (anew && attempt.isNew ? undefined : kept.tokens),
+    clientInformation: () => configured(options, saved) ?? registered(saved, person && redirectUrl),
+    saveClientInformation: client => save({ client }),
+    tokens: () => (anew && attempt.isNew ? undefined : saved.tokens),
     saveTokens(tokens) {
       attempt.end()
-      return keep({ tokens, wantedScope: undefined })
+      return save({ tokens, wantedScope: undefined })
     },
     async redirectToAuthorization(page) {
-      if (person === undefined) await keep({ wantedScope: page.searchParams.get('scope') ?? undefined })
-      else attempt.begin(withScope(checkedPage(page), kept.wantedScope))
+      if (person === undefined) await save({ wantedScope: page.searchParams.get('scope') ?? undefined })
+      else attempt.begin(withScope(checkedPage(page), saved.wantedScope))
     },
     saveCodeVerifier: verifier => void (attempt.verifier = verifier),
     codeVerifier: () => attempt.verifier,
@@ -61,7 +61,7 @@ async function createLoginProvider(options: OAuthOptions): Promise<Auth> {
       checkIssuer(found, options.issuer)
       attempt.discovery = found
     },
-    invalidateCredentials: scope => keep(forgotten(scope)),
+    invalidateCredentials: scope => save(forgotten(scope)),
   }
   return {
     provider,
@@ -72,7 +72,7 @@ async function createLoginProvider(options: OAuthOptions): Promise<Auth> {
   }
 }
 
-/** What belongs to one login and to no other. */
+/** The values of one login attempt. */
 function createAttempt() {
   return {
     state: randomBytes(16).toString('base64url'),
@@ -101,8 +101,8 @@ function metadataOf({ scope }: OAuthOptions, redirectUrl: string): OAuthClientMe
   }
 }
 
-/** The client that the operator names, bound to the login server that it was first used at. */
-function configured({ clientId, clientSecret }: OAuthOptions, { client }: Kept): StoredOAuthClientInformation | undefined {
+/** The configured client, bound to the authorization server where it was first used. */
+function configured({ clientId, clientSecret }: OAuthOptions, { client }: SavedLogin): StoredOAuthClientInformation | undefined {
   if (clientId === undefined) return undefined
   const issuer = client?.client_id === clientId ? client.issuer : undefined
   return {
@@ -112,9 +112,11 @@ function configured({ clientId, clientSecret }: OAuthOptions, { client }: Kept):
   }
 }
 
-/** A client that was registered for another way back is of no use for logging in. */
-function registered({ client }: Kept, back: string | undefined) {
-  return back === undefined || client?.redirect_uris === undefined || client.redirect_uris.includes(back) ? client : undefined
+/** The registered client; a login cannot use one with another redirect address. */
+function registered({ client }: SavedLogin, redirect: string | undefined) {
+  return redirect === undefined || client?.redirect_uris === undefined || client.redirect_uris.includes(redirect)
+    ? client
+    : undefined
 }
 
 function withScope(page: URL, wanted: string | undefined): URL {
@@ -125,73 +127,75 @@ function withScope(page: URL, wanted: string | undefined): URL {
   return wider
 }
 
-function forgotten(scope: string): Partial<Record<keyof Kept, undefined>> {
+function forgotten(scope: string): Partial<Record<keyof SavedLogin, undefined>> {
   return {
     ...((scope === 'all' || scope === 'client') && { client: undefined }),
     ...((scope === 'all' || scope === 'tokens') && { tokens: undefined }),
   }
 }
 
-/** How requests to a server are authorised. */
+/** The authorization of requests to a server. */
 export interface Auth {
   readonly provider: AuthProvider | OAuthClientProvider
-  /** What a person has answered who was sent to log in; `undefined` where nobody was. */
+  /** The query that came back from the login page; `undefined` where no person was sent there. */
   answer?(): Promise<URLSearchParams | undefined>
 }
 
-export async function createAuth(options: HttpOptions, fetch: Fetch, refused: Refused, clock: Clock): Promise<Auth | undefined> {
+export async function createAuth(
+  options: HttpOptions,
+  fetch: Fetch,
+  refused: RefusedToken,
+  clock: Clock
+): Promise<Auth | undefined> {
   const { oauth, url } = options
   if (oauth === undefined) return undefined
   if (oauth.tokenUrl === undefined) return createLoginProvider(oauth)
   return { provider: await createClientCredentials({ ...oauth, tokenUrl: oauth.tokenUrl }, url, fetch, refused, clock) }
 }
 
-/** A login that somebody was sent to. */
-interface Attempt {
+/** A login whose page a person has opened. */
+interface LoginAttempt {
   readonly state: string
   readonly page: URL
   readonly discovery: OAuthDiscoveryState | undefined
-  /** The authorization server that the operator names. */
+  /** `oauth.issuer` of the configuration. */
   readonly pinned: string | undefined
 }
 
 const bare = (issuer: string) => issuer.replace(/\/$/, '')
-const issuerOf = (found: OAuthDiscoveryState | undefined) =>
-  found?.authorizationServerMetadata?.issuer ?? found?.authorizationServerUrl
+const issuerOf = (discovery: OAuthDiscoveryState | undefined) =>
+  discovery?.authorizationServerMetadata?.issuer ?? discovery?.authorizationServerUrl
 
-/** Throws OAUTH_FAILED where the tool server names another authorization server than the operator does. */
+/** Throws OAUTH_FAILED where the MCP server names another authorization server than the configuration. */
 function checkIssuer(found: OAuthDiscoveryState, pinned: string | undefined): void {
   const issuer = issuerOf(found) ?? ''
   if (pinned === undefined || bare(issuer) === bare(pinned)) return
   throw loginFailed(
-    `the tool server names the authorization server ${shown(issuer)}, and the configuration ${pinned}`,
-    'correct oauth.issuer of the server if it has moved; do not log in otherwise'
+    `the server names the authorization server ${shown(issuer)}, but oauth.issuer is ${pinned}`,
+    'Correct oauth.issuer if the authorization server has moved. Otherwise do not log in'
   )
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
-/** The page where somebody logs in. Throws OAUTH_FAILED for one that a browser would not load over TLS. */
+/** The login page. Throws OAUTH_FAILED for a page without TLS. */
 function checkedPage(page: URL): URL {
   if (page.protocol === 'https:' || (page.protocol === 'http:' && LOOPBACK.test(page.hostname))) return page
-  throw loginFailed(
-    `the authorization server has its login page at ${shown(page.href)}, which is not https`,
-    'do not log in there'
-  )
+  throw loginFailed(`the login page ${shown(page.href)} of the authorization server does not use https`, 'Do not log in there')
 }
 
 /**
- * What came back from the page. An answer with another state belongs to another login. A page at another origin than its issuer may be that of another server, to
- * which a hostile one has sent the person (mix-up, RFC 9207): then the answer must name the issuer, or the operator must have. Throws OAUTH_FAILED.
+ * Checks the query that came back from the login page. Another state belongs to another login. A login page at another origin than its issuer may belong to another
+ * server, to which a hostile one has sent the person (mix-up attack, RFC 9207): then the query or the configuration must name the issuer. Throws OAUTH_FAILED.
  */
-function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned }: Attempt): URLSearchParams {
-  if (answer.get('state') !== state) throw loginFailed('the answer to the login belongs to another one', 'log in again')
+function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned }: LoginAttempt): URLSearchParams {
+  if (answer.get('state') !== state) throw loginFailed('the answer belongs to another login', 'Log in again')
   const issuer = issuerOf(discovery)
-  const isAtHome = issuer !== undefined && URL.parse(issuer)?.origin === page.origin
-  if (isAtHome || pinned !== undefined || (answer.has('iss') && answer.get('iss') === issuer)) return answer
+  const isSameOrigin = issuer !== undefined && URL.parse(issuer)?.origin === page.origin
+  if (isSameOrigin || pinned !== undefined || (answer.has('iss') && answer.get('iss') === issuer)) return answer
   throw loginFailed(
-    `the login page at ${page.origin} is not at its authorization server ${shown(issuer ?? '')}, and the answer does not say whose it is: set oauth.issuer if both belong together`,
-    'if both belong together, set oauth.issuer of the server'
+    `the login page at ${page.origin} does not belong to the authorization server ${shown(issuer ?? '')}, and the answer does not name its issuer`,
+    'Set oauth.issuer of the server if both belong together'
   )
 }
 
@@ -200,7 +204,7 @@ const shown = (text: string) => JSON.stringify(text.slice(0, SHOWN))
 
 const loginFailed = (message: string, hint: string): SvcError => svcError('OAUTH_FAILED', message, { hint })
 
-/** A refresh token is good for one use: requests that are refused at the same time share one refresh. */
+/** A refresh token can be used once: concurrent refused requests share one refresh. */
 export function sharedRefresh(fetch: Fetch): Fetch {
   const flights = new Map<string, Promise<Response>>()
   return async (url, init = {}) => {
@@ -211,7 +215,7 @@ export function sharedRefresh(fetch: Fetch): Fetch {
     if (flight === undefined) {
       flight = fetch(url, { ...init, signal: null }).then(whole)
       flights.set(key, flight)
-      // each who waits hears of a failure
+      // each waiting request gets the error
       flight.finally(() => flights.delete(key)).catch(() => {})
     }
     return (await flight).clone()

@@ -8,28 +8,28 @@ type Options = OAuthOptions & { readonly tokenUrl: string }
 
 interface Token {
   readonly text: string
-  /** Unix milliseconds; it is not used later. */
+  /** Unix milliseconds until which it is used. */
   readonly until: number
 }
 
-/** With which header a request was refused that was answered with this. */
-export type Refused = (response: Response) => string | undefined
+/** The `Authorization` header of the request that got this 401 response. */
+export type RefusedToken = (response: Response) => string | undefined
 
-/** A token is not used in its last minute: it must still be good when it arrives. */
+/** A token is not used in its last minute: it must still be valid when it arrives. */
 const EARLY_MS = 60_000
-/** Seconds for which a token is kept that says nothing of it. */
+/** Lifetime in seconds of a token without `expires_in`. */
 const UNSAID_S = 300
 
 /**
- * Tokens by client credentials: the SDK's ClientCredentialsProvider, asked through the SDK's fetchToken. Given to the transport as it is, that provider would not do:
- * it sends the secret where the tool server says that tokens are given (here: to `tokenUrl`, which the operator names), keeps a token until it is refused (here: until
- * it is nearly over), asks once for each refused request (here: one request for all), and does not ask again with the secret in the body.
+ * Tokens by client credentials, with the SDK's ClientCredentialsProvider and fetchToken. The transport cannot use that provider directly: it sends the secret to the
+ * token endpoint that the MCP server names (here: to the configured `tokenUrl`), keeps a token until it is refused (here: until shortly before it expires), sends one
+ * request for each refused one (here: one for all), and does not retry with the secret in the body.
  */
 export async function createClientCredentials(
   options: Options,
   resource: string,
   fetch: Fetch,
-  refused: Refused,
+  refused: RefusedToken,
   clock: Clock
 ): Promise<AuthProvider> {
   const ask = await tokenRequest(options, resource, fetch)
@@ -46,7 +46,7 @@ export async function createClientCredentials(
       return token !== undefined && clock.now() < token.until ? token.text : (await fresh()).text
     },
     async onUnauthorized({ response }) {
-      // a request that went with an older one says nothing of the one that has come since
+      // a request with an older token says nothing about the current one
       if (token === undefined || refused(response) === `Bearer ${token.text}`) await fresh()
     },
   }
@@ -62,7 +62,7 @@ async function tokenRequest(
   const { ClientCredentialsProvider, fetchToken, OAuthError } = await import('@modelcontextprotocol/client')
   const expectedIssuer = new URL(tokenUrl).origin
   const rest = { expectedIssuer, ...(scope !== undefined && { scope }) }
-  // the SDK writes both into the header as they are, RFC 6749 (2.3.1) wants them encoded: a colon in an id must not end it
+  // the SDK does not encode both for the header, RFC 6749 (2.3.1) requires it: a colon in an id must not end the id
   const inHeader = new ClientCredentialsProvider({ clientId: encoded(clientId), clientSecret: encoded(clientSecret), ...rest })
   const inBody = new ClientCredentialsProvider({ clientId, clientSecret, ...rest })
   const send = (provider: typeof inBody, method: 'client_secret_basic' | 'client_secret_post', fetchFn: Fetch) =>
@@ -76,12 +76,13 @@ async function tokenRequest(
     }
     try {
       const tokens = await send(inHeader, 'client_secret_basic', noted).catch((error: unknown) => {
-        // servers that want the client in the body say that they do not know it
+        // a server that expects the client in the body reports an unknown client
         if (error instanceof OAuthError && error.code === 'invalid_client') return send(inBody, 'client_secret_post', noted)
         throw error
       })
       if (tokens.access_token === '') throw failed('the token server answers without a token')
-      if (tokens.token_type.toLowerCase() !== 'bearer') throw failed('the token server gives a token of another kind than bearer')
+      if (tokens.token_type.toLowerCase() !== 'bearer')
+        throw failed('the token server returns a token that is not of type bearer')
       const { access_token: text, expires_in: seconds = 0 } = tokens
       return { text, seconds: seconds > 0 ? seconds : UNSAID_S }
     } catch (error) {
@@ -98,26 +99,26 @@ const metadataOf = (issuer: string, tokenUrl: string, method: string): Authoriza
   issuer,
   token_endpoint: tokenUrl,
   token_endpoint_auth_methods_supported: [method],
-  // the SDK's type wants it; this grant has no use for it
+  // required by the SDK's type; not used by this grant
   authorization_endpoint: tokenUrl,
   response_types_supported: [],
 })
 
 const encoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
-/** RFC 6749, section 5.2, and what others have added. What else an error holds may repeat what the server was sent. */
+/** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error may repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
 
-/** `server_error` is the SDK's word too, where the server answered with no error of OAuth. */
+/** The SDK also uses `server_error` where the response is not an OAuth error. */
 function refusal(code: string, status: number): string {
   if (code === 'server_error') return `the token server answers HTTP ${status}`
-  return `the token server refuses: ${CODES.test(code) ? code : 'with a code that is not one of OAuth'}`
+  return `the token server refuses: ${CODES.test(code) ? code : 'with a code that OAuth does not define'}`
 }
 
-/** What the SDK throws where a good answer is not what RFC 6749 says: its parser's errors. */
+/** The errors of the SDK's parser for a successful response that does not follow RFC 6749. */
 const isMalformed = (error: unknown) => error instanceof SyntaxError || (error as Error | undefined)?.name === 'ZodError'
 const malformed = (status: number) => `the token server answers HTTP ${status} without a token`
 
 const failed = (message: string) =>
-  svcError('OAUTH_FAILED', message, { hint: 'check client_id, client_secret, scope and token_url of the server' })
+  svcError('OAUTH_FAILED', message, { hint: 'Check client_id, client_secret, scope and token_url of the server' })

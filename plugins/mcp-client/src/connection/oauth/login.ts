@@ -5,19 +5,19 @@ import { createMcpClient } from '../mcp-client.ts'
 import type { HttpOptions, Person } from '../options.ts'
 
 export interface LoginOptions {
-  /** Shows the page where the person logs in: opens a browser, or prints the address. */
+  /** Shows the login page: opens a browser, or prints the address. */
   readonly show: (page: URL) => void | Promise<void>
-  /** Milliseconds the person has; default 300,000. */
+  /** Milliseconds to wait for the person; default 300,000. */
   readonly waitMs?: number
-  /** Where the browser comes back to on this machine; default: any free port. */
+  /** The local port of the redirect address; default: any free port. */
   readonly port?: number
 }
 
 const WAIT_MS = 300_000
 
 /**
- * Logs a person in at a server that wants it, and keeps what it brings in `options.oauth.storage`: `await loginMcp({ url, oauth: { storage } }, { show: page => open(page.href) })`. Throws
- * MCP_CALL_FAILED, and what the signal aborted with.
+ * Logs a person in, and stores the tokens in `options.oauth.storage`: `await loginMcp({ url, oauth: { storage } }, { show: page => open(page.href) })`. Throws
+ * MCP_CALL_FAILED, and the reason of an abort.
  */
 export async function loginMcp(
   options: HttpOptions,
@@ -34,37 +34,39 @@ export async function loginMcp(
   await client.connect(use)
 }
 
-/** A person with a browser on this machine. */
+/** A person with a browser on this machine. Dispose it to close the local port. */
 export interface Loopback extends Person, AsyncDisposable {}
 
 const page = (text: string) => `<!doctype html><meta charset="utf-8"><title>svc</title><p>${text}`
-const CAME = page('svc has the answer. You can close this page.')
-const STRANGE = page('This is not the answer to a login that svc waits for.')
+const RECEIVED = page('svc has received the login. You can close this page.')
+const NOT_EXPECTED = page('svc does not wait for this login.')
 const PATH = '/callback'
 
 /**
- * Waits at 127.0.0.1 for the browser to come back; `show` opens the page, or prints where it is. `port` 0 takes any. Any page of the web can send a browser here: what
- * does not bring the state of the login is not taken for its answer.
+ * Listens on 127.0.0.1 for the redirect of the browser; `show` opens or prints the page, and `port` 0 takes any port. Any web page can send a browser here, so only a
+ * request with the state of this login counts.
  */
 export async function openLoopback(show: (page: URL) => void | Promise<void>, port: number): Promise<Loopback> {
-  let came = Promise.withResolvers<URLSearchParams>()
+  let received = Promise.withResolvers<URLSearchParams>()
   let state: string | null = null
   const server = createServer((request, response) => {
     const [path, query] = (request.url ?? '').split('?', 2)
     if (path !== PATH) return void response.writeHead(404).end()
     const answer = new URLSearchParams(query)
     const isAnswer = state !== null && answer.get('state') === state
-    response.writeHead(isAnswer ? 200 : 400, { 'content-type': 'text/html', connection: 'close' }).end(isAnswer ? CAME : STRANGE)
-    if (isAnswer) came.resolve(answer)
+    response
+      .writeHead(isAnswer ? 200 : 400, { 'content-type': 'text/html', connection: 'close' })
+      .end(isAnswer ? RECEIVED : NOT_EXPECTED)
+    if (isAnswer) received.resolve(answer)
   })
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
     redirectUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`,
     async authorize(shown) {
-      came = Promise.withResolvers()
+      received = Promise.withResolvers()
       state = shown.searchParams.get('state')
       await show(shown)
-      return came.promise
+      return received.promise
     },
     [Symbol.asyncDispose]: () => closed(server),
   }

@@ -6,15 +6,15 @@ import type { Clock } from '../timing.ts'
 import { asMessage, type Link, type LinkEvents, tapped } from './link.ts'
 import { createUpstreamFetch } from './upstream-fetch.ts'
 
-/** The SDK does not say to which request an answer's stream belongs: what comes on it is handled in the context of who sent it. */
+/** The SDK does not report to which request a stream belongs: its messages are handled in the async context of the sender. */
 const senders = new AsyncLocalStorage<string>()
-/** Milliseconds for telling a server that its session is over. */
-const GOODBYE_MS = 1_000
+/** Limit for ending the session at the server. */
+const TERMINATE_MS = 1_000
 
-/** A server says when to come back to a stream that has ended; at once, without end, it would have all of this process. */
-const AGAIN_MS = 250
+/** Minimum wait before a stream is opened again; the server chooses the wait, and 0 would keep this process busy. */
+const REOPEN_MS = 250
 
-/** Streamable HTTP, through the SDK's transport over our guarded fetch. */
+/** Streamable HTTP: the SDK's transport over the guarded fetch. */
 export async function openHttp(
   options: HttpOptions,
   servers: NamedServers,
@@ -31,7 +31,7 @@ export async function openHttp(
   const auth = await createAuth(options, fetch, upstream.refused, clock)
   const inner = new StreamableHTTPClientTransport(new URL(options.url), {
     fetch,
-    reconnectionScheduler: (again, ms) => clock.after(Math.max(AGAIN_MS, ms), again),
+    reconnectionScheduler: (again, ms) => clock.after(Math.max(REOPEN_MS, ms), again),
     ...(auth !== undefined && { authProvider: auth.provider }),
   })
   const reason = Promise.withResolvers<string>()
@@ -41,8 +41,8 @@ export async function openHttp(
   }
   let ending: Promise<void> | undefined
   async function end(): Promise<void> {
-    // a server that does not answer keeps its session until it is idle
-    if (inner.sessionId !== undefined) await within(GOODBYE_MS, () => inner.terminateSession()).catch(() => {})
+    // a server that does not answer ends the session by itself
+    if (inner.sessionId !== undefined) await within(TERMINATE_MS, () => inner.terminateSession()).catch(() => {})
     await inner.close()
     await upstream.close()
   }

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcontextprotocol/client'
 
-/** A message as it comes: what it says is not believed yet. */
+/** A message of the server, not checked yet. */
 export interface Message {
   readonly id?: unknown
   readonly method?: unknown
@@ -9,42 +9,42 @@ export interface Message {
   readonly error?: unknown
 }
 
-/** What carries messages to one server and back, and ends with it. */
+/** Carries messages to one server and back. */
 export interface Link {
   readonly transport: Transport
   /** True where each request has a stream of its own (HTTP): closing that cancels a stateless request. */
   readonly perRequest: boolean
-  /** Sends a request in such a way that `sender` knows it again when something comes back for it. `failed` hears why it could not be sent. */
+  /** Sends a message; `sender` is returned by `sender()` while an answer to it is handled. Calls `failed` where it cannot be sent. */
   send(message: object, sender: string, failed: (error: unknown) => void, options?: TransportSendOptions): void
-  /** Whose request the message came back for that is being handled now, where that can be known. */
+  /** The `sender` of the request that the current message answers, where the transport knows it. */
   sender(): string | undefined
-  /** Why it ended, once it did. Never rejects. */
+  /** Resolves with the reason once the link has ended. Never rejects. */
   readonly ended: Promise<string>
-  /** Ends it: the process and all that it started is gone then. */
+  /** Closes the link; the process and its children have ended when this resolves. */
   close(): Promise<void>
-  /** Ends it at once, for this reason. */
+  /** Closes the link at once. */
   giveUp(reason: string): void
-  /** True where somebody has logged in meanwhile, so that another attempt makes sense. */
+  /** True where a person has logged in meanwhile, so that another attempt can succeed. */
   authorize(): Promise<boolean>
   stderr(): string | undefined
 }
 
-/** What looks at each message before the SDK does. */
+/** Receives each message before the SDK does. */
 export interface LinkEvents {
-  /** True where it has taken the message: the SDK does not get it. */
+  /** Returns true for a message that the SDK must not get. */
   readonly take: (message: Message) => boolean
-  /** A message was longer than it may be; the request it answered, where that could be read. */
+  /** A message exceeded the limit; `id` is the request that it answers, where it could be read. */
   tooLong(id: string | undefined): void
-  /** Something came that is no message. */
+  /** The server sent something that is not a message. */
   noise(): void
 }
 
-/** For `failed`, where nobody waits for what is sent: that it does not arrive is the server's loss. */
-export const unheard = () => {}
+/** For `failed`, where no caller waits for the message. */
+export const ignoreFailure = () => {}
 
 export const asMessage = (message: object) => message as JSONRPCMessage
 
-/** The transport that the SDK's client is given: what `take` takes stays hidden from it. */
+/** A transport for the SDK's client without the messages that `take` returns true for. */
 export function tapped(inner: Transport, take: (message: Message) => boolean, more: object = {}): Transport {
   const outer: Transport = {
     start: () => inner.start(),

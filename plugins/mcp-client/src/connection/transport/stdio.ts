@@ -2,16 +2,16 @@ import { once } from 'node:events'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { type Child, type Exit, startChild } from '@svc/child'
 import { readLines } from '@svc/mcp'
-import { deaf } from '../../errors.ts'
+import { cannotSend } from '../../errors.ts'
 import type { Launch, StdioOptions } from '../options.ts'
 import { type Link, type LinkEvents, tapped } from './link.ts'
 
-/** What a program of this machine needs to run at all, and what holds no secret. */
+/** The variables that a program needs to run, and that hold no secret. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'TZ']
-/** Milliseconds that a server has to end by itself once its input is closed. */
+/** Time for a server to end by itself after its input is closed. */
 const POLITE_MS = 500
 
-/** Starts the program and speaks with it over its standard input and output. Throws CHILD_NOT_STARTED, and what `wrap` throws. */
+/** Starts the program and connects to its standard input and output. Throws CHILD_NOT_STARTED, and the errors of `wrap`. */
 export async function openStdio(
   options: StdioOptions,
   resultBytes: number,
@@ -41,7 +41,7 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
     child.stdout.destroy()
     child.kill()
   }
-  const say = createSender(child)
+  const send = createSender(child)
   const close = async () => {
     reason.resolve('it was closed')
     await child.end({ politeMs: POLITE_MS })
@@ -49,11 +49,11 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
   }
   const inner: Transport = {
     start: async () => read(child, resultBytes, inner, events, giveUp),
-    send: async message => say(message),
+    send: async message => send(message),
     close,
   }
   const released = child.exited.then(async exit => {
-    await lastWords(child)
+    await readRest(child)
     try {
       reason.resolve((await launch.release?.()) ?? ending(exit))
     } finally {
@@ -62,12 +62,12 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
     }
   })
   return {
-    // by these two the SDK knows that it is no HTTP
+    // these two properties tell the SDK that this is not HTTP
     transport: tapped(inner, events.take, { stderr: null, pid: child.pid }),
     perRequest: false,
     send(message, _sender, failed) {
       try {
-        say(message)
+        send(message)
       } catch (error) {
         failed(error)
       }
@@ -81,13 +81,13 @@ function linkOf(child: Child, launch: Launch, resultBytes: number, events: LinkE
   }
 }
 
-/** Milliseconds for what a process wrote before it ended. */
-const LAST_WORDS_MS = 1_000
+/** Limit for reading the rest of the output of an ended process. */
+const REST_MS = 1_000
 
-/** A server may answer and end: what it wrote is read first. */
-async function lastWords({ stdout }: Child): Promise<void> {
+/** A server may answer and end: reads its output to the end. */
+async function readRest({ stdout }: Child): Promise<void> {
   if (stdout.closed || stdout.destroyed || !stdout.readableFlowing) return
-  const timer = setTimeout(() => stdout.destroy(), LAST_WORDS_MS)
+  const timer = setTimeout(() => stdout.destroy(), REST_MS)
   await once(stdout, 'close')
   clearTimeout(timer)
 }
@@ -103,11 +103,11 @@ function read(child: Child, most: number, inner: Transport, events: LinkEvents, 
       else inner.onmessage?.(message)
     },
     tooLong: (begin, end) => events.tooLong(answered(begin, end)),
-    endless: () => giveUp('it sends a message without end'),
+    endless: () => giveUp('it sends a message that does not end'),
   })
 }
 
-/** Servers print banners and logs where they should not: what is no message is left out. */
+/** Some servers print banners and logs to the standard output: ignores lines that are not messages. */
 function parsed(text: string): JSONRPCMessage | undefined {
   if (!text.startsWith('{')) return undefined
   try {
@@ -120,15 +120,15 @@ function parsed(text: string): JSONRPCMessage | undefined {
 
 const ID = /"id"\s*:\s*"([^"]{1,100})"/
 
-/** The id of an answer that nobody has read: it stands first, or last. */
+/** The id of an answer that is too long to parse: near its start, or its end. */
 function answered(begin: string, end: string): string | undefined {
   return ID.exec(begin)?.[1] ?? ID.exec(end)?.[1]
 }
 
-/** A server that does not read what it is told must not fill our memory. */
-const MOST_UNREAD = 33_554_432
+/** Limit on the messages in memory that a server has not read. */
+const MAX_UNREAD = 33_554_432
 
-/** Writes what is said in one turn of the loop at once: a write costs more than a message. */
+/** Collects the messages of one turn of the event loop into one write: a write costs more than a message. */
 function createSender({ stdin }: Child): (message: object) => void {
   let waiting = ''
   const flush = () => {
@@ -136,8 +136,8 @@ function createSender({ stdin }: Child): (message: object) => void {
     waiting = ''
   }
   return message => {
-    if (!stdin.writable) throw deaf('its process has ended')
-    if (stdin.writableLength > MOST_UNREAD) throw deaf('it does not read what it is sent')
+    if (!stdin.writable) throw cannotSend('its process has ended')
+    if (stdin.writableLength > MAX_UNREAD) throw cannotSend('it does not read its input')
     if (waiting === '') setImmediate(flush)
     waiting += `${JSON.stringify(message)}\n`
   }

@@ -8,27 +8,26 @@ export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 export interface UpstreamFetch {
   readonly fetch: Fetch
-  /** With which header `Authorization` a request was refused that was answered with this. */
+  /** The `Authorization` header of the request that got this 401 response. */
   readonly refused: (response: Response) => string | undefined
-  /** Cuts all connections. */
+  /** Closes all connections. */
   close(): Promise<void>
 }
 
 const ENDLESS_MS = 2 ** 31 - 1
 const ENDLESS_BYTES = Number.MAX_SAFE_INTEGER
-/** What is asked for besides the server itself is small and quick: where to log in, and tokens. */
+/** Limits of requests to other servers: metadata for logins, and tokens. */
 const FOREIGN = { totalMs: 30_000, wireBytes: 1_048_576, bodyBytes: 1_048_576, redirects: 0 }
-/** The time of a call bounds it, not the silence in it: servers think before they answer. Redirects are told, not followed. */
+/** Limits of requests to the server: only the timeout of the call applies, because servers may be silent for long. Redirects are errors. */
 const OWN = { totalMs: ENDLESS_MS, headersMs: 0, idleMs: 0, wireBytes: ENDLESS_BYTES, bodyBytes: ENDLESS_BYTES, redirects: 0 }
 const CONNECTIONS = 72
 const KEEP_ALIVE_MS = 30_000
-/** Names are looked up two at a time in this process, whoever asks: behind slow ones a good one waits. */
+/** Node looks up two names at a time in the whole process: a fast lookup may wait for slow ones. */
 const DNS_MS = 20_000
 
 /**
- * Sends requests to the tool server, with its key, whatever its address is. Requests of a login reach public addresses, the servers that the operator names, and what
- * `allow` lists; they reach the tool server only at its own port and resolved addresses. A body, or an event of a stream, of more than `most` bytes fails, and
- * `tooLong` is called.
+ * Sends requests to the MCP server with its key, whatever its address is. Requests of a login reach public addresses, the configured servers, and those in `allow`; they
+ * reach the MCP server only at its own port and resolved addresses. A body, or an event of a stream, of more than `most` bytes fails, and `tooLong` is called.
  */
 export function createUpstreamFetch(
   options: HttpOptions,
@@ -55,12 +54,12 @@ export function createUpstreamFetch(
       if (!isServer && options.networkAccess === false) throw forbidden(url)
       const headers = new Headers(init.headers)
       if (isServer) addKey(headers, options)
-      const tell = tooLong()
+      const report = tooLong()
       const response = await ask(isServer ? own : foreign, url, headers, init).catch((error: unknown) => {
         throw !isServer && codeOf(error) === 'ADDRESS_FORBIDDEN' ? loginForbidden(url, error) : error
       })
       open.add(response)
-      const raw = respond(response, most, tell, () => open.delete(response))
+      const raw = respond(response, most, report, () => open.delete(response))
       const isForm = (headers.get('content-type') ?? '').startsWith('application/x-www-form-urlencoded')
       const answer = await withoutCredentials(
         raw,
@@ -83,7 +82,7 @@ function addKey(headers: Headers, { apiKey, apiKeyHeader = 'authorization' }: Ht
 }
 
 function ask(through: GuardedFetch, url: URL, headers: Headers, { method, body, signal }: RequestInit): Promise<GuardedResponse> {
-  // a stream of events that is packed comes late
+  // a compressed stream of events would arrive late
   headers.set('accept-encoding', 'identity')
   return through.fetch(
     url.href,
@@ -99,7 +98,7 @@ function ask(through: GuardedFetch, url: URL, headers: Headers, { method, body, 
 
 const WITHOUT_BODY = new Set([101, 204, 205, 304])
 
-function respond(response: GuardedResponse, most: number, tell: () => void, over: () => void): Response {
+function respond(response: GuardedResponse, most: number, report: () => void, over: () => void): Response {
   const { status, headers } = response
   if (WITHOUT_BODY.has(status)) {
     response.discard()
@@ -107,11 +106,11 @@ function respond(response: GuardedResponse, most: number, tell: () => void, over
     return new Response(null, { status, headers })
   }
   const isStream = (headers['content-type'] ?? '').startsWith('text/event-stream')
-  const body = isStream ? cappedEvents(response.body, most, tell) : capped(response.body, most, tell)
+  const body = isStream ? cappedEvents(response.body, most, report) : capped(response.body, most, report)
   return new Response(streamOf(body, response, over), { status, headers })
 }
 
-/** A generator that nobody has begun does not hear that it is cancelled: the response is told itself. */
+/** Cancelling a generator that has not started has no effect, so `cancel` discards the response itself. */
 function streamOf(body: AsyncGenerator<Uint8Array>, response: GuardedResponse, over: () => void): ReadableStream<Uint8Array> {
   const end = () => {
     response.discard()
@@ -134,57 +133,57 @@ function streamOf(body: AsyncGenerator<Uint8Array>, response: GuardedResponse, o
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-async function* capped(body: AsyncIterable<Uint8Array>, most: number, tell: () => void): AsyncGenerator<Uint8Array> {
+async function* capped(body: AsyncIterable<Uint8Array>, most: number, report: () => void): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > most) throw tooLarge(most, tell)
+    if (size > most) throw tooLarge(most, report)
     yield chunk
   }
 }
 
-/** Events end with an empty line: what comes without one would be gathered in memory. */
-async function* cappedEvents(body: AsyncIterable<Uint8Array>, most: number, tell: () => void): AsyncGenerator<Uint8Array> {
+/** An event ends with an empty line: an endless event would be kept in memory. */
+async function* cappedEvents(body: AsyncIterable<Uint8Array>, most: number, report: () => void): AsyncGenerator<Uint8Array> {
   let size = 0
   let before = ''
   for await (const chunk of body) {
     const text = before + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1')
     const end = Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'), text.lastIndexOf('\r\r'))
     size = end < 0 ? size + chunk.length : text.length - end
-    if (size > most) throw tooLarge(most, tell)
+    if (size > most) throw tooLarge(most, report)
     before = text.slice(-2)
     yield chunk
   }
 }
 
-function tooLarge(most: number, tell: () => void): Error {
-  tell()
-  return svcError('BODY_TOO_LARGE', `it answers with more than ${most} bytes`, { hint: 'ask for less' })
+function tooLarge(most: number, report: () => void): Error {
+  report()
+  return svcError('BODY_TOO_LARGE', `it answers with more than ${most} bytes`, { hint: 'Request less data' })
 }
 
 const forbidden = (url: URL) =>
-  svcError('ADDRESS_FORBIDDEN', `${url.host} may not be reached: network_access is off`, {
-    hint: 'allow network_access, or use a server that needs no other address',
+  svcError('ADDRESS_FORBIDDEN', `${url.host} cannot be reached because network_access is false`, {
+    hint: 'Set sandbox_config.network_access to true, or use a server that needs no other address',
   })
 
 const loginForbidden = (url: URL, cause: unknown) =>
   svcError(
     'ADDRESS_FORBIDDEN',
-    `${url.origin}, which it names for logging in, leads to an address that is not public: set oauth.issuer if it is yours`,
+    `${url.origin}, which the server names for logins, has an address that is not public; set oauth.issuer if it is yours`,
     {
       details: { host: url.host },
-      hint: 'set oauth.issuer of the server to the authorization server, if it is yours',
+      hint: 'Set oauth.issuer to the authorization server if it is yours',
       cause,
     }
   )
 
-/** Fields of a form that hold a credential. */
+/** Form fields with a credential. */
 const SECRET_FIELDS = ['client_secret', 'code', 'code_verifier', 'refresh_token', 'client_assertion']
-/** Shorter values are not credentials, and may be part of a word. */
+/** A shorter value is not a credential, and may be part of a word. */
 const SHORTEST = 6
 const MARK = '[secret]'
 
-/** The credentials in a request: its key or token, and the secrets of a form. An error message must not repeat them. */
+/** The credentials of a request: its key or token, and the secrets of a form. An error message must not repeat them. */
 function credentialsOf(headers: Headers, keyHeader: string | undefined, body: unknown): string[] {
   const authorization = headers.get('authorization') ?? ''
   const [kind = '', credential = ''] = authorization.split(/\s+(.*)/s)
@@ -194,13 +193,13 @@ function credentialsOf(headers: Headers, keyHeader: string | undefined, body: un
   const fields = SECRET_FIELDS.map(name => form?.get(name))
   const all = [credential, ...basic.slice(1), key, ...fields].filter(one => typeof one === 'string' && one.length >= SHORTEST)
   const forms = (all as string[]).flatMap(one => [one, encodeURIComponent(one), JSON.stringify(one).slice(1, -1)])
-  // the longest first: one may hold another
+  // the longest first: one may contain another
   return [...new Set(forms)].sort((a, b) => b.length - a.length)
 }
 
 const decoded = (text: string) => new URLSearchParams(`v=${text}`).get('v') ?? text
 
-/** Removes credentials from an error response: its text goes into logs, health and answers. A token response stays as it is. */
+/** Removes credentials from an error response: its text goes into logs, health and answers. Does not change a token response. */
 async function withoutCredentials(response: Response, credentials: readonly string[], isForm: boolean): Promise<Response> {
   if (response.body === null || credentials.length === 0 || (response.status < 400 && !isForm)) return response
   const text = await response.text()
