@@ -14,7 +14,7 @@ import { NO_SERVERS, programFiles, readServers } from './registry/configured-ser
 import { homeFile } from './registry/home-file.ts'
 import { MCP_CLIENTS } from './registry/settings.ts'
 
-/** After this worker has joined the others, before it serves; before the server drains, and when nobody here calls any more. */
+/** Stages: after this worker has joined its peers and before it serves; before the server drains; after the last call. */
 const [JOINED, FIRST, LAST] = [950, -100, 500]
 
 export default definePlugin({
@@ -36,7 +36,7 @@ export default definePlugin({
     const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcpService({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
     scope.defer(() => mcp.close())
-    scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the tool servers of svc' })
+    scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the MCP servers of svc' })
     scope.add(PeerAnswers, TOPIC, mcp.answer)
     scope.add(Checks, 'mcp', mcp.health)
     scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })

@@ -8,7 +8,7 @@ import { failureOf } from '@svc/mcp'
 import type { McpClient } from '../connection/client-types.ts'
 import type { Server } from '../registry/configured-servers.ts'
 
-/** One step of a trial: what came of it and how long it took, in milliseconds. */
+/** One step of the test: its result, and its time in milliseconds. */
 export interface Step {
   readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
   readonly ms: number
@@ -18,16 +18,16 @@ export interface Step {
 
 export interface CheckOptions {
   readonly server: Server
-  /** Makes the connection that is tried. Throws MCP_CALL_FAILED. */
+  /** Makes the client. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
-  /** A tool to be called at the end. */
+  /** A tool to call at the end. */
   readonly call?: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } }
   readonly signal: AbortSignal
 }
 
 const STEP_MS = 10_000
 
-/** Tries a server step by step; ends with the first that fails. */
+/** Tests a server step by step; ends with the first failed step. */
 export async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
   const steps = [
     ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
@@ -46,7 +46,7 @@ export async function* checkSteps(parts: CheckOptions): AsyncGenerator<Step> {
 
 interface Work {
   readonly step: Step['step']
-  /** The class of a failure that has none. */
+  /** The class for an error without one. */
   readonly kind: McpErrorClass
   readonly work: (signal: AbortSignal) => Promise<string>
   readonly end?: () => Promise<void>
@@ -62,12 +62,14 @@ async function timed(step: Step['step'], kind: McpErrorClass, work: Work['work']
     signal.throwIfAborted()
     const failure = failureOf(error)
     const isPlain = failure.class === 'protocol_error' && (error as { code?: string }).code !== 'MCP_CALL_FAILED'
-    const told = isPlain ? { class: kind, message: messageOf(error) } : { ...failure, message: messageTo(server, failure, error) }
-    return { step: step === 'auth' && told.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: told }
+    const failed = isPlain
+      ? { class: kind, message: messageOf(error) }
+      : { ...failure, message: messageTo(server, failure, error) }
+    return { step: step === 'auth' && failed.class !== 'authentication_failed' ? 'handshake' : step, ms: ms(), error: failed }
   }
 }
 
-/** Who tries a server here is told the paths that callers are not, and its command as the entry has it. */
+/** The message with the paths and the command that callers of tools do not see. */
 function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
   const { cause } = Object(error) as { cause?: { code?: unknown; hint?: unknown } }
   const hint = cause?.hint === undefined ? '' : `; ${cause.hint as string}`
@@ -75,7 +77,7 @@ function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): 
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-/** The same way as the connection goes, apart from it: so that a person sees where it ends. */
+/** The network steps of a connection, made separately to show which one fails. */
 function networkSteps({ hostname, protocol, port }: URL): Work[] {
   const host = hostname.replace(/^\[|\]$/g, '')
   const isTls = protocol === 'https:'
@@ -106,11 +108,11 @@ async function reached(
   socket: ReturnType<typeof connectTcp>,
   event: string,
   signal: AbortSignal,
-  found: () => string
+  result: () => string
 ): Promise<string> {
   try {
     await once(socket, event, { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) })
-    return found()
+    return result()
   } finally {
     socket.destroy()
   }

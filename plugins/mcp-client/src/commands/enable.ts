@@ -3,9 +3,9 @@ import type { CommandContext } from '@svc/core/contracts'
 import { putSwitch } from '../registry/records.ts'
 import { configuredServer, openStore, SERVER_ARG, useOf } from './shared.ts'
 
-/** `svc mcp enable <name>`: on again; also ends a quarantine. */
+/** `svc mcp enable <name>`: also ends a quarantine. */
 export class McpEnable extends SvcCommand {
-  static override summary = 'Switch a tool server on; ends a quarantine'
+  static override summary = 'Enable an MCP server, and end a quarantine'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = JSON_FLAG
@@ -16,9 +16,9 @@ export class McpEnable extends SvcCommand {
   }
 }
 
-/** `svc mcp disable <name>`: off, until it is enabled. */
+/** `svc mcp disable <name>` */
 export class McpDisable extends SvcCommand {
-  static override summary = 'Switch a tool server off until it is enabled'
+  static override summary = 'Disable an MCP server until it is enabled'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = JSON_FLAG
@@ -29,7 +29,7 @@ export class McpDisable extends SvcCommand {
   }
 }
 
-/** Switches a server on or off; running servers see it in the store, and it lasts. */
+/** Writes the switch to the store, where running servers see it. */
 async function switchServer(call: CommandContext, word: 'enable' | 'disable', name: string, json: boolean): Promise<void> {
   const server = await configuredServer(call, name)
   const use = useOf(call, `mcp ${word}`)

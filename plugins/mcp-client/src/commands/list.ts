@@ -11,16 +11,16 @@ import { configuredServers, openStore, locationOf, PORT_FLAG, runningId, statesO
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
-/** `svc mcp list`: the configured servers, and their state in the server that runs. */
+/** `svc mcp list`: the configured servers, with their state in the running server. */
 export class McpList extends SvcCommand {
-  static override summary = 'List the tool servers and their state'
+  static override summary = 'List the MCP servers and their state'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpList)
     const servers = await configuredServers(this)
-    if (servers.length === 0 && !flags.json) return this.note('there are no tool servers; svc mcp add <name> <url> adds one')
+    if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
     const use = useOf(this, 'mcp list')
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
@@ -31,10 +31,10 @@ export class McpList extends SvcCommand {
         JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
       )
     for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
-    if (running === undefined) this.note('no server runs: svc mcp test <name> tries one')
+    if (running === undefined) this.note('no server is running; to try an MCP server, run svc mcp test <name>')
     const late = servers.filter(one => running !== undefined && !states.has(one.entry.name) && one.entry.enabled !== false)
     if (late.length > 0)
-      this.note(`the server that runs knows nothing of ${late.map(one => one.entry.name).join(', ')}: svc reload`)
+      this.note(`the running server has not loaded ${late.map(one => one.entry.name).join(', ')}; run svc reload`)
   }
 }
 

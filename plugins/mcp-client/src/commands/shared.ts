@@ -14,10 +14,10 @@ import type { Pins } from '../registry/pinning.ts'
 import { type CatalogueRecord, RECORDS, openRecords, readCatalogue, readPins, type StateRecord } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
-/** The configured servers, of the configuration and of mcp.yaml. Throws the first thing that is wrong with them. */
+/** The servers of the configuration and of mcp.yaml. Throws the first problem. */
 export async function configuredServers(call: CommandContext): Promise<readonly Server[]> {
   const config = structuredClone((await call.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
-  // what does not fit the schema is told by `svc config check`, and the host does not start with it
+  // `svc config check` and the host report what does not match the schema
   const own = MCP_CLIENTS.check(config).length === 0 ? config : []
   const { servers, problems } = await readServers(own, homeFile(call.home))
   for (const problem of problems) throw problem
@@ -29,7 +29,7 @@ export const configuredServer = async (call: CommandContext, name: string): Prom
 
 export const useOf = ({ signal }: CommandContext, command: string): Use => systemUse(signal, `svc ${command}`)
 
-/** The store that servers of this home share. Throws STORE_FORGETS where it does not last. */
+/** The store that all servers of this home share. Throws STORE_FORGETS where it is not durable. */
 export async function openStore(call: CommandContext, use: Use): Promise<Store> {
   const store = (await call.host()).service(Store)
   const { durable, kind } = await store.probe(use)
@@ -38,7 +38,7 @@ export async function openStore(call: CommandContext, use: Use): Promise<Store> 
   return store
 }
 
-/** The process sandbox of the configured host, if it has one. */
+/** The process sandbox of the configured host, if there is one. */
 async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefined> {
   try {
     return (await call.host()).service(ProcessSandbox)
@@ -48,7 +48,7 @@ async function sandboxOf(call: CommandContext): Promise<ProcessSandbox | undefin
   }
 }
 
-/** The id of the server that runs from this home, as the store knows it; none where none runs. Throws SERVER_AMBIGUOUS. */
+/** The id of the running server of this home; undefined where none runs. Throws SERVER_AMBIGUOUS. */
 export async function runningId(call: CommandContext, port: number | undefined, use: Use): Promise<string | undefined> {
   try {
     using server = await reachServer(call.home, { port })
@@ -59,14 +59,14 @@ export async function runningId(call: CommandContext, port: number | undefined, 
   }
 }
 
-/** What a running server tells of its tool servers, by name. */
+/** The states of the MCP servers in a running server, by name. */
 export async function statesOf(
   store: Store,
   serverId: string,
   use: Use
 ): Promise<Map<string, StateRecord & { readonly key: string }>> {
   const prefix = `state/${serverId}/`
-  const found = new Map<string, StateRecord & { readonly key: string }>()
+  const states = new Map<string, StateRecord & { readonly key: string }>()
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(
       RECORDS,
@@ -75,21 +75,21 @@ export async function statesOf(
     )
     for (const { key, value } of page.records) {
       const name = key.slice(prefix.length, key.lastIndexOf('/'))
-      const note = { ...(value as unknown as StateRecord), key }
-      if (isNewer(note, found.get(name))) found.set(name, note)
+      const state = { ...(value as unknown as StateRecord), key }
+      if (isNewer(state, states.get(name))) states.set(name, state)
     }
-    if (page.next === undefined) return found
+    if (page.next === undefined) return states
     cursor = page.next
   }
 }
 
-/** One that is owned counts before one that was. */
+/** A state with an owner is newer than one without. */
 const isNewer = (one: StateRecord, other: StateRecord | undefined): boolean =>
   other === undefined ||
   (one.worker === null) < (other.worker === null) ||
   ((one.worker === null) === (other.worker === null) && one.seen > other.seen)
 
-/** What is known of the tools of a server: as the running one has read them last, and as they were approved. */
+/** The pinned tools of a server, and its last list in the running server. */
 export interface KnownTools {
   readonly pins: Pins
   readonly catalogue: CatalogueRecord | undefined
@@ -101,47 +101,47 @@ export async function knownOf(store: Store, serverId: string | undefined, server
   return { catalogue, pins: await readPins(store, server, use) }
 }
 
-/** Of what a problem says: a plugin may have written it. */
-const LONGEST_LINE = 2_000
+/** Limit for a line of a problem: a plugin may have written it. */
+const MAX_LINE = 2_000
 
-/** Lets the servers of this home take up what has changed. Answers the exit code: 1 where one could not. */
+/** Reloads the running servers of this home. Returns the exit code: 1 where one reports a problem. */
 export async function reloadServers(call: CommandContext, use: Use): Promise<number> {
   using stack = new DisposableStack()
   const servers = (await findServers(call.home)).map(server => stack.use(server))
-  if (servers.length === 0) call.note('no server runs: the next svc serve takes it up')
+  if (servers.length === 0) call.note('no server is running; the change applies with the next svc serve')
   let code = 0
   for (const { control, info } of servers) {
     const { problems } = await control.reload(use)
-    if (problems.length === 0) call.note(`${info.url} has taken it up`)
+    if (problems.length === 0) call.note(`${info.url} has applied the change`)
     for (const line of problems.flatMap(problem => formatError(fromWire(problem)).split('\n')))
-      call.note(`${/^ */.exec(line)![0]}${oneLine(line, LONGEST_LINE)}`)
+      call.note(`${/^ */.exec(line)![0]}${oneLine(line, MAX_LINE)}`)
     if (problems.length > 0) code = 1
   }
   return code
 }
 
-/** Its address, or its command. */
+/** The address, or the command line. */
 export const locationOf = ({ url, command }: Pick<McpServerInfo, 'url' | 'command'>): string => url ?? (command ?? []).join(' ')
 
-/** A connection of the command's own, whatever runs. Throws MCP_CALL_FAILED where what the entry names is not there. */
+/** Connects from this command. Throws MCP_CALL_FAILED where a variable or the sandbox that the entry names is missing. */
 export async function openClient(call: CommandContext, store: Store, server: Server, use: Use): Promise<McpClient> {
   const sandbox = server.entry.sandbox && server.entry.url === undefined ? await sandboxOf(call) : undefined
   const storage = loginStorage(store, server, use)
   const options = clientOptions(server, { env: process.env, sandbox, storage, lasting: use })
   const { createMcpClient } = await import('../connection/mcp-client.ts')
   const client = createMcpClient(options)
-  // a person waits: what fails is told at once
+  // a person waits: reports the first failure
   client.setReconnectPolicy(0, 'constant')
   return client
 }
 
-/** Its tools, read just now. Throws MCP_CALL_FAILED. */
+/** Lists the tools from this command. Throws MCP_CALL_FAILED. */
 export async function listNow(call: CommandContext, store: Store, server: Server, use: Use): Promise<ToolList> {
   await using client = await openClient(call, store, server, use)
   return await client.listTools({ signal: use.signal })
 }
 
-/** Lets a person log in to a remote server; what that brings is kept for all. Throws MCP_CALL_FAILED. */
+/** Logs a person in to a remote server, and stores the login for all processes. Throws MCP_CALL_FAILED. */
 export async function logIn(store: Store, server: Server, how: LoginOptions, use: Use): Promise<void> {
   const storage = personStorage(store, server, use)
   const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: use })
@@ -150,11 +150,11 @@ export async function logIn(store: Store, server: Server, how: LoginOptions, use
   await storage.done()
 }
 
-export const SERVER_ARG = { name: Args.string({ description: 'Name of a tool server', required: true, ignoreStdin: true }) }
+export const SERVER_ARG = { name: Args.string({ description: 'Name of an MCP server', required: true, ignoreStdin: true }) }
 
 export const PORT_FLAG = {
   port: Flags.integer({
-    summary: 'Port of the server that is asked, where several run from this home',
+    summary: 'Port of the running server, if this home has several',
     helpValue: '<int>',
     min: 1,
     max: 65_535,

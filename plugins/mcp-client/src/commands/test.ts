@@ -4,15 +4,15 @@ import type { Json } from '@svc/core/contracts'
 import { type Step, checkSteps } from './check-steps.ts'
 import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
 
-/** `svc mcp test <name>`: step by step over a connection of its own; 1 where a step fails. */
+/** `svc mcp test <name>`: connects step by step from this command; exits with 1 where a step fails. */
 export class McpTest extends SvcCommand {
-  static override summary = 'Try a tool server step by step'
+  static override summary = 'Test the connection to an MCP server step by step'
   static override description =
-    "Resolves, connects, logs in, shakes hands, lists the tools, each with its time. Names what fails with its class. The connection is the command's own. Ends with 1 where a step fails."
+    'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. Exits with 1 if a step fails.'
   static override examples = [`<%= config.bin %> <%= command.id %> files --tool read_file --args '{"path": "/data/notes.txt"}'`]
   static override args = SERVER_ARG
   static override flags = {
-    tool: Flags.string({ summary: 'Call this tool too', helpValue: '<tool>' }),
+    tool: Flags.string({ summary: 'Tool to call at the end', helpValue: '<tool>' }),
     args: Flags.string({ summary: 'Arguments of the call', helpValue: '<json>', dependsOn: ['tool'] }),
     ...JSON_FLAG,
   }
@@ -47,7 +47,7 @@ function argsOf(text: string): { readonly [name: string]: Json | undefined } {
     const read = JSON.parse(text) as unknown
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read as { [name: string]: Json }
   } catch {
-    // said below
+    // reported below
   }
   throw lineInvalid('--args must be a JSON object', 'mcp test <name> --tool <tool> --args <json>')
 }

@@ -100,7 +100,7 @@ export interface OAuthOptions {
   readonly clientId?: string
   readonly clientSecret?: string
   readonly tokenUrl?: string
-  /** The only authorization server for logins; may have a private address. Default: the one that the tool server names. */
+  /** The only authorization server for logins; may have a private address. Default: the one that the MCP server names. */
   readonly issuer?: string
   readonly scope?: string
   /** Metadata of this client for servers that need no registration (https). */

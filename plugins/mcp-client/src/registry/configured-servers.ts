@@ -5,16 +5,16 @@ import { asSvcError, packagesAround, pathsOfCode, type SvcError } from '@svc/cor
 import type { McpClients } from '@svc/core/contracts'
 import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
-import { entryProblems, type McpClientConfig } from './settings.ts'
+import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface Server {
   readonly entry: McpClientConfig
-  /** Where it stands: `mcp.clients[2]`, `~/.svc/mcp.yaml:12`. */
+  /** The place of its entry: `mcp.clients[2]`, `~/.svc/mcp.yaml:12`. */
   readonly where: string
-  /** What server it is, whatever is set about it: of its address, or its command line. Pins and logins hang on it. */
+  /** A digest of the address or the command line. Pins and logins belong to it. */
   readonly identity: string
-  /** Of the whole entry: with another one it is connected anew. */
+  /** A digest of the whole entry. A change leads to a new connection. */
   readonly fingerprint: string
 }
 
@@ -28,7 +28,7 @@ const serverOf = (entry: McpClientConfig, where: string): Server => ({
   fingerprint: digest(entry),
 })
 
-/** The servers of the configuration and of a `mcp.yaml`, those that are switched off too, and all that is wrong with them. */
+/** Reads the servers of the configuration and of a `mcp.yaml`, including disabled ones, and all problems. */
 export async function readServers(
   config: readonly McpClientConfig[],
   file: string
@@ -40,16 +40,16 @@ export async function readServers(
   }))
   const all = [...own, ...home.entries]
   const problems = all.flatMap(({ entry, where }) =>
-    entryProblems(entry).map(one => clientInvalid(said(entry, one.keys, one.message), where(one.keys), one.hint))
+    entryProblems(entry).map(one => clientInvalid(messageOf(entry, one), where(one.keys), one.hint))
   )
   const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
-  return { servers, problems: [...home.problems, ...problems, ...twice(servers)] }
+  return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
 }
 
-const said = ({ name }: McpClientConfig, keys: readonly string[], message: string) =>
-  `tool server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
+const messageOf = ({ name }: McpClientConfig, { keys, message }: EntryProblem) =>
+  `MCP server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
 
-function twice(servers: readonly Server[]): SvcError[] {
+function duplicates(servers: readonly Server[]): SvcError[] {
   const first = new Map<string, Server>()
   return servers.flatMap(one => {
     const { name } = one.entry
@@ -61,17 +61,17 @@ function twice(servers: readonly Server[]): SvcError[] {
 }
 
 /**
- * The files that servers of this machine are started from, as far as their command lines name them: svc runs them with its own rights, so whoever writes
- * them runs code. A script brings what it imports, and the folder it lies in unless the working folder of svc lies in that. Servers in the sandbox are left out.
+ * The program files of local servers, as far as their command lines name them. svc runs them with its own rights, so writing to them is running code. A script counts
+ * with the files that it imports, and with its folder unless that contains the working folder of svc. Leaves out servers in the sandbox.
  */
 export function programFiles(servers: readonly Server[], cwd: string = process.cwd()): string[] {
   const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
   return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOf(command, args, cwd)))]
 }
 
-/** They look for programs in the working folder first. */
+/** Programs that search the working folder first. */
 const STARTERS = /(^|\/)(npx|npm|pnpm|yarn|bunx)$/
-/** They can be started with a folder. */
+/** Programs that accept a folder. */
 const INTERPRETERS = /(^|\/)(node|bun|deno|tsx|python[\d.]*)$/
 
 function filesOf(command: string, args: readonly string[], cwd: string): string[] {
@@ -85,7 +85,7 @@ const folderAt = (path: string, cwd: string) =>
   existsSync(path) && statSync(path).isDirectory() && !isWithin(cwd, path) ? [path] : []
 
 function pathsOf(word: string, cwd: string): string[] {
-  // `--import=./hook.mjs` names a file as well
+  // also the file in `--import=./hook.mjs`
   const path = resolve(cwd, /^-[^=]*=(.+)$/.exec(word)?.[1] ?? word)
   if (!existsSync(path) || !statSync(path).isFile()) return []
   const packages = packagesAround(path)
@@ -99,7 +99,7 @@ const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`$
 
 const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
 
-/** The service where no server is configured. */
+/** The service without a configured server. */
 export const NO_SERVERS: McpClients = {
   list: async () => [],
   tools: unknown,

@@ -7,25 +7,28 @@ import type { Document } from 'yaml'
 import { clientInvalid, fileBusy, nameTaken, notInFile } from '../errors.ts'
 import { MCP_FILE, type McpClientConfig } from './settings.ts'
 
-/** An entry, and where in the file its keys stand. */
+/** An entry of the file; `where` returns the place of a key. */
 export interface HomeEntry {
   readonly entry: McpClientConfig
   readonly where: (keys: readonly string[]) => string
 }
 
-/** The file that `svc mcp add` writes: the same entries as `mcp.clients`, under `clients`. */
+/** The path of mcp.yaml, which `svc mcp add` writes: the entries of `mcp.clients`, under `clients`. */
 export const homeFile = (home: string = svcHome()): string => join(home, 'mcp.yaml')
 
-/** The servers of the file; none where there is no file. Faults come with their lines. Throws CONFIG_UNREADABLE. */
+/** Reads the servers of the file, and its problems with their lines; both are empty where there is no file. Throws CONFIG_UNREADABLE. */
 export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]; problems: SvcError[] }> {
-  // reading YAML takes a tenth of a start to load
+  // loading the YAML parser takes a tenth of a start
   if (!existsSync(file)) return { entries: [], problems: [] }
   const layer = await readConfigFile(file)
   const { value } = layer
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
-  const faults = MCP_FILE.check(value)
-  if (faults.length > 0)
-    return { entries: [], problems: faults.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), hintOf(one))) }
+  const problems = MCP_FILE.check(value)
+  if (problems.length > 0)
+    return {
+      entries: [],
+      problems: problems.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), hintOf(one))),
+    }
   const { clients } = value as { clients: readonly McpClientConfig[] }
   const entries = clients.map((entry, at) => ({
     entry,
@@ -34,32 +37,32 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
   return { entries, problems: [] }
 }
 
-function hintOf(fault: Fault): string {
-  if (fault.keyword === 'required') return `set ${fault.path}`
-  if (fault.keyword !== 'unknown') return 'fix the value'
-  const known = (fault.allowed ?? []) as string[]
-  const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
-  return near ? `did you mean "${near}"?` : `known here: ${known.join(', ')}`
+function hintOf(problem: Fault): string {
+  if (problem.keyword === 'required') return `Set ${problem.path}`
+  if (problem.keyword !== 'unknown') return 'Correct the value'
+  const known = (problem.allowed ?? []) as string[]
+  const near = problem.nearest ?? nearest(problem.keys.at(-1) ?? '', known)
+  return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
 }
 
 type Yaml = typeof import('yaml')
 
-const FIRST = `# Tool servers (MCP) that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove write here; what you write stays.
-# It may hold keys: keep it to yourself.
+const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove edit this file and keep your changes.
+# This file may contain keys: keep it private.
 clients: []
 `
 
-/** Adds servers at the end of the file; what a person wrote there stays as it is. Throws MCP_CLIENT_INVALID for a file that has faults, and for a name that another command has added meanwhile. */
+/** Adds servers at the end of the file, and keeps its other content. Throws MCP_CLIENT_INVALID for a file with problems, and for a name that another command has added meanwhile. */
 export const addToFile = (file: string, entries: readonly McpClientConfig[]): Promise<void> =>
-  edit(file, (document, { isSeq }, there) => {
-    const twice = entries.find(({ name }) => there.includes(name))
+  edit(file, (document, { isSeq }, names) => {
+    const twice = entries.find(({ name }) => names.includes(name))
     if (twice) throw nameTaken(twice.name, shownPath(file))
     for (const entry of entries) document.addIn(['clients'], document.createNode(entry))
     const list = document.get('clients')
     if (isSeq(list)) list.flow = false
   })
 
-/** Takes a server out of the file. Throws MCP_SERVER_UNKNOWN where it is not in there. */
+/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN where the file does not have it. */
 export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
   edit(file, (document, { isMap, isSeq }) => {
     const list = document.get('clients')
@@ -68,13 +71,13 @@ export const removeFromFile = (file: string, name: string, hint: string): Promis
     document.deleteIn(['clients', at])
   })
 
-/** One change at a time: of two commands that read the same file, the later one would write over what the earlier one has added. */
+/** Changes the file under a lock: without it, the second of two concurrent commands would overwrite the change of the first. */
 async function edit(file: string, change: (document: Document, yaml: Yaml, names: readonly string[]) => void): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   using _lock = await lockFor(file)
   const { entries, problems } = await readHomeFile(file)
   for (const problem of problems) throw problem
-  // only commands come here, and what they share with the server is one file of the build
+  // imported late: the server loads this file too, and does not edit
   const yaml = await import('yaml')
   const document = yaml.parseDocument(await textOf(file))
   if (!document.has('clients')) document.set('clients', document.createNode([]))
@@ -86,10 +89,10 @@ async function edit(file: string, change: (document: Document, yaml: Yaml, names
   await replace(file, document.toString({ lineWidth: 0 }))
 }
 
-/** Milliseconds that a command waits for others. */
+/** Milliseconds to wait for another command. */
 const WAIT_MS = 10_000
 
-/** A lock of the kernel, by way of SQLite: it ends with the process that holds it. Its file stays, empty: to remove it would let two hold one each. */
+/** A lock of the operating system, through SQLite: it ends with its process. The empty file stays: if it were removed, two processes could lock two files of this name. */
 async function lockFor(file: string): Promise<Disposable> {
   const path = `${file}.lock`
   await (await open(path, 'a', 0o600)).close()
@@ -106,11 +109,11 @@ async function lockFor(file: string): Promise<Disposable> {
 
 const textOf = (file: string): Promise<string> =>
   readFile(file, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return FIRST
+    if (codeOf(error) === 'ENOENT') return EMPTY
     throw error
   })
 
-/** Nobody else may read it, and nobody ever reads half of it. */
+/** Only the owner may read the file, and no reader sees half of it. */
 async function replace(file: string, text: string): Promise<void> {
   const next = `${file}.${randomUUID()}`
   try {

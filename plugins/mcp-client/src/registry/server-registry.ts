@@ -70,7 +70,7 @@ export class ServerRegistry {
       for await (const { key, version, value } of store.watch(RECORDS, use)) await this.take(key, { version, value }, use)
     }
     const read = (use: Use) => this.#read(use)
-    follow({ what: 'tool servers', watch, read }, lasting, log).catch((err: unknown) =>
+    follow({ what: 'MCP servers', watch, read }, lasting, log).catch((err: unknown) =>
       log.error({ err }, 'stopped watching the records of MCP servers')
     )
     await read(lasting)

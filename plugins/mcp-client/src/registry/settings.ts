@@ -2,11 +2,11 @@ import { basename } from 'node:path'
 import { type JsonSchema, schema } from '@svc/core'
 import type { Effect } from '@svc/core/contracts'
 
-/** The process sandbox of a server, as `mcp.clients[].sandbox_config` has it. */
+/** `mcp.clients[].sandbox_config` */
 export interface SandboxSettings {
-  /** Seconds that a call may take. */
+  /** Maximum seconds of a call. */
   readonly timeout?: number
-  /** `512M`: binary. */
+  /** `512M`, in binary units. */
   readonly memory_limit?: string
   readonly network_access?: boolean
   readonly filesystem_readonly?: boolean
@@ -22,7 +22,7 @@ interface OAuthSettings {
   readonly scope?: string
 }
 
-/** One server of the tool protocol, as `mcp.clients` and `<svc home>/mcp.yaml` have it. Times are seconds. */
+/** One MCP server in `mcp.clients` or `<svc home>/mcp.yaml`. Times are seconds. */
 export interface McpClientConfig {
   readonly name: string
   readonly url?: string
@@ -56,27 +56,25 @@ const flag = (description: string): JsonSchema => ({ type: 'boolean', descriptio
 const seconds = (description: string): JsonSchema => ({ type: 'number', exclusiveMinimum: 0, maximum: 86_400, description })
 
 const oauth = closed({
-  client_id: text('The id by which the authorization server knows svc.'),
-  client_secret: text('Its secret; better in a variable: client_secret_env.'),
-  client_secret_env: text('Name of the environment variable that holds the secret.'),
-  token_url: text('Where tokens are asked for with the client credentials; without it they are found as the protocol says.'),
+  client_id: text('Client id of svc at the authorization server.'),
+  client_secret: text('Client secret; prefer client_secret_env.'),
+  client_secret_env: text('Environment variable that holds the client secret.'),
+  token_url: text('Token endpoint for client credentials; default: the discovery of the protocol.'),
   issuer: text(
-    'The only authorization server at which somebody may log in, to the letter as it names itself; it may lie on a private address. Without it the one that the server names, on a public address or at the server itself.'
+    'The only authorization server for logins, exactly as it names itself; may have a private address. Default: the one that the server names, at a public address or at the server itself.'
   ),
-  scope: text('Scopes to ask for, with blanks between them.'),
+  scope: text('Scopes to request, separated by spaces.'),
 })
 
 const sandbox = closed({
-  timeout: seconds('Seconds that a call may take; default 30.'),
-  memory_limit: { type: 'string', pattern: '^\\d+[KMG]?$', description: 'Memory, as 512M; default 512M.' },
-  network_access: flag(
-    'Whether it may use the network; default false. Of a remote server: whether any other address than its own is reached.'
-  ),
-  filesystem_readonly: flag('Whether the folders that it sees can only be read; default true.'),
-  allowed_paths: texts('Files and folders that it may write.'),
+  timeout: seconds('Maximum seconds of a call; default 30.'),
+  memory_limit: { type: 'string', pattern: '^\\d+[KMG]?$', description: 'Memory, for example 512M; default 512M.' },
+  network_access: flag('Allow network access; default false. For a remote server: allow addresses other than its own.'),
+  filesystem_readonly: flag('Mount the visible folders read-only; default true.'),
+  allowed_paths: texts('Files and folders that the server may write.'),
 })
 
-/** A name is part of the names of its tools, of labels and of keys. */
+/** The name is part of the names of its tools, of labels and of keys. */
 const NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$'
 
 const client = closed(
@@ -85,88 +83,89 @@ const client = closed(
       type: 'string',
       pattern: NAME,
       patternHint: 'must be 1 to 32 letters, digits, _ and -',
-      description: 'What it is called here.',
+      description: 'Name of the server; prefix of its tools.',
     },
-    url: text('Its address, where it is reached over HTTP.'),
-    command: text('The program that is started for it, where it is a program of this machine.'),
+    url: text('URL of a remote server (HTTP).'),
+    command: text('Program of a local server (stdio).'),
     args: { type: 'array', items: { type: 'string' }, description: 'Arguments of the command.' },
     env: {
       type: 'object',
       additionalProperties: { type: 'string' },
       description:
-        'Variables of the command; ${NAME} stands for a variable of svc. No other than PATH, HOME and the like is handed on.',
+        'Variables of the command; ${NAME} inserts a variable of svc. The command inherits only PATH, HOME and the like.',
     },
-    tools: texts('The only tools of it that are used, by name; without it all.'),
-    timeout: seconds('Seconds that a call may take; default 30.'),
+    tools: texts('Names of the tools to use; default: all.'),
+    timeout: seconds('Maximum seconds of a call; default 30.'),
     idle_timeout: {
       type: 'number',
       minimum: 0,
       maximum: 31_536_000,
-      description: 'Seconds without a call after which a command is ended until it is needed; 0 keeps it; default 3600.',
+      description:
+        'Seconds without a call after which a command is stopped until the next one; 0 keeps it running; default 3600.',
     },
     retry_attempts: {
       type: 'integer',
       minimum: 0,
       maximum: 1000,
-      description: 'Attempts to connect after one failed; default 5.',
+      description: 'Further attempts after a failed connection; default 5.',
     },
-    api_key_env: text('Name of the environment variable that holds its key.'),
+    api_key_env: text('Environment variable that holds the API key.'),
     api_key_header: {
       enum: ['authorization', 'x-api-key'],
-      description: 'The header that carries the key; default authorization (Bearer).',
+      description: 'Header of the API key; default authorization (Bearer).',
     },
     oauth,
-    sandbox: flag('Runs the command in the process sandbox; default false.'),
+    sandbox: flag('Run the command in the process sandbox; default false.'),
     sandbox_config: sandbox,
-    allow: texts('Tools that may be used, by pattern (read_*); without it all.'),
-    deny: texts('Tools that may not, by pattern; weighs more than allow.'),
+    allow: texts('Patterns of the tools to use, for example read_*; default: all.'),
+    deny: texts('Patterns of the tools not to use; overrides allow.'),
     effects: {
       type: 'array',
       items: { enum: ['read', 'write', 'execute', 'network'] },
-      description: 'What its tools do; default execute and network.',
+      description: 'Effects of its tools; default execute and network.',
     },
-    enabled: flag('false leaves it out.'),
+    enabled: flag('Set to false to disable the server.'),
   },
   ['name']
 )
 
-/** What `mcp.clients` may be: the servers, in order. */
+/** `mcp.clients`: the servers, in order. */
 export const MCP_CLIENTS = schema<readonly McpClientConfig[]>({
   type: 'array',
   items: client,
   default: [],
-  description: 'Servers of the tool protocol (MCP) whose tools are used; svc mcp add writes the like into mcp.yaml.',
+  description: 'MCP servers whose tools svc uses; svc mcp add writes the same entries to mcp.yaml.',
 })
 
-/** What `<svc home>/mcp.yaml` may say. */
+/** `<svc home>/mcp.yaml` */
 export const MCP_FILE = schema<{ readonly clients: readonly McpClientConfig[] }>(
   closed({ clients: { type: 'array', items: client, default: [] } })
 )
 
-/** What no schema says of an entry: `keys` is where, `hint` what to do. */
+/** A problem that the schema does not find: the keys of its place, and how to fix it. */
 export interface EntryProblem {
   readonly keys: readonly string[]
   readonly message: string
   readonly hint: string
 }
 
-/** Programs that fetch others and run them. */
+/** Programs that download other programs and run them. */
 const FETCHERS: readonly string[] = ['npx', 'bunx', 'pnpx', 'uvx', 'pipx']
 
 type Rule = (entry: McpClientConfig) => EntryProblem | undefined
-const fault = (keys: readonly string[], message: string, hint: string): EntryProblem => ({ keys, message, hint })
+const problem = (keys: readonly string[], message: string, hint: string): EntryProblem => ({ keys, message, hint })
 
-/** All that is wrong with one entry that fits the schema. */
+/** All problems of an entry that is valid by the schema. */
 export const entryProblems = (entry: McpClientConfig): EntryProblem[] =>
   RULES.map(rule => rule(entry)).filter(one => one !== undefined)
 
 const RULES: readonly Rule[] = [
   ({ url, command }) =>
     (url === undefined) === (command === undefined)
-      ? fault(
+      ? problem(
           [],
           'must have either url or command',
-          'write url: https://… for a server that is reached over HTTP, command and args for a program'
+          'Set url to https://… for a remote server, or command and args for a local program'
         )
       : undefined,
   ({ url }) => (url === undefined ? undefined : urlProblem(url)),
@@ -174,40 +173,44 @@ const RULES: readonly Rule[] = [
   entry => misplaced(entry, entry.command !== undefined, ['api_key_env', 'api_key_header', 'oauth'], 'a url', 'command'),
   ({ api_key_env, oauth }) =>
     api_key_env !== undefined && oauth !== undefined
-      ? fault(['oauth'], 'stands beside api_key_env: a server is given one credential', 'keep one of the two')
+      ? problem(['oauth'], 'cannot be combined with api_key_env', 'Remove one of the two')
       : undefined,
   ({ api_key_env, api_key_header }) =>
     api_key_header !== undefined && api_key_env === undefined
-      ? fault(['api_key_header'], 'stands without api_key_env', 'name the variable that has the key: api_key_env')
+      ? problem(['api_key_header'], 'requires api_key_env', 'Set api_key_env to the name of the variable that holds the key')
       : undefined,
   ({ oauth }) =>
     oauth?.client_secret !== undefined && oauth.client_secret_env !== undefined
-      ? fault(['oauth', 'client_secret_env'], 'stands beside client_secret', 'keep one of the two')
+      ? problem(['oauth', 'client_secret_env'], 'cannot be combined with client_secret', 'Remove one of the two')
       : undefined,
   ({ oauth }) =>
     oauth?.token_url !== undefined && oauth.client_id === undefined
-      ? fault(['oauth', 'token_url'], 'needs client_id and its secret', 'set oauth.client_id and oauth.client_secret_env')
+      ? problem(['oauth', 'token_url'], 'requires client_id and its secret', 'Set oauth.client_id and oauth.client_secret_env')
       : undefined,
   ({ oauth }) => (oauth?.token_url === undefined ? undefined : urlProblem(oauth.token_url, ['oauth', 'token_url'])),
   ({ oauth }) => (oauth?.issuer === undefined ? undefined : urlProblem(oauth.issuer, ['oauth', 'issuer'])),
   ({ sandbox, sandbox_config }) =>
     sandbox_config !== undefined && sandbox === undefined
-      ? fault(['sandbox_config'], 'holds nothing without sandbox: true', 'add sandbox: true, or false where it is to wait')
+      ? problem(
+          ['sandbox_config'],
+          'has no effect without sandbox: true',
+          'Set sandbox to true, or to false to keep the values for later'
+        )
       : undefined,
   ({ command, sandbox, sandbox_config: limits }) =>
     sandbox && !limits?.network_access && command !== undefined && FETCHERS.includes(basename(command))
-      ? fault(
+      ? problem(
           ['command'],
-          `is ${basename(command)}, which fetches what it runs each time, and has no network in the sandbox`,
-          'install the server once and name its program, or allow it: sandbox_config.network_access: true (svc mcp add --network)'
+          `is ${basename(command)}, which downloads its program each time, but the sandbox has no network access`,
+          'Install the server and set command to its program, or set sandbox_config.network_access to true (svc mcp add --network)'
         )
       : undefined,
   ({ url, sandbox, sandbox_config: limits }) =>
     url !== undefined && sandbox && (limits?.filesystem_readonly === false || (limits?.allowed_paths?.length ?? 0) > 0)
-      ? fault(
+      ? problem(
           ['sandbox_config', limits?.filesystem_readonly === false ? 'filesystem_readonly' : 'allowed_paths'],
-          'is about files of this machine, and this server is somewhere else',
-          'leave it out: of a remote server timeout and network_access are held here'
+          'applies to local files, but this server is remote',
+          'Remove it; only timeout and network_access apply to a remote server'
         )
       : undefined,
 ]
@@ -220,14 +223,22 @@ function misplaced(
   beside: string
 ) {
   const key = applies ? keys.find(one => entry[one] !== undefined) : undefined
-  return key === undefined ? undefined : fault([key], `belongs to ${of}, and this entry has a ${beside}`, `take ${key} out`)
+  return key === undefined ? undefined : problem([key], `is only for ${of}, but this entry has a ${beside}`, `Remove ${key}`)
 }
 
 function urlProblem(text: string, keys: readonly string[] = ['url']): EntryProblem | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !['http:', 'https:'].includes(url.protocol))
-    return fault(keys, 'must be an address that begins with http:// or https://', 'write the whole address: https://host/mcp')
+    return problem(
+      keys,
+      'must be a URL that begins with http:// or https://',
+      'Set the complete URL, for example https://host/mcp'
+    )
   if (url.username !== '' || url.password !== '')
-    return fault(keys, 'must hold no name and password', 'put the key into a variable and name it in api_key_env')
+    return problem(
+      keys,
+      'must not contain a user name or a password',
+      'Put the key into an environment variable, and set api_key_env to its name'
+    )
   return undefined
 }
