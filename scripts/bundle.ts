@@ -33,6 +33,9 @@ const GROUPS = [
   { name: 'contracts', test: /\/kernel\/contracts\//, minShareCount: 2, priority: 1 },
   { name: 'part', minShareCount: 2 },
 ]
+/** Packages whose entries load little of what the others share: a start without tool servers loads no connection. */
+const APART = new Set(['@svc/plugin-mcp-client'])
+const groupsOf = (name: string) => (APART.has(name) ? GROUPS.map(group => ({ ...group, entriesAware: true })) : GROUPS)
 
 const folders = process.argv.slice(2)
 for (const folder of folders) await bundle(folder)
@@ -62,7 +65,7 @@ async function bundle(folder: string) {
         // as deep as the others, so that what is found by `import.meta.url` is found from each
         chunkFileNames: join(depth, 'part-[hash].js'),
         // of the command line each command shall read its own alone
-        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: GROUPS } }),
+        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: groupsOf(name) } }),
       },
       logLevel: 'warn',
     })

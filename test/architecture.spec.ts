@@ -76,9 +76,14 @@ const undeclared = (folder: string) => {
   )
 }
 
-/** Another plugin, or the command line: of that only commands and tests have the base class. */
+/** Test support of the repository that tests of plugins import. */
+const SHARED_SUPPORT = /\/test\/support\/(needs|hostile|mcp-crashes|plugin-folder)\.ts$/
+/** The one plugin with a library for the authors of plugins. */
+const LIBRARY_ENTRY = '@svc/plugin-mcp-client/client'
+/** Another plugin, or the command line: only commands and tests import its base class. */
 const isOther = (from: string, file: string) =>
   /^@svc\/(plugin-(?!kit($|\/))|cli)/.test(from) &&
+  from !== LIBRARY_ENTRY &&
   !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
 
 /** The hooks of other services that a source joins. */
@@ -134,8 +139,7 @@ describe('the architecture', () => {
         expect(
           imports(
             filesBelow(folder, TS),
-            ({ from }, file) =>
-              (leaves(from, file, folder) && !/\/test\/support\/(needs|plugin-folder)\.ts$/.test(from)) || isOther(from, file)
+            ({ from }, file) => (leaves(from, file, folder) && !SHARED_SUPPORT.test(from)) || isOther(from, file)
           )
         ).to.deep.equal([])
         expect(undeclared(folder)).to.deep.equal([])

@@ -10,10 +10,10 @@ const MAY = [
   /^libs\/safe-fetch\//, // that is it
   /^libs\/provider-http\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
   /^core\/runtime\//, // between processes of this machine
-  /^plugins\/api\/http\/|^libs\/mcp-client\/src\/oauth\/loopback\.ts/, // servers
+  /^plugins\/api\/http\/|^plugins\/mcp\/client\/src\/connection\/oauth\/login\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/api\/auth-oidc\/src\/fetch-json\.ts/, // to the issuer of the configuration
-  /^libs\/mcp-client\/src\/oauth\/|^plugins\/mcp\/client\/src\/trial\.ts/, // by the fetch that they are given; whether a named server listens
+  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|commands\/check-steps\.ts)/, // by the fetch that they are given; whether a named server listens
   /^plugins\/sandbox\/quickjs\/src\/servant\.ts/, // calls its own, which is a guarded one
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
   /^cli\//, // to the server that a person has named

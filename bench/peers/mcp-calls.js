@@ -10,7 +10,7 @@ const call = { name: 'echo', arguments: { text: 'hello' } }
 
 const MAKERS = {
   async ours() {
-    const { createMcpClient } = await import('@svc/mcp-client')
+    const { createMcpClient } = await import('@svc/plugin-mcp-client/client')
     const client = createMcpClient({ command, args, limits: { callsPerTool: AT_ONCE } })
     await client.connect()
     return () => client.callTool(call.name, call.arguments)

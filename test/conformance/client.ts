@@ -1,5 +1,5 @@
 import type { ToolDialog } from '@svc/core/contracts'
-import { createMcpClient, type HttpOptions, type McpClient, openLoopback } from '@svc/mcp-client'
+import { createMcpClient, type HttpOptions, type McpClient, openLoopback } from '@svc/plugin-mcp-client/client'
 import type { ListedTool } from '@svc/mcp-protocol'
 
 /** What the official suite tells a client that it drives. */

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { createMcpClient } from '@svc/mcp-client'
+import { createMcpClient } from '@svc/plugin-mcp-client/client'
 import { hostileCommand } from './hostile.ts'
 
 export interface Crashes {

@@ -1,10 +1,10 @@
 import { McpAdd } from './commands/add.ts'
 import { McpApprove } from './commands/approve.ts'
+import { McpDisable, McpEnable } from './commands/enable.ts'
 import { McpImport } from './commands/import.ts'
 import { McpList } from './commands/list.ts'
 import { McpLogin } from './commands/login.ts'
 import { McpRemove } from './commands/remove.ts'
-import { McpDisable, McpEnable } from './commands/switch.ts'
 import { McpTest } from './commands/test.ts'
 import { McpTools } from './commands/tools.ts'
 

@@ -1,44 +1,46 @@
 import { nearest, svcError } from '@svc/core'
 
+const SHOWN = 100
+
 export const serverUnknown = (name: string, known: readonly string[]) =>
-  svcError('MCP_SERVER_UNKNOWN', `there is no tool server "${name.slice(0, 100)}"`, {
-    details: { server: name.slice(0, 100), available: [...known] },
+  svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, SHOWN)}"`, {
+    details: { server: name.slice(0, SHOWN), available: [...known] },
     hint: knownHint(name, known),
   })
 
 function knownHint(name: string, known: readonly string[]): string {
   const near = nearest(name, [...known])
   if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? 'add one: svc mcp add <name> <url>' : `there are: ${known.join(', ')}`
+  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${known.join(', ')}`
 }
 
-/** One fault of an entry of `mcp.clients` or mcp.yaml. */
+/** A problem in an entry of `mcp.clients` or mcp.yaml. */
 export const clientInvalid = (message: string, where: string, hint: string) =>
   svcError('MCP_CLIENT_INVALID', message, { where, hint })
 
 export const nameTwice = (name: string, where: string, other: string) =>
-  svcError('MCP_CLIENT_INVALID', `the tool server "${name}" is there twice: ${other} has it as well`, {
+  svcError('MCP_CLIENT_INVALID', `the MCP server "${name}" is configured twice: ${other} has it as well`, {
     where,
-    hint: `rename one of the two, or take one out (svc mcp remove ${name} takes out the one of mcp.yaml)`,
+    hint: `Rename or remove one of them. "svc mcp remove ${name}" removes the one in mcp.yaml`,
   })
 
 export const toolUnknown = (server: string, tool: string, known: readonly string[]) =>
-  svcError('MCP_TOOL_UNKNOWN', `the tool server "${server}" has no tool "${tool.slice(0, 100)}"`, {
-    details: { server, tool: tool.slice(0, 100), available: [...known] },
-    hint: known.length === 0 ? `see what it has: svc mcp tools ${server}` : `it has: ${known.join(', ')}`,
+  svcError('MCP_TOOL_UNKNOWN', `the MCP server "${server}" has no tool "${tool.slice(0, SHOWN)}"`, {
+    details: { server, tool: tool.slice(0, SHOWN), available: [...known] },
+    hint: known.length === 0 ? `Run "svc mcp tools ${server}" to list its tools` : `Use one of: ${known.join(', ')}`,
   })
 
-/** The worker that was asked does not own the server any more: whoever asked looks again who does. */
-export const moved = (server: string) =>
-  svcError('MCP_MOVED', `the tool server "${server}" is owned by another worker now`, { details: { server, retryable: true } })
+/** Internal: the asking worker looks for the new owner. */
+export const serverMoved = (server: string) =>
+  svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, { details: { server, retryable: true } })
 
 export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" keeps nothing for another process, so no server would know of this`, {
-    hint: 'configure a store that lasts: @svc/plugin-store-sqlite',
+  svcError('STORE_FORGETS', `the store "${kind}" is not shared with other processes, so servers would not see the change`, {
+    hint: 'Configure a persistent store, for example @svc/plugin-store-sqlite',
   })
 
 export const notInFile = (name: string, file: string, hint: string) =>
-  svcError('MCP_SERVER_UNKNOWN', `${file} has no tool server "${name}"`, { hint })
+  svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })
 
 export const fileBusy = (file: string, cause: unknown) =>
   svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command holds it`, {
@@ -47,11 +49,45 @@ export const fileBusy = (file: string, cause: unknown) =>
   })
 
 export const nameTaken = (name: string, where: string) =>
-  svcError('MCP_CLIENT_INVALID', `there is a tool server "${name}" already, in ${where}`, {
-    hint: `take another name, or take that one out first: svc mcp remove ${name}`,
+  svcError('MCP_CLIENT_INVALID', `the MCP server "${name}" is already configured in ${where}`, {
+    hint: `Choose another name, or run "svc mcp remove ${name}" first`,
   })
 
 export const importInvalid = (message: string) =>
   svcError('MCP_IMPORT_INVALID', message, {
-    hint: 'give a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
+    hint: 'Pass a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
+  })
+
+const OPTION_HINTS: Readonly<Record<string, string>> = {
+  url: 'Set the complete URL, for example https://example.com/mcp',
+  maxAttempts: 'Set a whole number, 0 or more',
+  backoff: 'Set exponential, linear or constant',
+  memory_limit: 'Set a size, for example 512M',
+}
+
+export const badOption = (option: string, value: unknown) =>
+  svcError('CONFIG_INVALID', `${option} must not be ${JSON.stringify(value)}`, {
+    details: { option },
+    hint: OPTION_HINTS[option] ?? 'Set a number above 0',
+  })
+
+/** The process reads no input: the message has not reached it. */
+export const cannotSend = (why: string) => svcError('CHILD_DEAF', why, { hint: 'Read the standard error of the program' })
+
+export const registeredTwice = (name: string) =>
+  svcError('NAME_TAKEN', `the server "${name}" is already registered`, {
+    details: { name },
+    hint: 'Choose another name, or remove the other server',
+  })
+
+export const notRegistered = (name: string, known: readonly string[]) =>
+  svcError('MCP_SERVER_UNKNOWN', `the server "${name}" is not registered`, {
+    details: { server: name, available: [...known] },
+    hint: known.length === 0 ? 'Register a server first' : `Use one of: ${known.join(', ')}`,
+  })
+
+export const notForRemote = (option: string) =>
+  svcError('CONFIG_INVALID', `${option} has no effect on a remote server`, {
+    details: { option },
+    hint: `Remove ${option}, or run the server on this machine`,
   })

@@ -10,13 +10,11 @@ import {
   ProtectedPaths,
   Store,
 } from '@svc/core/contracts'
-import { homeFile } from './home-file.ts'
-import { NOBODY } from './nobody.ts'
-import { programFiles } from './program-files.ts'
-import { readServers } from './servers.ts'
-import { MCP_CLIENTS } from './settings.ts'
+import { NO_SERVERS, programFiles, readServers } from './registry/configured-servers.ts'
+import { homeFile } from './registry/home-file.ts'
+import { MCP_CLIENTS } from './registry/settings.ts'
 
-/** After this worker has joined the others, before it serves; before the server drains, and when nobody here calls any more. */
+/** Stages: after this worker has joined its peers and before it serves; before the server drains; after the last call. */
 const [JOINED, FIRST, LAST] = [950, -100, 500]
 
 export default definePlugin({
@@ -29,16 +27,16 @@ export default definePlugin({
   async setup(scope, { host, http, ...given }) {
     const { log, hooks } = scope
     const { servers } = await readServers(scope.config, homeFile())
-    if (servers.length === 0) return NOBODY
+    if (servers.length === 0) return NO_SERVERS
     // most services have no server: they load nothing of this
-    const { createMcp, TOPIC } = await import('./service.ts')
+    const { createMcpService, TOPIC } = await import('./service.ts')
     const lasting = systemUse(scope.signal, 'mcp-client')
     const { serverId } = await host.report(lasting)
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
-    const mcp = await createMcp({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
+    const mcp = await createMcpService({ ...given, servers, serverId, isEager, env: process.env, log, lasting, changed })
     scope.defer(() => mcp.close())
-    scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the tool servers of svc' })
+    scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the MCP servers of svc' })
     scope.add(PeerAnswers, TOPIC, mcp.answer)
     scope.add(Checks, 'mcp', mcp.health)
     scope.add(MetricSources, 'mcp-client', { read: async () => mcp.metrics() })

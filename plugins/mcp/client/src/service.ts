@@ -12,51 +12,50 @@ import {
   type ProcessSandbox,
   type Store,
 } from '@svc/core/contracts'
-import { Board } from './board.ts'
-import { createClaim } from './claim.ts'
-import { clientOptions } from './client-options.ts'
-import { createAnswer, createClients, infoOf } from './clients.ts'
-import { type Crew, createCrew } from './crew.ts'
-import { createFigures } from './figures.ts'
-import { Holding, type Heralds } from './holding.ts'
-import { addressOf } from './info.ts'
-import { createHealth } from './health.ts'
-import { loginStorage } from './logins.ts'
-import { Seat } from './seat.ts'
-import type { Server } from './servers.ts'
-import { loginKey, stateKey } from './space.ts'
+import { createAnswer, createClients, currentInfo } from './ownership/mcp-clients.ts'
+import { PeerWorkers } from './ownership/peer-workers.ts'
+import { ServerLease } from './ownership/server-lease.ts'
+import { ServerOwner } from './ownership/server-owner.ts'
+import { type ConnectionListener, ServerSession } from './ownership/server-session.ts'
+import { clientOptions } from './registry/client-options.ts'
+import type { Server } from './registry/configured-servers.ts'
+import { loginStorage } from './registry/login-storage.ts'
+import { ServerMetrics } from './registry/metrics.ts'
+import { loginKey, stateKey } from './registry/records.ts'
+import { createHealth, publicUrl } from './registry/server-info.ts'
+import { ServerRegistry } from './registry/server-registry.ts'
 
-export interface McpParts {
+export { TOPIC } from './ownership/peer-workers.ts'
+
+export interface McpServiceOptions {
   readonly servers: readonly Server[]
   readonly store: Store
   readonly events: Events
   readonly peers: Peers | undefined
   readonly sandbox: ProcessSandbox | undefined
   readonly serverId: string
-  /** Whether this host serves: servers are connected before anybody asks then. */
+  /** Whether this host serves: then servers are connected before the first call. */
   readonly isEager: boolean
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
   readonly lasting: Use
-  /** Hears of every server that has changed. */
+  /** Called for each change of a server. */
   readonly changed: (server: string) => void
 }
 
-export { TOPIC } from './crew.ts'
-
-/** The connections to tool servers, and what plugs them into a host. */
-export interface Mcp {
+/** The connections to MCP servers, with the hooks that the plugin adds to a host. */
+export interface McpService {
   readonly clients: McpClients
   readonly health: Check
   readonly answer: PeerAnswer
   metrics(): readonly MetricFamily[]
-  /** Connects what is to be connected. */
+  /** Connects the servers. */
   begin(use: Use): Promise<void>
   /** A worker has ended; `holder` is the prefix of its leases. */
   gone(holder: string): void
-  /** Another process takes over: servers go on here until it has. */
+  /** Another process takes over; this one serves until then. */
   leave(): Promise<void>
-  /** Lets the calls end that run; at most so many milliseconds. */
+  /** Waits for the running calls, at most `limitMs` milliseconds. */
   drain(limitMs?: number): Promise<void>
   close(): Promise<void>
 }
@@ -65,98 +64,102 @@ const TEND_MS = 10_000
 const CLOSE_MS = 30_000
 const DRAIN_MS = 30_000
 
-/** Takes up what the store knows of the servers. Nothing is connected before `begin`. */
-export async function createMcp(parts: McpParts): Promise<Mcp> {
-  const { servers, store, peers, log, serverId, lasting } = parts
-  const crew = peers && createCrew(peers)
+/** Reads the records of the servers. Connects nothing before `begin`. */
+export async function createMcpService(options: McpServiceOptions): Promise<McpService> {
+  const { servers, store, peers, log, serverId, lasting } = options
+  const workers = peers && new PeerWorkers(peers)
   const self = (await peers?.self(lasting)) ?? 'alone'
-  const board: Board = new Board({
+  const registry: ServerRegistry = new ServerRegistry({
     store,
     serverId,
     servers,
     log,
-    shared: crew !== undefined,
-    changed(server, what) {
-      seats.find(seat => seat.server === server)?.changed(what)
-      parts.changed(server.entry.name)
+    shared: workers !== undefined,
+    changed(server, kind) {
+      owners.find(owner => owner.server === server)?.changed(kind)
+      options.changed(server.entry.name)
     },
   })
-  const figures = createFigures()
-  const seats = servers.map(server => createSeat({ ...parts, board, crew, self, figures }, server))
-  await board.open(lasting)
-  const tend = () => void Promise.all(seats.map(seat => seat.tend().catch(unkempt(parts, seat))))
+  const metrics = new ServerMetrics()
+  const owners = servers.map(server => createOwner({ ...options, registry, workers, self, metrics }, server))
+  const failed =
+    ({ server }: ServerOwner) =>
+    (err: unknown) => {
+      if (!lasting.signal.aborted) log.warn({ err, server: server.entry.name }, 'failed to maintain an MCP server')
+    }
+  await registry.open(lasting)
+  const tend = () => void Promise.all(owners.map(owner => owner.tend().catch(failed(owner))))
   const timer = setInterval(tend, TEND_MS).unref()
   const over = Promise.withResolvers<void>()
-  const clients = createClients({ seats, board, store, crew })
+  const clients = createClients({ owners, registry, store, workers })
   return {
     clients,
     health: createHealth(clients),
-    answer: createAnswer(seats, lasting),
-    metrics: () =>
-      figures.read(
-        seats.flatMap(seat => (seat.holding ? [{ server: seat.server.entry.name, state: infoOf(seat.server, board).state }] : []))
-      ),
+    answer: createAnswer(owners, lasting),
+    metrics() {
+      const owned = owners.filter(owner => owner.session).map(owner => owner.server)
+      return metrics.read(owned.map(server => ({ server: server.entry.name, state: currentInfo(server, registry).state })))
+    },
     async begin(use) {
-      await Promise.all(seats.map(seat => seat.begin(use).catch(unkempt(parts, seat))))
+      await Promise.all(owners.map(owner => owner.begin(use).catch(failed(owner))))
     },
     gone(holder) {
-      for (const seat of seats) seat.gone(holder)
+      for (const owner of owners) owner.gone(holder)
     },
     async leave() {
-      await Promise.all(seats.map(seat => seat.leave()))
+      await Promise.all(owners.map(owner => owner.leave()))
     },
     async drain(limitMs = DRAIN_MS) {
-      const idle = Promise.all(seats.map(seat => seat.drain()))
+      const idle = Promise.all(owners.map(owner => owner.drain()))
       await within(limitMs, () => Promise.race([idle, over.promise])).catch(() => {})
-      // whoever hurries later hurries those who began before
+      // the shortest of several limits counts
       over.resolve()
     },
     async close() {
       clearInterval(timer)
       const use = systemUse(AbortSignal.timeout(CLOSE_MS), 'mcp-client')
-      await Promise.all(seats.map(seat => seat.close(use)))
+      await Promise.all(owners.map(owner => owner.close(use)))
     },
   }
 }
 
-const unkempt =
-  ({ log, lasting }: McpParts, { server }: Seat) =>
-  (err: unknown) => {
-    if (!lasting.signal.aborted) log.warn({ err, server: server.entry.name }, 'a tool server could not be looked after')
-  }
-
-interface SeatsParts extends McpParts {
-  readonly board: Board
-  readonly crew: Crew | undefined
+interface OwnerContext extends McpServiceOptions {
+  readonly registry: ServerRegistry
+  readonly workers: PeerWorkers | undefined
   readonly self: string
-  readonly figures: ReturnType<typeof createFigures>
+  readonly metrics: ServerMetrics
 }
 
-function createSeat(parts: SeatsParts, server: Server): Seat {
-  const { store, board, crew, self, serverId, isEager, env, sandbox, figures, log, lasting } = parts
+function createOwner(context: OwnerContext, server: Server): ServerOwner {
+  const { store, registry, workers, self, serverId, isEager, env, sandbox, metrics, log, lasting } = context
   const holder = `${serverId}/${process.pid}/`
-  const storage = loginStorage(store, server, lasting, note => void board.noted(loginKey(server), note, lasting))
-  const options = () => clientOptions(server, { env, sandbox, storage, lasting, known: board.state(server)?.known })
+  const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
-    const state = board.state(server)
-    return state?.worker && crew?.isGone(state.worker) ? state.holder : undefined
+    const state = registry.state(server)
+    return state?.worker && workers?.isGone(state.worker) ? state.holder : undefined
   }
-  const claim = createClaim({ store, lease: `mcp/${stateKey(serverId, server)}`, holder, deadHolder, log, lasting })
-  const common = { server, board, self, log, lasting }
-  const hold = (fence: Fence | undefined, lost: () => void) =>
-    new Holding({ ...common, holder, options, fence, figures, heralds: heralds(parts), lost })
-  return new Seat({ ...common, crew, claim, isEager, hold })
+  const lease = new ServerLease({ store, lease: `mcp/${stateKey(serverId, server)}`, holder, deadHolder, log, lasting })
+  const common = { server, registry, self, log, lasting }
+  const session = {
+    ...common,
+    holder,
+    metrics,
+    listener: eventPublisher(context),
+    clientOptions: () => clientOptions(server, { env, sandbox, storage, lasting, known: registry.state(server)?.known }),
+  }
+  const createSession = (fence: Fence | undefined, lost: () => void) => new ServerSession({ ...session, fence, lost })
+  return new ServerOwner({ ...common, workers, lease, isEager, createSession })
 }
 
-/** Tells the bus of this worker. */
-function heralds({ events, lasting }: McpParts): Heralds {
+/** Publishes the events of connections in this worker. */
+function eventPublisher({ events, lasting }: McpServiceOptions): ConnectionListener {
   const event = ({ entry }: Server, duration: number): McpServerEvent => ({
     source: 'mcp',
     tool_name: null,
     server: entry.name,
     duration,
     timestamp: Date.now(),
-    ...(entry.url === undefined ? {} : { url: addressOf(entry.url) }),
+    ...(entry.url === undefined ? {} : { url: publicUrl(entry.url) }),
   })
   return {
     connected: (server, protocol_version, seconds) =>

@@ -2,23 +2,22 @@ import { definePlugin, type Log } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { testHost, testUse } from '@svc/testing'
 import { expect } from 'chai'
-import { Board } from '../src/board.ts'
-import { readCatalogue } from '../src/notes.ts'
-import type { Server } from '../src/servers.ts'
-import { type CatalogueNote, type StateNote, stateKey } from '../src/space.ts'
+import { ServerRegistry } from '../src/registry/server-registry.ts'
+import { readCatalogue, type CatalogueRecord, type StateRecord, stateKey } from '../src/registry/records.ts'
+import type { Server } from '../src/registry/configured-servers.ts'
 
 const STORE = new URL('../../../storage/memory/', import.meta.url)
 const server: Server = { entry: { name: 'one', command: 'one' }, where: 'here', identity: 'i', fingerprint: 'f' }
-const catalogue = (hash: string): CatalogueNote => ({
+const catalogue = (hash: string): CatalogueRecord => ({
   hash,
   tools: [{ name: 'echo', description: hash, inputSchema: { type: 'object' }, hash, stripped: [], paramHeaders: [] }],
   faults: [],
 })
-const note = (hash: string, worker = 'self'): StateNote => ({
+const note = (hash: string, worker = 'self'): StateRecord => ({
   worker,
   holder: worker,
   leaving: false,
-  told: { state: 'connected', since: 0, attempts: 0 },
+  status: { state: 'connected', since: 0, attempts: 0 },
   catalogue: hash,
   seen: Date.now(),
 })
@@ -42,7 +41,7 @@ async function openBoards() {
   const use = testUse({ signal: lasting.signal })
   const open = async (of: Store) => {
     const parts = { store: of, serverId: 's', servers: [server], log: log!, shared: true, changed: () => {} }
-    const board = new Board(parts)
+    const board = new ServerRegistry(parts)
     await board.open(use)
     return board
   }
@@ -64,16 +63,16 @@ describe('the board of tool servers', () => {
     await using boards = await openBoards()
     const { own, use } = boards
     own.listed(server, catalogue('first'), 'self')
-    await own.tell(server, note('first'), undefined, use)
+    await own.report(server, note('first'), undefined, use)
     expect(await boards.kept()).to.equal('first')
     const { resolve } = boards.hold()
-    const telling = own.tell(server, note('first'), undefined, use)
+    const telling = own.report(server, note('first'), undefined, use)
     own.listed(server, catalogue('second'), 'self')
     resolve()
     await telling
     expect(own.catalogue(server)?.hash).to.equal('second')
     expect(own.tools(server)?.[0]?.description).to.equal('second')
-    await own.tell(server, note('second'), undefined, use)
+    await own.report(server, note('second'), undefined, use)
     expect(await boards.kept()).to.equal('second')
   })
 
@@ -82,7 +81,7 @@ describe('the board of tool servers', () => {
     const { own, other, use } = boards
     own.listed(server, catalogue('untold'), 'self')
     other.listed(server, catalogue('theirs'), 'they')
-    await other.tell(server, note('theirs', 'they'), undefined, use)
+    await other.report(server, note('theirs', 'they'), undefined, use)
     while (own.state(server)?.worker !== 'they') await new Promise(resolve => setImmediate(resolve))
     expect(own.catalogue(server)?.hash).to.equal('theirs')
   })

@@ -15,7 +15,7 @@ const toolOf = async (house: House, server: string, name: string): Promise<McpTo
   (await house.clients.tools(server, testUse())).find(tool => tool.name === name)!
 
 /** The figures of a metric, by its labels. */
-async function figures(house: House, name: string): Promise<Record<string, number>> {
+async function metrics(house: House, name: string): Promise<Record<string, number>> {
   const families = await house.host.slot(MetricSources).get('mcp-client')!.read(testUse())
   const values = families.find(one => one.name === name)!.values
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
@@ -94,14 +94,14 @@ describe('the tool servers of a host', () => {
       message: 'its command could not be started: there is no such program, or no such working directory',
     })
     const check = await house.host.slot(Checks).get('mcp')!.probe(testUse())
-    expect(check).to.deep.include({ status: 'degraded', reason: 'tool servers: missing is failed (connection_refused)' })
-    expect(await figures(house, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
-    expect(await figures(house, 'svc_mcp_client_errors_total')).to.deep.equal({
+    expect(check).to.deep.include({ status: 'degraded', reason: 'MCP servers: missing is failed (connection_refused)' })
+    expect(await metrics(house, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
+    expect(await metrics(house, 'svc_mcp_client_errors_total')).to.deep.equal({
       'mortal connection_refused': 1,
       'missing connection_refused': 1,
     })
-    expect(await figures(house, 'svc_mcp_client_connections_total')).to.deep.equal({ mortal: 2, missing: 0, good: 1 })
-    expect(await figures(house, 'svc_mcp_client_state')).to.include({ 'good connected': 1, 'missing failed': 1 })
+    expect(await metrics(house, 'svc_mcp_client_connections_total')).to.deep.equal({ mortal: 2, missing: 0, good: 1 })
+    expect(await metrics(house, 'svc_mcp_client_state')).to.include({ 'good connected': 1, 'missing failed': 1 })
   })
 
   it('have the tools that the configuration leaves in', async () => {
@@ -134,7 +134,7 @@ describe('the tool servers of a host', () => {
     expect(info.changed).to.deep.equal(['echo'])
     expect(await house.host.slot(Checks).get('mcp')!.probe(testUse()), 'health tells the same').to.deep.include({
       status: 'degraded',
-      reason: 'tool servers: one is degraded (tools that changed: echo; svc mcp approve one)',
+      reason: 'MCP servers: one is degraded (tools that changed: echo; svc mcp approve one)',
     })
     const tool = await toolOf(house, 'one', 'echo')
     expect(tool).to.include({ standing: 'changed' })

@@ -27,7 +27,7 @@ describe('svc mcp without a server that runs', () => {
       .to.match(/configured +disabled/)
       .and.match(/one +disconnected +0 /)
       .and.not.include('abc123')
-    expect(err).to.include('no server runs')
+    expect(err).to.include('no server is running')
     const { servers } = JSON.parse((await desk.run('list', '--json')).out) as { servers: McpServerInfo[] }
     expect(servers.map(one => [one.name, one.state])).to.deep.equal([
       ['configured', 'disabled'],
@@ -42,10 +42,10 @@ describe('svc mcp without a server that runs', () => {
   })
 
   for (const [said, ...words] of [
-    ['it takes an address or a command', 'add', 'one'],
+    ['it needs either a URL or a command', 'add', 'one'],
     ['must be 1 to 32', 'add', 'o n e', 'http://a/'],
-    ['must be an address', 'add', 'one', 'a.example'],
-    ['--env is NAME=value', 'add', 'one', '--env', 'x', '--', 'x'],
+    ['must be a URL', 'add', 'one', 'a.example'],
+    ['--env must be NAME=value', 'add', 'one', '--env', 'x', '--', 'x'],
     ['timeout must be', 'add', 'one', '--timeout', 'soon', 'http://a/'],
   ])
     it(`says "${said}" to: ${words.join(' ')}`, async () => {
@@ -135,13 +135,13 @@ describe('svc mcp without a server that runs', () => {
   it('notes tools down at first sight, and approves none that nobody has seen', async () => {
     await using desk = await openDesk([{ name: 'one', ...hostile({ hidden: true }), deny: ['env'] }])
     const { out } = await desk.run('tools', 'one')
-    expect(out).to.match(/^echo {2}Does echo\.\n {2}hidden characters taken out: description U\+200B/m)
-    expect(out).to.include('env (left out by the configuration)')
+    expect(out).to.match(/^echo {2}Does echo\.\n {2}hidden characters removed: description U\+200B/m)
+    expect(out).to.include('env (excluded by the configuration)')
     expect(JSON.parse((await desk.run('list', '--json')).out))
       .to.have.nested.property('servers[0].tools')
       .that.includes('echo')
     expect((await desk.run('approve', 'one', 'ekko')).code).to.equal('MCP_TOOL_UNKNOWN')
-    expect((await desk.run('approve', 'one')).err).to.include('nothing of one had changed')
+    expect((await desk.run('approve', 'one')).err).to.include('no tool of one had changed')
   })
 
   it('shows of what has changed all that there is to see', () => {
@@ -166,6 +166,6 @@ describe('svc mcp without a server that runs', () => {
       { name: 'keyed', url: 'http://127.0.0.1:1/mcp', api_key_env: 'KEY' },
     ])
     expect(await desk.run('login', 'program')).to.include({ code: 'COMMAND_LINE_INVALID' })
-    expect((await desk.run('login', 'keyed')).err).to.include('keyed is given the key of KEY')
+    expect((await desk.run('login', 'keyed')).err).to.include('keyed uses the key of KEY')
   })
 })

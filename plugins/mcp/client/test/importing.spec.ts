@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { importServers } from '../src/import-servers.ts'
+import { importServers } from '../src/commands/foreign-config.ts'
 
 describe('what other clients keep', () => {
   it('is taken over: commands, addresses, variables', () => {
@@ -15,7 +15,7 @@ describe('what other clients keep', () => {
       { name: 'files', command: 'npx', args: ['-y', 'x'], env: { TOKEN: '${MY_TOKEN}' } },
       { name: 'My-Docs', url: 'https://docs.example/mcp', api_key_env: 'DOCS_KEY', enabled: false },
     ])
-    expect(notes).to.deep.equal(['My Docs!: is called My-Docs here'])
+    expect(notes).to.deep.equal(['My Docs!: renamed to My-Docs'])
   })
 
   it('is told what of it stays behind, or means nothing here', () => {
@@ -37,12 +37,12 @@ describe('what other clients keep', () => {
     expect(entries.map(one => one.name)).to.deep.equal(['a', 'b', 'c'])
     expect(notes).to.have.length(6)
     expect(notes.join('\n'))
-      .to.match(/^a: its cwd is not taken over$/m)
+      .to.match(/^a: its cwd is not imported$/m)
       .and.match(/^a: its timeout is not/m)
-      .and.match(/^a: its arguments hold/m)
-      .and.match(/^a: its variable T holds/m)
+      .and.match(/^a: its arguments contain/m)
+      .and.match(/^a: its variable T contains/m)
       .and.match(/^b: its alwaysAllow is not/m)
-      .and.match(/^b: it speaks over SSE/m)
+      .and.match(/^b: it uses SSE/m)
   })
 
   it('is told where it cannot be taken over, without a key', () => {

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { addToFile, removeFromFile } from '../src/home-edit.ts'
-import { readServers } from '../src/servers.ts'
-import { MCP_CLIENTS, type McpClientConfig } from '../src/settings.ts'
-import { isWanted, standings, withFirstSights } from '../src/standing.ts'
+import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
+import { readServers } from '../src/registry/configured-servers.ts'
+import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
+import { isWanted, assessTools, withNewPins } from '../src/registry/pinning.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)
@@ -49,42 +49,42 @@ describe('the configuration of tool servers', () => {
   for (const [why, entry, said] of [
     ['neither url nor command', {}, 'must have either url or command'],
     ['both', { url: 'http://a/', command: 'b' }, 'must have either url or command'],
-    ['an address that is none', { url: 'localhost:8080' }, 'url must be an address'],
-    ['a password in the address', { url: 'https://me:secret@a/' }, 'url must hold no name and password'],
-    ['arguments of a remote server', { url: 'http://a/', args: ['x'] }, 'args belongs to a command'],
-    ['a key of a program', { command: 'x', api_key_env: 'K' }, 'api_key_env belongs to a url'],
-    ['two credentials', { url: 'http://a/', api_key_env: 'K', oauth: {} }, 'oauth stands beside api_key_env'],
+    ['an address that is none', { url: 'localhost:8080' }, 'url must be a URL'],
+    ['a password in the address', { url: 'https://me:secret@a/' }, 'url must not contain a user name or a password'],
+    ['arguments of a remote server', { url: 'http://a/', args: ['x'] }, 'args is only for a command'],
+    ['a key of a program', { command: 'x', api_key_env: 'K' }, 'api_key_env is only for a url'],
+    ['two credentials', { url: 'http://a/', api_key_env: 'K', oauth: {} }, 'oauth cannot be combined with api_key_env'],
     [
       'two secrets',
       { url: 'http://a/', oauth: { client_secret: 'a', client_secret_env: 'B' } },
-      'oauth.client_secret_env stands beside',
+      'oauth.client_secret_env cannot be combined',
     ],
     [
       'a token address without a client',
       { url: 'http://a/', oauth: { token_url: 'http://b/' } },
-      'oauth.token_url needs client_id',
+      'oauth.token_url requires client_id',
     ],
     [
       'what cannot be fetched in the sandbox',
       { command: '/usr/bin/npx', args: ['x'], sandbox: true },
-      'command is npx, which fetches',
+      'command is npx, which downloads',
     ],
-    ['a sandbox that is not asked for', { command: 'x', sandbox_config: {} }, 'sandbox_config holds nothing'],
+    ['a sandbox that is not asked for', { command: 'x', sandbox_config: {} }, 'sandbox_config has no effect'],
     [
       'files of a remote server',
       { url: 'http://a/', sandbox: true, sandbox_config: { allowed_paths: ['/a'] } },
-      'sandbox_config.allowed_paths is about files',
+      'sandbox_config.allowed_paths applies to local files',
     ],
     [
       'files of a remote server that may be written',
       { url: 'http://a/', sandbox: true, sandbox_config: { filesystem_readonly: false } },
-      'sandbox_config.filesystem_readonly is about files',
+      'sandbox_config.filesystem_readonly applies to local files',
     ],
   ] as const)
     it(`refuses ${why}, and shows no secret`, async () => {
       const problems = await problemsOf([{ name: 'one', ...entry }])
       expect(problems).to.have.length(1)
-      expect(problems[0]).to.include(`tool server "one": `).and.include(said).and.include('(mcp.clients[0])')
+      expect(problems[0]).to.include(`MCP server "one": `).and.include(said).and.include('(mcp.clients[0])')
       expect(problems[0]).to.not.include('secret@')
     })
 
@@ -99,9 +99,9 @@ describe('the configuration of tool servers', () => {
       file
     )
     expect(problems).to.have.length(2)
-    expect(problems[0]).to.include('"one" is there twice: mcp.clients[0]')
+    expect(problems[0]).to.include('"one" is configured twice: mcp.clients[0]')
     expect(problems[1])
-      .to.include('"two" is there twice: mcp.clients[2]')
+      .to.include('"two" is configured twice: mcp.clients[2]')
       .and.match(/mcp\.yaml:2\)/)
   })
 
@@ -188,12 +188,12 @@ describe('the configuration of tool servers', () => {
       [toolsOf(4_000, ''), 3_000],
       [toolsOf(70, 'x'.repeat(250_000)), 68],
     ] as const) {
-      const pins = withFirstSights({}, tools)
+      const pins = withNewPins({}, tools)
       expect(Object.keys(pins)).to.have.length(most)
-      const found = standings(tools, pins, { name: 's' })
+      const found = assessTools(tools, pins, { name: 's' })
       expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
-      expect(found.at(-1)?.difference?.[0]).to.include('too many others')
-      expect(withFirstSights(pins, tools), 'nothing more').to.equal(pins)
+      expect(found.at(-1)?.difference?.[0]).to.include('limit on the pinned tools')
+      expect(withNewPins(pins, tools), 'nothing more').to.equal(pins)
     }
   })
 })

@@ -1,22 +1,19 @@
+import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid } from '@svc/plugin-kit'
 import { shownPath } from '@svc/core'
-import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { entryFaults } from '../entry-faults.ts'
 import { nameTaken } from '../errors.ts'
-import { addToFile } from '../home-edit.ts'
-import { homeFile } from '../home-file.ts'
-import { groundOf } from '../sandboxed.ts'
-import { MCP_CLIENTS, type McpClientConfig } from '../settings.ts'
-import { configuredServers, takeUp, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
+import { placementOf } from '../registry/client-options.ts'
+import { addToFile, homeFile } from '../registry/home-file.ts'
+import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
+import { configuredServers, SERVER_ARG, reloadServers, useOf } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
-/** `svc mcp add <name> <url | -- command args…>`: writes it to mcp.yaml; a running server takes it up. */
+/** `svc mcp add <name> <url | -- command args…>`: adds a server to mcp.yaml and reloads running servers. */
 export class McpAdd extends SvcCommand {
-  static override summary = 'Add a tool server'
+  static override summary = 'Add an MCP server'
   static override description =
-    'Writes it to mcp.yaml in the svc home; servers that run take it up. A server is an address, or a program of this machine: its command line stands behind --.'
+    'Writes the server to mcp.yaml in the svc home, and reloads running servers. A server is a URL, or a local program: write its command line after --.'
   static override usage = ['<%= command.id %> <name> <url>', '<%= command.id %> <name> -- <command> [<argument>...]']
   static override examples = [
     '<%= config.bin %> <%= command.id %> docs https://docs.example/mcp --api-key-env DOCS_KEY',
@@ -24,26 +21,26 @@ export class McpAdd extends SvcCommand {
   ]
   static override args = {
     ...SERVER_ARG,
-    url: Args.string({ description: 'Address of the server', ignoreStdin: true }),
+    url: Args.string({ description: 'URL of the server', ignoreStdin: true }),
   }
   static override flags = {
     env: Flags.string({
-      summary: 'A variable of the command, once for each; NAME=${OTHER} takes the value of a variable of the server',
+      summary: 'Variable of the command, repeatable; NAME=${OTHER} inserts a variable of svc',
       helpValue: '<NAME=value>',
       multiple: true,
       multipleNonGreedy: true,
     }),
-    'api-key-env': Flags.string({ summary: 'Variable that holds its key', helpValue: '<variable>' }),
-    issuer: Flags.string({ summary: 'The only authorization server for logins', helpValue: '<url>' }),
-    timeout: Flags.string({ summary: 'Seconds a call may take', helpValue: '<seconds>' }),
+    'api-key-env': Flags.string({ summary: 'Variable that holds the API key', helpValue: '<variable>' }),
+    issuer: Flags.string({ summary: 'Only authorization server for logins', helpValue: '<url>' }),
+    timeout: Flags.string({ summary: 'Maximum seconds of a call', helpValue: '<seconds>' }),
     sandbox: Flags.boolean({ summary: 'Run the command in the process sandbox' }),
     'allow-path': Flags.string({
-      summary: 'Path that it may write there, once for each; implies --sandbox',
+      summary: 'Path that it may write in the sandbox, repeatable; implies --sandbox',
       helpValue: '<path>',
       multiple: true,
       multipleNonGreedy: true,
     }),
-    network: Flags.boolean({ summary: 'Let it reach the network from there; implies --sandbox' }),
+    network: Flags.boolean({ summary: 'Allow network access in the sandbox; implies --sandbox' }),
     ...JSON_FLAG,
   }
 
@@ -52,28 +49,28 @@ export class McpAdd extends SvcCommand {
     const program = this.argv.slice(end + 1)
     const { args, flags } = await this.parse(McpAdd, this.argv.slice(0, end))
     const { name, url } = args
-    if ((url === undefined) === (program.length === 0)) throw lineInvalid('it takes an address or a command', ADD)
+    if ((url === undefined) === (program.length === 0)) throw lineInvalid('it needs either a URL or a command', ADD)
     const entry = entryOf({ ...flags, name, ...(url === undefined ? {} : { url }), program })
     const servers = await configuredServers(this)
     const other = servers.find(one => one.entry.name === name)
     if (other) throw nameTaken(name, other.where)
     const file = homeFile(this.home)
     await addToFile(file, [entry])
-    const runs = groundOf(entry)
+    const runs = placementOf(entry)
     if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
-    else this.print(`added ${name} to ${shownPath(file)}; svc mcp test ${name} tries it`)
-    if (runs !== 'remote') this.note(`${name} runs ${GROUNDS[runs](name)}`)
-    return takeUp(this, useOf(this, 'mcp add'))
+    else this.print(`added ${name} to ${shownPath(file)}; to try it, run svc mcp test ${name}`)
+    if (runs !== 'remote') this.note(`${name} runs ${PLACEMENTS[runs](name)}`)
+    return reloadServers(this, useOf(this, 'mcp add'))
   }
 }
 
-const GROUNDS = {
+const PLACEMENTS = {
   'all rights': (name: string) =>
-    `with all rights of svc; to have it in the process sandbox: svc mcp remove ${name}, then add it with --sandbox`,
-  sandbox: () => 'in the process sandbox; --network and --allow-path are what gives it more',
+    `with all rights of svc; to run it in the process sandbox: svc mcp remove ${name}, then add it with --sandbox`,
+  sandbox: () => 'in the process sandbox; --network and --allow-path extend its rights',
 } as const
 
-interface Wish {
+interface AddRequest {
   readonly name: string
   readonly url?: string
   readonly program: readonly string[]
@@ -86,34 +83,34 @@ interface Wish {
   readonly network?: boolean | undefined
 }
 
-/** The entry as it is written. Throws COMMAND_LINE_INVALID for what an entry cannot say. */
-function entryOf(wish: Wish): McpClientConfig {
-  const [command, ...args] = wish.program
+/** The entry for mcp.yaml. Throws COMMAND_LINE_INVALID. */
+function entryOf(request: AddRequest): McpClientConfig {
+  const [command, ...args] = request.program
   const limits = {
-    ...(wish.network ? { network_access: true } : {}),
-    ...(wish['allow-path'] === undefined ? {} : { allowed_paths: wish['allow-path'] }),
+    ...(request.network ? { network_access: true } : {}),
+    ...(request['allow-path'] === undefined ? {} : { allowed_paths: request['allow-path'] }),
   }
   const hasLimits = Object.keys(limits).length > 0
   const entry: McpClientConfig = {
-    name: wish.name,
-    ...(wish.url === undefined ? {} : { url: wish.url }),
+    name: request.name,
+    ...(request.url === undefined ? {} : { url: request.url }),
     ...(command === undefined ? {} : { command, args }),
-    ...(wish.env === undefined ? {} : { env: Object.fromEntries(wish.env.map(pairOf)) }),
-    ...(wish['api-key-env'] === undefined ? {} : { api_key_env: wish['api-key-env'] }),
-    ...(wish.issuer === undefined ? {} : { oauth: { issuer: wish.issuer } }),
-    ...(wish.timeout === undefined ? {} : { timeout: Number(wish.timeout) }),
-    ...(wish.sandbox || hasLimits ? { sandbox: true } : {}),
+    ...(request.env === undefined ? {} : { env: Object.fromEntries(request.env.map(pairOf)) }),
+    ...(request['api-key-env'] === undefined ? {} : { api_key_env: request['api-key-env'] }),
+    ...(request.issuer === undefined ? {} : { oauth: { issuer: request.issuer } }),
+    ...(request.timeout === undefined ? {} : { timeout: Number(request.timeout) }),
+    ...(request.sandbox || hasLimits ? { sandbox: true } : {}),
     ...(hasLimits ? { sandbox_config: limits } : {}),
   }
-  const [fault] = MCP_CLIENTS.check([structuredClone(entry)])
-  if (fault) throw lineInvalid(`${fault.keys.slice(1).join('.')} ${fault.message}`, ADD)
-  const [wrong] = entryFaults(entry)
-  if (wrong) throw lineInvalid(`${wrong.keys.join('.') || 'it'} ${wrong.message}: ${wrong.hint}`, ADD)
+  const [invalid] = MCP_CLIENTS.check([structuredClone(entry)])
+  if (invalid) throw lineInvalid(`${invalid.keys.slice(1).join('.')} ${invalid.message}`, ADD)
+  const [problem] = entryProblems(entry)
+  if (problem) throw lineInvalid(`${problem.keys.join('.') || 'it'} ${problem.message}: ${problem.hint}`, ADD)
   return entry
 }
 
 function pairOf(text: string): [string, string] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-  throw lineInvalid('--env is NAME=value; NAME=${OTHER} takes the value of a variable of the server', ADD)
+  throw lineInvalid('--env must be NAME=value; NAME=${OTHER} inserts a variable of svc', ADD)
 }

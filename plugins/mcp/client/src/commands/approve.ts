@@ -1,18 +1,16 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { pinSeen } from '../notes.ts'
-import { standings } from '../standing.ts'
-import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, SERVER_ARG } from './line.ts'
-import { lookAt } from './look.ts'
+import { assessTools } from '../registry/pinning.ts'
+import { pinListed } from '../registry/records.ts'
+import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 import { linesOf } from './tools.ts'
 
-/** `svc mcp approve <name> [<tool>...]`: shows what changed and takes it as meant; running servers use it at once. */
+/** `svc mcp approve <name> [<tool>...]`: shows and approves changed tools; running servers use them at once. */
 export class McpApprove extends SvcCommand {
-  static override summary = 'Approve what has changed of a tool server'
+  static override summary = 'Approve the changed tools of an MCP server'
   static override examples = ['<%= config.bin %> <%= command.id %> docs', '<%= config.bin %> <%= command.id %> docs search read']
   static override args = {
     ...SERVER_ARG,
-    tool: Args.string({ description: 'Only these tools', multiple: true, ignoreStdin: true }),
+    tool: Args.string({ description: 'Approve only these tools', multiple: true, ignoreStdin: true }),
   }
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
@@ -24,13 +22,13 @@ export class McpApprove extends SvcCommand {
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
     const { pins, catalogue } = await knownOf(store, running, server, use)
-    const { tools } = catalogue ?? (await lookAt(this, store, server, use))
-    const isMeant = (tool: string) => names.length === 0 || names.includes(tool)
-    const changed = standings(tools, pins, server.entry).filter(one => one.standing === 'changed' && isMeant(one.name))
-    // what is pinned is what is shown here, even if the server has changed it again meanwhile
-    await pinSeen(store, server, tools, names.length === 0 ? undefined : names, use)
+    const { tools } = catalogue ?? (await listNow(this, store, server, use))
+    const isSelected = (tool: string) => names.length === 0 || names.includes(tool)
+    const changed = assessTools(tools, pins, server.entry).filter(one => one.standing === 'changed' && isSelected(one.name))
+    // pins the tools that are shown here, even if the server has changed them again meanwhile
+    await pinListed(store, server, tools, names.length === 0 ? undefined : names, use)
     if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
     for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
-    this.note(changed.length === 0 ? `nothing of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)
+    this.note(changed.length === 0 ? `no tool of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)
   }
 }

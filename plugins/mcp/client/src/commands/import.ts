@@ -1,25 +1,24 @@
-import { oneLine } from '@svc/plugin-kit'
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { messageOf, shownPath } from '@svc/core'
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { oneLine } from '@svc/plugin-kit'
+import { messageOf, shownPath } from '@svc/core'
 import { importInvalid } from '../errors.ts'
-import { addToFile } from '../home-edit.ts'
-import { homeFile } from '../home-file.ts'
-import { importServers } from '../import-servers.ts'
-import { groundOf } from '../sandboxed.ts'
-import { configuredServers, takeUp, useOf } from './ground.ts'
+import { placementOf } from '../registry/client-options.ts'
+import { addToFile, homeFile } from '../registry/home-file.ts'
+import { importServers } from './foreign-config.ts'
+import { configuredServers, reloadServers, useOf } from './shared.ts'
 
-/** `svc mcp import <file or ->`: the servers of another client; those whose names are taken stay out. */
+/** `svc mcp import <file or ->`: adds the servers of another client's file, except those whose names exist. */
 export class McpImport extends SvcCommand {
-  static override summary = "Add the tool servers of another client's file"
-  static override description = 'Reads {"mcpServers": {...}} as other clients of the tool protocol keep it.'
+  static override summary = "Add the MCP servers of another client's file"
+  static override description = 'Reads {"mcpServers": {...}}, the format of many MCP clients.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> ~/client/mcp.json',
     'cat mcp.json | <%= config.bin %> <%= command.id %> -',
   ]
   static override args = {
-    file: Args.string({ description: 'The file, - for the standard input', required: true, ignoreStdin: true }),
+    file: Args.string({ description: 'File, or - for the standard input', required: true, ignoreStdin: true }),
   }
   static override flags = JSON_FLAG
 
@@ -31,17 +30,18 @@ export class McpImport extends SvcCommand {
     const fresh = entries.filter((one, at) => !known.includes(one.name) && names.indexOf(one.name) === at)
     const taken = entries
       .filter(one => !fresh.includes(one))
-      .map(one => `${one.name}: left out: there is one of this name already`)
+      .map(one => `${one.name}: left out: a server of this name exists already`)
     const file = homeFile(this.home)
     if (fresh.length > 0) await addToFile(file, fresh)
     const added = fresh.map(one => one.name)
     const all = [...notes, ...taken]
     if (flags.json) this.print(JSON.stringify({ added, notes: all, file }))
-    else this.print(added.length === 0 ? 'nothing was added' : `added to ${shownPath(file)}: ${added.join(', ')}`)
+    else this.print(added.length === 0 ? 'no server was added' : `added to ${shownPath(file)}: ${added.join(', ')}`)
     for (const note of flags.json ? [] : all) this.note(oneLine(note, 300))
-    const open = fresh.filter(one => groundOf(one) === 'all rights').map(one => one.name)
-    if (open.length > 0) this.note(`with all rights of svc, until their entries say sandbox: true, run: ${open.join(', ')}`)
-    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : takeUp(this, useOf(this, 'mcp import'))
+    const open = fresh.filter(one => placementOf(one) === 'all rights').map(one => one.name)
+    if (open.length > 0)
+      this.note(`with all rights of svc, unless you set sandbox: true in their entries, run: ${open.join(', ')}`)
+    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : reloadServers(this, useOf(this, 'mcp import'))
   }
 }
 
@@ -50,6 +50,6 @@ async function contentOf(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8')
   } catch (error) {
-    throw importInvalid(`it cannot be read: ${messageOf(error)}`)
+    throw importInvalid(`the file cannot be read: ${messageOf(error)}`)
   }
 }

@@ -1,28 +1,26 @@
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine, table } from '@svc/plugin-kit'
 import type { Use } from '@svc/core'
 import type { McpServerInfo, Store } from '@svc/core/contracts'
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { shownOf } from '../info.ts'
-import { readCatalogue, readNote, readPins } from '../notes.ts'
-import type { Server } from '../servers.ts'
-import { type Ground, groundOf } from '../sandboxed.ts'
-import { type StateNote, type SwitchNote, switchKey } from '../space.ts'
-import { standings } from '../standing.ts'
-import { configuredServers, openStore, placeOf, runningId, statesOf, useOf } from './ground.ts'
-import { PORT_FLAG } from './line.ts'
+import { type Placement, placementOf } from '../registry/client-options.ts'
+import type { Server } from '../registry/configured-servers.ts'
+import { assessTools } from '../registry/pinning.ts'
+import { readCatalogue, readRecord, readPins, type StateRecord, switchKey, type SwitchRecord } from '../registry/records.ts'
+import { serverInfoOf } from '../registry/server-info.ts'
+import { configuredServers, openStore, locationOf, PORT_FLAG, runningId, statesOf, useOf } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
-/** `svc mcp list`: the configured servers, and their state in the server that runs. */
+/** `svc mcp list`: the configured servers, with their state in the running server. */
 export class McpList extends SvcCommand {
-  static override summary = 'List the tool servers and their state'
+  static override summary = 'List the MCP servers and their state'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpList)
     const servers = await configuredServers(this)
-    if (servers.length === 0 && !flags.json) return this.note('there are no tool servers; svc mcp add <name> <url> adds one')
+    if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
     const use = useOf(this, 'mcp list')
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
@@ -33,36 +31,40 @@ export class McpList extends SvcCommand {
         JSON.stringify({ servers: rows.map(({ info, ...row }) => ({ ...info, ...row, changed: info.changed ?? [] })) })
       )
     for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
-    if (running === undefined) this.note('no server runs: svc mcp test <name> tries one')
+    if (running === undefined) this.note('no server is running; to try an MCP server, run svc mcp test <name>')
     const late = servers.filter(one => running !== undefined && !states.has(one.entry.name) && one.entry.enabled !== false)
     if (late.length > 0)
-      this.note(`the server that runs knows nothing of ${late.map(one => one.entry.name).join(', ')}: svc reload`)
+      this.note(`the running server has not loaded ${late.map(one => one.entry.name).join(', ')}; run svc reload`)
   }
 }
 
 interface Row {
   readonly info: McpServerInfo
   readonly where: string
-  readonly runs: Ground
+  readonly runs: Placement
 }
 
 async function rowOf(
   store: Store,
   server: Server,
-  state: (StateNote & { readonly key: string }) | undefined,
+  state: (StateRecord & { readonly key: string }) | undefined,
   use: Use
 ): Promise<Row> {
-  const switched = (await readNote(store, switchKey(server), use)).value as unknown as SwitchNote | undefined
+  const switched = (await readRecord(store, switchKey(server), use)).value as unknown as SwitchRecord | undefined
   const pins = await readPins(store, server, use)
   const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
-  const tools = standings(catalogue?.tools ?? Object.values(pins), pins, server.entry)
-  const isOn = switched?.enabled ?? server.entry.enabled ?? true
-  return { info: shownOf(server, { told: state?.told, isOn, tools }), where: server.where, runs: groundOf(server.entry) }
+  const tools = assessTools(catalogue?.tools ?? Object.values(pins), pins, server.entry)
+  const isEnabled = switched?.enabled ?? server.entry.enabled ?? true
+  return {
+    info: serverInfoOf(server, { status: state?.status, isEnabled, tools }),
+    where: server.where,
+    runs: placementOf(server.entry),
+  }
 }
 
 function cells({ info, runs }: Row): string[] {
   const tools = `${info.tools.length}${info.changed ? ` (${info.changed.length} changed)` : ''}`
   const error =
     info.lastError === undefined || info.state === 'connected' ? '' : `${info.lastError.class}: ${info.lastError.message}`
-  return [info.name, info.state, tools, runs, oneLine(placeOf(info), 60), oneLine(error)]
+  return [info.name, info.state, tools, runs, oneLine(locationOf(info), 60), oneLine(error)]
 }

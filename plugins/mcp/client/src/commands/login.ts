@@ -1,21 +1,19 @@
-import { lineInvalid } from '@svc/plugin-kit'
 import { Flags, SvcCommand } from '@svc/cli/command'
-import { configuredServer, openStore, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
-import { logIn } from './look.ts'
+import { lineInvalid } from '@svc/plugin-kit'
+import { configuredServer, logIn, openStore, SERVER_ARG, useOf } from './shared.ts'
 
 const LOGIN = 'mcp login <name> [--port <port>]'
 
-/** `svc mcp login <name>`: shows the page where a person logs in and waits for the answer; running servers connect anew. */
+/** `svc mcp login <name>`: shows the login page and waits for its answer; running servers connect anew. */
 export class McpLogin extends SvcCommand {
-  static override summary = 'Log in to a tool server in the browser'
+  static override summary = 'Log in to an MCP server in the browser'
   static override description =
-    'Shows a page to be opened in a browser of this machine and waits up to five minutes for its answer on the loopback.'
+    'Prints a page to open in a browser on this machine, and waits up to five minutes for its answer on 127.0.0.1.'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = {
     port: Flags.integer({
-      summary: 'Port it waits on, where the authorization server knows only one (default: any)',
+      summary: 'Port to wait on, if the authorization server allows only one (default: any)',
       helpValue: '<int>',
       min: 1,
       max: 65_535,
@@ -26,12 +24,12 @@ export class McpLogin extends SvcCommand {
     const { args, flags } = await this.parse(McpLogin)
     const server = await configuredServer(this, args.name)
     const { name, url, api_key_env } = server.entry
-    if (url === undefined) throw lineInvalid(`${name} is a program of this machine: there is nothing to log in to`, LOGIN)
-    if (api_key_env !== undefined) throw lineInvalid(`${name} is given the key of ${api_key_env}`, LOGIN)
+    if (url === undefined) throw lineInvalid(`${name} is a local program and has no login`, LOGIN)
+    if (api_key_env !== undefined) throw lineInvalid(`${name} uses the key of ${api_key_env} and has no login`, LOGIN)
     const use = useOf(this, 'mcp login')
     const store = await openStore(this, use)
     const show = (page: URL) => {
-      this.note('open this page in a browser of this machine:')
+      this.note('open this page in a browser on this machine:')
       this.print(page.href)
     }
     await logIn(store, server, { show, port: flags.port ?? 0 }, use)

@@ -1,14 +1,12 @@
-import { shownPath } from '@svc/core'
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { homeFile } from '../home-file.ts'
-import { removeFromFile } from '../home-edit.ts'
-import { loginKey, NOTES, pinsKey, switchKey } from '../space.ts'
-import { configuredServer, openStore, takeUp, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
+import { shownPath } from '@svc/core'
+import { homeFile, removeFromFile } from '../registry/home-file.ts'
+import { loginKey, RECORDS, pinsKey, switchKey } from '../registry/records.ts'
+import { configuredServer, openStore, SERVER_ARG, reloadServers, useOf } from './shared.ts'
 
-/** `svc mcp remove <name>`: takes it out of mcp.yaml, and forgets what was approved of it and who had logged in. */
+/** `svc mcp remove <name>`: removes a server from mcp.yaml, and deletes its approvals and its login. */
 export class McpRemove extends SvcCommand {
-  static override summary = 'Remove a tool server, and forget what was approved of it'
+  static override summary = 'Remove an MCP server and its approvals'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = JSON_FLAG
@@ -18,16 +16,16 @@ export class McpRemove extends SvcCommand {
     const { name } = args
     const server = await configuredServer(this, name)
     const file = homeFile(this.home)
-    await removeFromFile(file, name, `it stands in ${server.where}: take it out there`)
+    await removeFromFile(file, name, `It is configured in ${server.where}: remove it there`)
     if (flags.json) this.print(JSON.stringify({ removed: name, file }))
     else this.print(`removed ${name} from ${shownPath(file)}`)
     const use = useOf(this, 'mcp remove')
-    const code = await takeUp(this, use)
-    // after the servers let go of it: else they would note down anew what is forgotten here
+    const code = await reloadServers(this, use)
+    // after the reload: a server that still uses it would write the records again
     const store = await openStore(this, use)
     const keys = [switchKey(server), pinsKey(server), loginKey(server)]
     await store.batch(
-      keys.map(key => ({ op: 'delete', collection: NOTES, key })),
+      keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
       {},
       use
     )

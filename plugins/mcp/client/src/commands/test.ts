@@ -1,20 +1,18 @@
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { Json } from '@svc/core/contracts'
-import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { type Step, trial } from '../trial.ts'
-import { configuredServer, openStore, useOf } from './ground.ts'
-import { SERVER_ARG } from './line.ts'
-import { openClient } from './look.ts'
+import { type Step, checkSteps } from './check-steps.ts'
+import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
 
-/** `svc mcp test <name>`: step by step over a connection of its own; 1 where a step fails. */
+/** `svc mcp test <name>`: connects step by step from this command; exits with 1 where a step fails. */
 export class McpTest extends SvcCommand {
-  static override summary = 'Try a tool server step by step'
+  static override summary = 'Test the connection to an MCP server step by step'
   static override description =
-    "Resolves, connects, logs in, shakes hands, lists the tools, each with its time. Names what fails with its class. The connection is the command's own. Ends with 1 where a step fails."
+    'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. Exits with 1 if a step fails.'
   static override examples = [`<%= config.bin %> <%= command.id %> files --tool read_file --args '{"path": "/data/notes.txt"}'`]
   static override args = SERVER_ARG
   static override flags = {
-    tool: Flags.string({ summary: 'Call this tool too', helpValue: '<tool>' }),
+    tool: Flags.string({ summary: 'Tool to call at the end', helpValue: '<tool>' }),
     args: Flags.string({ summary: 'Arguments of the call', helpValue: '<json>', dependsOn: ['tool'] }),
     ...JSON_FLAG,
   }
@@ -27,7 +25,7 @@ export class McpTest extends SvcCommand {
     const open = () => openClient(this, store, server, use)
     const asked = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
     const steps: Step[] = []
-    for await (const step of trial({ server, open, ...asked, signal: this.signal })) {
+    for await (const step of checkSteps({ server, open, ...asked, signal: this.signal })) {
       steps.push(step)
       if (!flags.json) this.print(lineOf(step))
     }
@@ -49,7 +47,7 @@ function argsOf(text: string): { readonly [name: string]: Json | undefined } {
     const read = JSON.parse(text) as unknown
     if (typeof read === 'object' && read !== null && !Array.isArray(read)) return read as { [name: string]: Json }
   } catch {
-    // said below
+    // reported below
   }
   throw lineInvalid('--args must be a JSON object', 'mcp test <name> --tool <tool> --args <json>')
 }

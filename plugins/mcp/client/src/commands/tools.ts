@@ -1,15 +1,13 @@
+import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { oneLine } from '@svc/plugin-kit'
 import type { McpTool } from '@svc/core/contracts'
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { changePins } from '../notes.ts'
-import { standings, withFirstSights } from '../standing.ts'
-import { configuredServer, knownOf, openStore, runningId, useOf } from './ground.ts'
-import { PORT_FLAG, SERVER_ARG } from './line.ts'
-import { lookAt } from './look.ts'
+import { assessTools, withNewPins } from '../registry/pinning.ts'
+import { changePins } from '../registry/records.ts'
+import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 
-/** `svc mcp tools <name>`: its tools as the running server has read them, else read now; what changed, and what was taken out of their words. */
+/** `svc mcp tools <name>`: the last list of the running server, or a new one; shows changes and removed hidden characters. */
 export class McpTools extends SvcCommand {
-  static override summary = 'List the tools of a tool server, and what has changed'
+  static override summary = 'List the tools of an MCP server and their changes'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
@@ -21,28 +19,28 @@ export class McpTools extends SvcCommand {
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
     const known = await knownOf(store, running, server, use)
-    const read = known.catalogue ?? (await lookAt(this, store, server, use))
-    // seen first here, as by a server that connects
-    if (!known.catalogue) await changePins(store, server, pins => withFirstSights(pins, read.tools), use)
-    const all = standings(read.tools, known.pins, server.entry)
+    const read = known.catalogue ?? (await listNow(this, store, server, use))
+    // pins new tools, as a running server does
+    if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), use)
+    const all = assessTools(read.tools, known.pins, server.entry)
     if (flags.json) return this.print(JSON.stringify({ server: server.entry.name, tools: all, left_out: read.faults }))
     for (const tool of all) for (const line of linesOf(tool)) this.print(line)
     for (const fault of read.faults) this.note(`left out: ${oneLine(fault)}`)
     if (all.some(one => one.standing === 'changed'))
-      this.note(`changed tools are out of use until they are approved: svc mcp approve ${server.entry.name}`)
+      this.note(`changed tools cannot be used until you approve them: svc mcp approve ${server.entry.name}`)
   }
 }
 
-const MARKS = { good: '', changed: ' (changed)', hidden: ' (left out by the configuration)' } as const
+const MARKS = { good: '', changed: ' (changed)', hidden: ' (excluded by the configuration)' } as const
 
-/** A line of a difference is bounded where it is made: none of it may be missed here. */
-const LONGEST = 10_000
+/** Never cuts a line of a difference: its maker limits it, and a person must see all of it. */
+const MAX_LINE = 10_000
 
-/** A tool as a person reads it. */
+/** The lines that describe a tool. */
 export function linesOf({ name, description, standing, difference = [], stripped = [] }: McpTool): string[] {
   return [
     `${name}${MARKS[standing]}  ${oneLine(description, 120)}`.trimEnd(),
-    ...difference.map(line => `  ${oneLine(line, LONGEST)}`),
-    ...stripped.map(place => `  hidden characters taken out: ${oneLine(place)}`),
+    ...difference.map(line => `  ${oneLine(line, MAX_LINE)}`),
+    ...stripped.map(place => `  hidden characters removed: ${oneLine(place)}`),
   ]
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { definePlugin, type RunningHost } from '@svc/core'
 import { McpClients, type McpServerInfo, type ToolStep } from '@svc/core/contracts'
 import { gather, type Gift, testHost, testUse } from '@svc/testing'
-import type { McpClientConfig } from '../../src/settings.ts'
+import type { McpClientConfig } from '../../src/registry/settings.ts'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const HOSTILE = fileURLToPath(new URL('../../../../../test/support/hostile-server.mjs', import.meta.url))

@@ -1,0 +1,87 @@
+import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { ListedTool, ToolSchema } from '@svc/mcp-protocol'
+import type { KnownEra } from './options.ts'
+import type { Backoff } from './timing.ts'
+
+/** The status of a connection. Times are Unix milliseconds. */
+export interface McpStatus
+  extends Pick<McpServerInfo, 'state' | 'since' | 'lastError' | 'attempts' | 'nextRetryAt' | 'protocolVersion' | 'stderr'> {
+  /** Name and version as the server reports them: not trusted. */
+  readonly server?: { readonly name: string; readonly version: string }
+  /** The server's instructions for models. */
+  readonly instructions?: string
+  /** Pass it to the next client of this server. */
+  readonly known?: KnownEra
+}
+
+/** An event of a connection. */
+export type McpChange =
+  | { readonly type: 'state'; readonly status: McpStatus }
+  | { readonly type: 'connected'; readonly protocolVersion: string }
+  | { readonly type: 'disconnected'; readonly reason: string }
+  /** The server reports changed tools; `listTools` reads them again. */
+  | { readonly type: 'tools' }
+
+/** The result of a call: when `error` is set it failed, otherwise `content` holds the output. */
+export interface CallAnswer {
+  readonly content: ToolResult['content']
+  /** The same as data, where the tool has an output schema. */
+  readonly structured?: Json
+  readonly error: McpFailure | null
+}
+
+export type Arguments = { readonly [name: string]: Json | undefined }
+export interface Waiting {
+  readonly signal?: AbortSignal
+}
+
+/** The trace of a call: W3C `traceparent` and `tracestate`. */
+export interface Traced {
+  readonly trace?: string
+  readonly traceState?: string
+}
+
+/** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
+export interface CallUse extends Traced {
+  readonly signal: AbortSignal
+}
+
+export interface StepOptions extends McpCallOptions {
+  /** The caller: only the same caller may answer what the server asks. */
+  readonly owner?: string
+}
+
+/** A connection to one server. It connects on demand and reconnects after a loss. */
+export interface McpClient extends AsyncDisposable {
+  readonly name: string
+  status(): McpStatus
+  /** Connects; resolves at once where it is connected. Throws MCP_CALL_FAILED (`details: {server, class, message, retryable, delivered}`). */
+  connect(use?: Waiting): Promise<void>
+  /** Lists all tools anew, without hidden characters. Leaves out tools that break a limit and reports them in `faults`. Throws as `connect`. */
+  listTools(use?: Waiting): Promise<ToolList>
+  /** One tool in the schema form of svc. Throws as `connect`, and class `tool_not_found`. */
+  getToolSchema(name: string, use?: Waiting): Promise<ToolSchema>
+  /** Calls a tool; `timeout` in seconds overrides the client's, 0 is invalid. Throws only for invalid options. */
+  callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & Waiting): Promise<CallAnswer>
+  /** Calls a tool step by step: progress and log steps, then one `result` or `input`. Throws MCP_CALL_FAILED. */
+  call(name: string, args: Arguments, options: StepOptions, use: CallUse): AsyncIterable<ToolStep>
+  /** Calls back when a connection is lost. Returns a function that removes the callback. */
+  onDisconnect(callback: (reason: string) => void): () => void
+  onChange(callback: (change: McpChange) => void): () => void
+  /** Throws CONFIG_INVALID. */
+  setReconnectPolicy(maxAttempts: number, backoff: Backoff): void
+  /** False disconnects until true; true also ends a quarantine. */
+  setEnabled(enabled: boolean): Promise<void>
+  /** Marks the connection as `degraded`, for example because a tool changed; `undefined` removes the mark. */
+  setDegraded(reason: McpFailure | undefined): void
+  /** Disconnects; the next call connects again. */
+  disconnect(reason: string): Promise<void>
+  /** Closes the client: calls fail, and the process with all of its children has ended when this resolves. */
+  close(): Promise<void>
+}
+
+export interface ToolList {
+  readonly tools: readonly ListedTool[]
+  /** What was left out and why, a line each. */
+  readonly faults: readonly string[]
+}

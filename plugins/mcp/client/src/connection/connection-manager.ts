@@ -1,0 +1,257 @@
+import type { SvcError } from '@svc/core'
+import type { McpFailure, McpState } from '@svc/core/contracts'
+import { callFailed, failureOf } from '@svc/mcp-protocol'
+import { stripResult } from '@svc/plugin-kit'
+import type { McpChange, McpStatus } from './client-types.ts'
+import { type Connection, openConnection } from './connection.ts'
+import { needsAuth, notConnected } from './failures.ts'
+import type { KnownEra, ReconnectPolicy, ResolvedOptions } from './options.ts'
+import { mayFollow, STATES } from './states.ts'
+import { abortable, backoffMs, wait } from './timing.ts'
+
+/** Attempts to connect, one after the other; at most one such cycle runs. */
+interface ConnectCycle {
+  readonly done: Promise<Connection>
+  readonly abort: AbortController
+  /** Rejects when a second attempt in a row has failed. */
+  readonly doubt: PromiseWithResolvers<never>
+}
+
+/** A server that failed is not tried again for this long, unless a person asks for it. */
+const FAILED_MS = 30_000
+/** A connection that lasted this long was a good one, even without a call. */
+const STEADY_MS = 60_000
+/** The era of a server is asked for again after a day: the server may support the newer one by then. */
+const DAY_MS = 86_400_000
+
+/** Keeps one connection to a server: connects on demand, reconnects after a loss, stops where another attempt makes no sense. */
+export class ConnectionManager {
+  readonly #options: ResolvedOptions
+  readonly #emit: (change: McpChange) => void
+  #status: McpStatus
+  #known: KnownEra | undefined
+  #live: Connection | undefined
+  #liveSince = 0
+  #degraded: McpFailure | undefined
+  /** Counts connections: an event of an older one is ignored. */
+  #generation = 0
+  /** Failures since the last answered call, or since a connection lasted. */
+  #failures = 0
+  #isClosed = false
+  /** Connections that are closing: `close` waits for them. */
+  readonly #closing = new Set<Promise<void>>()
+  #policy: ReconnectPolicy
+  #cycle: ConnectCycle | undefined
+
+  constructor(options: ResolvedOptions, emit: (change: McpChange) => void) {
+    this.#options = options
+    this.#emit = emit
+    this.#status = { state: 'disconnected', since: options.clock.now(), attempts: 0 }
+    this.#known = options.input.known
+    this.#policy = options.reconnect
+  }
+
+  get status(): McpStatus {
+    return { ...this.#status, ...(this.#known !== undefined && { known: this.#known }), ...stderrOf(this.#live) }
+  }
+  /** The open connection, if there is one. */
+  get live(): Connection | undefined {
+    return this.#live
+  }
+
+  /** Returns the connection, and opens it if there is none. Waits for attempts that run. Throws MCP_CALL_FAILED, and the reason of an abort. */
+  ready(signal: AbortSignal): Promise<Connection> {
+    return this.#waitFor(signal, ({ done }) => done)
+  }
+
+  /** As `ready`, but throws once a second attempt in a row has failed; further attempts go on in the background. */
+  soon(signal: AbortSignal): Promise<Connection> {
+    return this.#waitFor(signal, ({ done, doubt }) => Promise.race([done, doubt.promise]))
+  }
+
+  /** As `ready`, but does not wait for the next retry of a failed server. */
+  connect(signal: AbortSignal): Promise<Connection> {
+    const { state } = this.#status
+    if (state === 'failed' || state === 'needs_auth') this.#status = { ...this.#status, nextRetryAt: 0 }
+    return this.ready(signal)
+  }
+
+  /** This connection cannot be used any more; `end` is the state where the manager must not reconnect. */
+  lost(connection: Connection, reason: string, end?: McpState): void {
+    if (this.#live !== connection) return
+    const { name, clock, quarantineAfter } = this.#options
+    const stderr = stderrOf(connection)
+    this.#live = undefined
+    connection.rpc.end(notConnected(name, `the connection was lost: ${reason}`, 'maybe'))
+    this.#close(connection)
+    this.#emit({ type: 'disconnected', reason })
+    if (end !== undefined) return this.#setState(end, stderr)
+    const details = { lastError: failureOf(notConnected(name, reason)), ...stderr }
+    if (clock.now() - this.#liveSince >= STEADY_MS) this.#failures = 0
+    const ms = Math.max(1, backoffMs(this.#policy.backoff, this.#failures, clock.random()))
+    if (++this.#failures >= quarantineAfter) return this.#setState('quarantined', details)
+    this.#setState('reconnecting', { ...details, nextRetryAt: clock.now() + ms })
+    this.#begin(ms)
+  }
+
+  /** The server has answered a call: earlier failures no longer count. */
+  succeeded(): void {
+    this.#failures = 0
+  }
+
+  setPolicy(policy: ReconnectPolicy): void {
+    this.#policy = policy
+  }
+
+  async setEnabled(enabled: boolean): Promise<void> {
+    if (!enabled) return this.#stop('disabled', 'it was disabled')
+    this.#failures = 0
+    if (STATES[this.#status.state].isOff || this.#status.state === 'needs_auth') this.#setState('disconnected')
+  }
+
+  setDegraded(reason: McpFailure | undefined): void {
+    this.#degraded = reason
+    if (this.#live !== undefined) this.#setState(reason === undefined ? 'connected' : 'degraded', { lastError: reason })
+  }
+
+  disconnect(reason: string): Promise<void> {
+    const { state } = this.#status
+    return this.#stop(STATES[state].isOff ? state : 'disconnected', reason)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#stop('disconnected', 'it was closed')
+  }
+
+  async #waitFor(signal: AbortSignal, result: (cycle: ConnectCycle) => Promise<Connection>): Promise<Connection> {
+    if (this.#live !== undefined) return this.#live
+    signal.throwIfAborted()
+    const refusal = this.#refusal()
+    if (refusal !== undefined) throw refusal
+    return abortable(result(this.#begin()), signal)
+  }
+
+  /** The error for a caller where no attempt is due. */
+  #refusal(): SvcError | undefined {
+    const { name, clock } = this.#options
+    const { state, lastError, nextRetryAt = 0 } = this.#status
+    if (this.#isClosed) return notConnected(name, 'the client is closed')
+    if (state === 'disabled') return notConnected(name, 'it is disabled')
+    if (state === 'quarantined') return notConnected(name, `it is quarantined (${lastError?.message ?? 'it failed too often'})`)
+    if (this.#cycle !== undefined || clock.now() >= nextRetryAt) return undefined
+    if (state === 'needs_auth') return needsAuth(name)
+    return state === 'failed' ? callFailed(name, lastError!.class, lastError!.message, { delivered: 'no' }) : undefined
+  }
+
+  #begin(pauseMs = 0): ConnectCycle {
+    if (this.#cycle !== undefined) return this.#cycle
+    const abort = new AbortController()
+    const doubt = Promise.withResolvers<never>()
+    const done = this.#tryUntilConnected(abort.signal, pauseMs, doubt.reject).finally(() => {
+      if (this.#cycle?.abort === abort) this.#cycle = undefined
+    })
+    this.#cycle = { done, abort, doubt }
+    // callers that wait get the error; all others read it in the state
+    done.catch(() => {})
+    doubt.promise.catch(() => {})
+    return this.#cycle
+  }
+
+  async #tryUntilConnected(signal: AbortSignal, pauseMs: number, doubted: (why: unknown) => void): Promise<Connection> {
+    for (let [tries, ms] = [0, pauseMs]; ; tries++) {
+      if (ms > 0) await wait(this.#options.clock, ms, signal)
+      signal.throwIfAborted()
+      this.#setState(tries === 0 && pauseMs === 0 ? 'connecting' : 'reconnecting', { attempts: this.#status.attempts + 1 })
+      try {
+        return await this.#attempt(signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        const next = this.#afterFailure(failureOf(error), tries)
+        if (next === undefined) throw error
+        if (tries > 0) doubted(error)
+        ms = Math.max(1, next)
+      }
+    }
+  }
+
+  async #attempt(signal: AbortSignal): Promise<Connection> {
+    const { clock } = this.#options
+    const isLegacy = this.#known?.era === 'legacy' && clock.now() - this.#known.since < DAY_MS
+    const toolsChanged = () => this.#emit({ type: 'tools' })
+    const connection = await openConnection(this.#options, ++this.#generation, isLegacy, toolsChanged, signal)
+    if (signal.aborted) await connection.close()
+    signal.throwIfAborted()
+    const { stateless, protocolVersion, server, instructions } = connection
+    if (!isLegacy) this.#known = { era: stateless ? 'modern' : 'legacy', since: clock.now() }
+    this.#live = connection
+    this.#liveSince = clock.now()
+    const { state, since } = this.#status
+    this.#status = {
+      state,
+      since,
+      attempts: 0,
+      protocolVersion,
+      ...(server && { server }),
+      ...(instructions !== undefined && { instructions }),
+    }
+    if (this.#degraded === undefined) this.#setState('connected')
+    else this.#setState('degraded', { lastError: this.#degraded })
+    this.#emit({ type: 'connected', protocolVersion })
+    void connection.ended.then(reason => this.lost(connection, reason))
+    return connection
+  }
+
+  /** Milliseconds until the next attempt; `undefined` where there is none. */
+  #afterFailure(lastError: McpFailure, tries: number): number | undefined {
+    const { clock, quarantineAfter } = this.#options
+    this.#failures++
+    const end = this.#endState(lastError, tries)
+    if (end === undefined) {
+      const ms = backoffMs(this.#policy.backoff, tries, clock.random())
+      this.#setState('reconnecting', { lastError, nextRetryAt: clock.now() + ms })
+      return ms
+    }
+    const state = this.#failures >= quarantineAfter ? 'quarantined' : end
+    this.#setState(state, { lastError, nextRetryAt: clock.now() + FAILED_MS })
+    return undefined
+  }
+
+  #endState(error: McpFailure, tries: number): McpState | undefined {
+    const { input, quarantineAfter } = this.#options
+    const canLogIn = input.url !== undefined && input.oauth !== undefined && input.oauth.tokenUrl === undefined
+    if (error.class === 'authentication_failed') return canLogIn ? 'needs_auth' : 'failed'
+    return tries >= this.#policy.maxAttempts || this.#failures >= quarantineAfter ? 'failed' : undefined
+  }
+
+  #setState(state: McpState, details: Partial<McpStatus> = {}): void {
+    const { nextRetryAt: _, ...status } = this.#status
+    if (!mayFollow(status.state, state)) throw new Error(`a connection cannot go from ${status.state} to ${state}`)
+    const since = state === status.state ? status.since : this.#options.clock.now()
+    this.#status = { ...status, ...details, state, since }
+    this.#emit({ type: 'state', status: this.status })
+  }
+
+  #close(connection: Connection): void {
+    const closing = connection
+      .close()
+      .catch((error: unknown) => this.#setState(this.#status.state, { lastError: failureOf(error) }))
+    this.#closing.add(closing)
+    void closing.finally(() => this.#closing.delete(closing))
+  }
+
+  async #stop(state: McpState, reason: string): Promise<void> {
+    const cycle = this.#cycle
+    cycle?.abort.abort(notConnected(this.#options.name, reason))
+    if (this.#live !== undefined) this.lost(this.#live, reason, state)
+    else this.#setState(state)
+    await cycle?.done.catch(() => {})
+    await Promise.all(this.#closing)
+  }
+}
+
+/** The last lines of its standard error, without hidden characters. */
+function stderrOf(connection: Connection | undefined): { readonly stderr?: string } {
+  const stderr = stripResult(connection?.stderr() ?? '').text
+  return stderr === '' ? {} : { stderr }
+}

@@ -1,0 +1,45 @@
+import { codeOf, type Use } from '@svc/core'
+import type { Json, Peers } from '@svc/core/contracts'
+
+/** The topic of the questions to the owner of a server. */
+export const TOPIC = 'mcp-client'
+export const PING = { do: 'ping' } as const
+
+/** The other workers of this server, as candidates for the ownership of a connection. */
+export class PeerWorkers {
+  readonly #peers: Peers
+  readonly #gone = new Set<string>()
+
+  constructor(peers: Peers) {
+    this.#peers = peers
+  }
+
+  /** Whether a worker is known to have ended. */
+  isGone(worker: string): boolean {
+    return this.#gone.has(worker)
+  }
+
+  markGone(worker: string): void {
+    this.#gone.add(worker)
+  }
+
+  /** Asks a worker for a sign of life; marks it where it has ended. */
+  async ping(worker: string, use: Use): Promise<void> {
+    if (this.#gone.has(worker)) return
+    for await (const _ of this.ask(worker, PING, use)) return
+  }
+
+  async *ask(worker: string, message: Json, use: Use): AsyncIterable<Json> {
+    try {
+      yield* this.#peers.ask(worker, TOPIC, message, use)
+    } catch (error) {
+      if (codeOf(error) === 'PEER_GONE') this.#gone.add(worker)
+      throw error
+    }
+  }
+}
+
+/** Whether a failed question has reached no owner: a worker that ends answers no topic. */
+export const reachedNoOwner = (error: unknown): boolean =>
+  ['MCP_MOVED', 'PEER_SILENT'].includes(codeOf(error) ?? '') ||
+  (codeOf(error) === 'PEER_GONE' && (error as { details?: Record<string, unknown> }).details?.['reached'] === false)

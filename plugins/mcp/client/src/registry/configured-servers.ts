@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join, resolve, sep } from 'node:path'
+import { asSvcError, packagesAround, pathsOfCode, type SvcError } from '@svc/core'
+import type { McpClients } from '@svc/core/contracts'
+import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
+import { readHomeFile } from './home-file.ts'
+import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
+
+/** A configured server. */
+export interface Server {
+  readonly entry: McpClientConfig
+  /** The place of its entry: `mcp.clients[2]`, `~/.svc/mcp.yaml:12`. */
+  readonly where: string
+  /** A digest of the address or the command line. Pins and logins belong to it. */
+  readonly identity: string
+  /** A digest of the whole entry. A change leads to a new connection. */
+  readonly fingerprint: string
+}
+
+const DIGITS = 16
+const digest = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, DIGITS)
+
+const serverOf = (entry: McpClientConfig, where: string): Server => ({
+  entry,
+  where,
+  identity: digest(entry.url ?? [entry.command, ...(entry.args ?? [])]),
+  fingerprint: digest(entry),
+})
+
+/** Reads the servers of the configuration and of a `mcp.yaml`, including disabled ones, and all problems. */
+export async function readServers(
+  config: readonly McpClientConfig[],
+  file: string
+): Promise<{ readonly servers: readonly Server[]; readonly problems: readonly SvcError[] }> {
+  const own = config.map((entry, at) => ({ entry, where: (_keys: readonly string[]) => `mcp.clients[${at}]` }))
+  const home = await readHomeFile(file).catch((error: unknown) => ({
+    entries: [],
+    problems: [asSvcError(error, 'MCP_CLIENT_INVALID')],
+  }))
+  const all = [...own, ...home.entries]
+  const problems = all.flatMap(({ entry, where }) =>
+    entryProblems(entry).map(one => clientInvalid(messageOf(entry, one), where(one.keys), one.hint))
+  )
+  const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
+  return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
+}
+
+const messageOf = ({ name }: McpClientConfig, { keys, message }: EntryProblem) =>
+  `MCP server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
+
+function duplicates(servers: readonly Server[]): SvcError[] {
+  const first = new Map<string, Server>()
+  return servers.flatMap(one => {
+    const { name } = one.entry
+    const other = first.get(name)
+    if (other) return [nameTwice(name, one.where, other.where)]
+    first.set(name, one)
+    return []
+  })
+}
+
+/**
+ * The program files of local servers, as far as their command lines name them. svc runs them with its own rights, so writing to them is running code. A script counts
+ * with the files that it imports, and with its folder unless that contains the working folder of svc. Leaves out servers in the sandbox.
+ */
+export function programFiles(servers: readonly Server[], cwd: string = process.cwd()): string[] {
+  const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
+  return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOf(command, args, cwd)))]
+}
+
+/** Programs that search the working folder first. */
+const STARTERS = /(^|\/)(npx|npm|pnpm|yarn|bunx)$/
+/** Programs that accept a folder. */
+const INTERPRETERS = /(^|\/)(node|bun|deno|tsx|python[\d.]*)$/
+
+function filesOf(command: string, args: readonly string[], cwd: string): string[] {
+  const started = STARTERS.test(command) ? ['node_modules', 'package.json', '.npmrc'].map(name => join(cwd, name)) : []
+  const program = INTERPRETERS.test(command) ? args.find(arg => !arg.startsWith('-')) : undefined
+  const folder = program === undefined ? [] : folderAt(resolve(cwd, program), cwd)
+  return [...started, ...folder, ...[command, ...args].flatMap(word => pathsOf(word, cwd))]
+}
+
+const folderAt = (path: string, cwd: string) =>
+  existsSync(path) && statSync(path).isDirectory() && !isWithin(cwd, path) ? [path] : []
+
+function pathsOf(word: string, cwd: string): string[] {
+  // also the file in `--import=./hook.mjs`
+  const path = resolve(cwd, /^-[^=]*=(.+)$/.exec(word)?.[1] ?? word)
+  if (!existsSync(path) || !statSync(path).isFile()) return []
+  const packages = packagesAround(path)
+  if (packages !== undefined) return [packages]
+  return [path, ...pathsOfCode(CODE.test(path) ? [path] : []), ...(isWithin(cwd, dirname(path)) ? [] : [dirname(path)])]
+}
+
+const CODE = /\.[cm]?[jt]s$/
+
+const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`${folder}${sep}`)
+
+const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
+
+/** The service without a configured server. */
+export const NO_SERVERS: McpClients = {
+  list: async () => [],
+  tools: unknown,
+  approve: unknown,
+  setEnabled: unknown,
+  call: server => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) }),
+}
+
+/** Finds a server by name. Throws MCP_SERVER_UNKNOWN. */
+export function serverNamed(servers: readonly Server[], name: string): Server {
+  const server = servers.find(one => one.entry.name === name)
+  if (server) return server
+  const known = servers.map(one => one.entry.name)
+  throw serverUnknown(name, known)
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { codeOf, type Fault, nearest, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
+import type { Document } from 'yaml'
+import { clientInvalid, fileBusy, nameTaken, notInFile } from '../errors.ts'
+import { MCP_FILE, type McpClientConfig } from './settings.ts'
+
+/** An entry of the file; `where` returns the place of a key. */
+export interface HomeEntry {
+  readonly entry: McpClientConfig
+  readonly where: (keys: readonly string[]) => string
+}
+
+/** The path of mcp.yaml, which `svc mcp add` writes: the entries of `mcp.clients`, under `clients`. */
+export const homeFile = (home: string = svcHome()): string => join(home, 'mcp.yaml')
+
+/** Reads the servers of the file, and its problems with their lines; both are empty where there is no file. Throws CONFIG_UNREADABLE. */
+export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]; problems: SvcError[] }> {
+  // loading the YAML parser takes a tenth of a start
+  if (!existsSync(file)) return { entries: [], problems: [] }
+  const layer = await readConfigFile(file)
+  const { value } = layer
+  const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
+  const problems = MCP_FILE.check(value)
+  if (problems.length > 0)
+    return {
+      entries: [],
+      problems: problems.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), hintOf(one))),
+    }
+  const { clients } = value as { clients: readonly McpClientConfig[] }
+  const entries = clients.map((entry, at) => ({
+    entry,
+    where: (keys: readonly string[]) => where(['clients', String(at), ...keys]),
+  }))
+  return { entries, problems: [] }
+}
+
+function hintOf(problem: Fault): string {
+  if (problem.keyword === 'required') return `Set ${problem.path}`
+  if (problem.keyword !== 'unknown') return 'Correct the value'
+  const known = (problem.allowed ?? []) as string[]
+  const near = problem.nearest ?? nearest(problem.keys.at(-1) ?? '', known)
+  return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
+}
+
+type Yaml = typeof import('yaml')
+
+const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove edit this file and keep your changes.
+# This file may contain keys: keep it private.
+clients: []
+`
+
+/** Adds servers at the end of the file, and keeps its other content. Throws MCP_CLIENT_INVALID for a file with problems, and for a name that another command has added meanwhile. */
+export const addToFile = (file: string, entries: readonly McpClientConfig[]): Promise<void> =>
+  edit(file, (document, { isSeq }, names) => {
+    const twice = entries.find(({ name }) => names.includes(name))
+    if (twice) throw nameTaken(twice.name, shownPath(file))
+    for (const entry of entries) document.addIn(['clients'], document.createNode(entry))
+    const list = document.get('clients')
+    if (isSeq(list)) list.flow = false
+  })
+
+/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN where the file does not have it. */
+export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
+  edit(file, (document, { isMap, isSeq }) => {
+    const list = document.get('clients')
+    const at = isSeq(list) ? list.items.findIndex(item => isMap(item) && item.get('name') === name) : -1
+    if (at < 0) throw notInFile(name, shownPath(file), hint)
+    document.deleteIn(['clients', at])
+  })
+
+/** Changes the file under a lock: without it, the second of two concurrent commands would overwrite the change of the first. */
+async function edit(file: string, change: (document: Document, yaml: Yaml, names: readonly string[]) => void): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  using _lock = await lockFor(file)
+  const { entries, problems } = await readHomeFile(file)
+  for (const problem of problems) throw problem
+  // imported late: the server loads this file too, and does not edit
+  const yaml = await import('yaml')
+  const document = yaml.parseDocument(await textOf(file))
+  if (!document.has('clients')) document.set('clients', document.createNode([]))
+  change(
+    document,
+    yaml,
+    entries.map(({ entry }) => entry.name)
+  )
+  await replace(file, document.toString({ lineWidth: 0 }))
+}
+
+/** Milliseconds to wait for another command. */
+const WAIT_MS = 10_000
+
+/** A lock of the operating system, through SQLite: it ends with its process. The empty file stays: if it were removed, two processes could lock two files of this name. */
+async function lockFor(file: string): Promise<Disposable> {
+  const path = `${file}.lock`
+  await (await open(path, 'a', 0o600)).close()
+  const { DatabaseSync } = await import('node:sqlite')
+  const lock = new DatabaseSync(path, { timeout: WAIT_MS })
+  try {
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock.close()
+    throw fileBusy(shownPath(file), error)
+  }
+}
+
+const textOf = (file: string): Promise<string> =>
+  readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return EMPTY
+    throw error
+  })
+
+/** Only the owner may read the file, and no reader sees half of it. */
+async function replace(file: string, text: string): Promise<void> {
+  const next = `${file}.${randomUUID()}`
+  try {
+    await writeFile(next, text, { mode: 0o600, flag: 'wx' })
+    await rename(next, file)
+  } catch (error) {
+    await rm(next, { force: true })
+    throw error
+  }
+}

@@ -1,0 +1,83 @@
+import type { McpTool } from '@svc/core/contracts'
+import { differenceOf, type ListedTool } from '@svc/mcp-protocol'
+import type { McpClientConfig } from './settings.ts'
+
+/** The tools as they were approved or first seen, by name. */
+export type Pins = { readonly [name: string]: ListedTool }
+
+/** Limit on the pins of a server: ever new names would fill the store. Old pins stay, so that a server cannot change a tool unseen. */
+const MAX_PINS = 3_000
+/** Limit on the JSON characters of all pins without the last one: the store reads and writes them as one record. */
+const MAX_CHARACTERS = 16_777_216
+const NOT_PINNED = 'it is new, and the limit on the pinned tools of this server is reached'
+
+/** All tools of a server, with their standing: whether they may be used. */
+export const assessTools = (tools: readonly ListedTool[], pins: Pins, entry: McpClientConfig): McpTool[] =>
+  tools.map(tool => assess(tool, pins, entry))
+
+function assess(tool: ListedTool, pins: Pins, entry: McpClientConfig): McpTool {
+  const pinned = pinOf(pins, tool.name)
+  const { hash, stripped, paramHeaders: _headers, ...words } = tool
+  const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'standing'>
+  if (!isWanted(tool.name, entry)) return { ...plain, standing: 'hidden' }
+  if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, standing: 'changed', difference: [NOT_PINNED] }
+  if (pinned === undefined || pinned.hash === hash) return { ...plain, standing: 'good' }
+  return { ...plain, standing: 'changed', difference: differenceOf(pinned, tool) }
+}
+
+const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name] : undefined)
+
+/** Whether the configuration allows this tool. */
+export function isWanted(name: string, { tools, allow, deny }: McpClientConfig): boolean {
+  if (deny?.some(pattern => matches(pattern, name))) return false
+  if (tools !== undefined && !tools.includes(name)) return false
+  return allow === undefined || allow.some(pattern => matches(pattern, name))
+}
+
+/** `*` matches any text. Searches each piece once, from left to right: linear for every pattern. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  const last = rest.pop()
+  if (last === undefined) return pattern === name
+  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false
+  let at = first.length
+  for (const piece of rest) {
+    const next = name.indexOf(piece, at)
+    if (next < 0 || next + piece.length > name.length - last.length) return false
+    at = next + piece.length
+  }
+  return true
+}
+
+/** Pins all new tools. Returns the same pins where there are none. */
+export function withNewPins(pins: Pins, tools: readonly ListedTool[]): Pins {
+  let size = sizeOf(pins)
+  const fresh = tools.filter(tool => {
+    if (pinOf(pins, tool.name) !== undefined || isFull(size)) return false
+    size = { count: size.count + 1, characters: size.characters + JSON.stringify(tool).length }
+    return true
+  })
+  return fresh.length === 0 ? pins : pinTools(pins, fresh)
+}
+
+interface PinsSize {
+  readonly count: number
+  readonly characters: number
+}
+
+const sizes = new WeakMap<Pins, PinsSize>()
+
+function sizeOf(pins: Pins): PinsSize {
+  const known = sizes.get(pins)
+  if (known) return known
+  const all = Object.values(pins)
+  const size = { count: all.length, characters: all.reduce((sum, tool) => sum + JSON.stringify(tool).length, 0) }
+  sizes.set(pins, size)
+  return size
+}
+
+const isFull = ({ count, characters }: PinsSize): boolean => count >= MAX_PINS || characters > MAX_CHARACTERS
+
+/** Pins these tools as they are now. */
+export const pinTools = (pins: Pins, tools: readonly ListedTool[]): Pins =>
+  Object.fromEntries([...Object.entries(pins), ...tools.map(tool => [tool.name, tool] as const)])

@@ -1,0 +1,154 @@
+import { codeOf, type Use } from '@svc/core'
+import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
+import type { ListedTool } from '@svc/mcp-protocol'
+import type { KnownEra } from '../connection/options.ts'
+import { toolUnknown } from '../errors.ts'
+import type { Server } from './configured-servers.ts'
+import { type Pins, pinTools } from './pinning.ts'
+
+/** The collection of all records of a server, under the keys below. The name is part of the stored data. */
+export const RECORDS = 'mcp_notes'
+/** The last list of a server's tools, under the key of its state. */
+export const CATALOGUES = 'mcp_catalogues'
+
+const SPACE: Space = {
+  name: 'mcp_client',
+  version: 1,
+  collections: { [RECORDS]: { indexes: { by_seen: ['seen'] }, watched: true }, [CATALOGUES]: {} },
+}
+
+/** A person has enabled or disabled the server; overrides the configuration. */
+export interface SwitchRecord {
+  readonly enabled: boolean
+  /** Unix milliseconds: enabling an enabled server ends a quarantine, so each record must differ. */
+  readonly at: number
+}
+
+/** The tools as they were approved or first seen, by name. */
+export interface PinsRecord {
+  readonly tools: Pins
+}
+
+/** The status of a connection, as its owner reports it. */
+export type ReportedStatus = Omit<McpServerInfo, 'name' | 'url' | 'command' | 'effects' | 'callLimitMs' | 'tools' | 'changed'>
+
+/** The state of a server, as its owner reports it. */
+export interface StateRecord {
+  /** The owner; null where there is none. */
+  readonly worker: string | null
+  /** The prefix of the owner's leases. */
+  readonly holder: string
+  /** The owner is about to end: another worker may take over. */
+  readonly leaving: boolean
+  readonly status: ReportedStatus
+  /** The hash of the last list of tools; null where there is none. */
+  readonly catalogue: string | null
+  readonly known?: KnownEra
+  /** Unix milliseconds. */
+  readonly seen: number
+}
+
+export interface CatalogueRecord {
+  readonly hash: string
+  readonly tools: readonly ListedTool[]
+  /** What was left out and why, a line each. */
+  readonly faults: readonly string[]
+}
+
+/** The result of a login: secret. */
+export interface LoginRecord {
+  readonly login: Json
+  /** Unix milliseconds of a login by a person; 0 for tokens that came without one. */
+  readonly at: number
+}
+
+export const switchKey = ({ entry }: Server) => `switch/${entry.name}`
+export const pinsKey = ({ entry, identity }: Server) => `pins/${entry.name}/${identity}`
+export const loginKey = ({ entry, identity }: Server) => `login/${entry.name}/${identity}`
+export const stateKey = (serverId: string, { entry, fingerprint }: Server) => `state/${serverId}/${entry.name}/${fingerprint}`
+
+export const asJson = (value: object): Json => value as unknown as Json
+
+export type RecordStore = Pick<Store, 'get' | 'batch'>
+
+/** Creates the collections where they are missing. */
+export const openRecords = async (store: Store, use: Use): Promise<void> => {
+  await store.open(SPACE, use)
+}
+
+/** A record of the store; version 0 where there is none. */
+export interface StoredRecord {
+  readonly version: number
+  readonly value: Json | undefined
+}
+
+export async function readRecord(store: RecordStore, key: string, use: Use): Promise<StoredRecord> {
+  const record = await store.get(RECORDS, key, use)
+  return { version: record?.version ?? 0, value: record?.value }
+}
+
+/** Writes the result of `change`, and retries on a concurrent change; `undefined` writes nothing. Returns the current record. */
+export async function changeRecord(
+  store: RecordStore,
+  key: string,
+  change: (value: Json | undefined, version: number) => Json | undefined,
+  use: Use
+): Promise<StoredRecord> {
+  for (;;) {
+    use.signal.throwIfAborted()
+    const { version, value } = await readRecord(store, key, use)
+    const next = change(value, version)
+    if (next === undefined) return { version, value }
+    try {
+      await store.batch([{ op: 'put', collection: RECORDS, key, value: next, ifVersion: version }], {}, use)
+      return { version: version + 1, value: next }
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+    }
+  }
+}
+
+const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecord | undefined)?.tools ?? {}
+
+export const readPins = async (store: RecordStore, server: Server, use: Use): Promise<Pins> =>
+  pinsIn((await readRecord(store, pinsKey(server), use)).value)
+
+/** Changes the pinned tools of a server; writes nothing where `change` returns its argument. */
+export async function changePins(
+  store: RecordStore,
+  server: Server,
+  change: (pins: Pins) => Pins,
+  use: Use
+): Promise<StoredRecord> {
+  const put = (value: Json | undefined) => {
+    const before = pinsIn(value)
+    const tools = change(before)
+    return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
+  }
+  return changeRecord(store, pinsKey(server), put, use)
+}
+
+/** Pins listed tools: those of these names, or all. Throws MCP_TOOL_UNKNOWN. */
+export async function pinListed(
+  store: RecordStore,
+  server: Server,
+  listed: readonly ListedTool[],
+  names: readonly string[] | undefined,
+  use: Use
+): Promise<StoredRecord> {
+  const known = listed.map(tool => tool.name)
+  const unknown = names?.find(name => !known.includes(name))
+  if (unknown !== undefined) throw toolUnknown(server.entry.name, unknown, known)
+  const meant = names === undefined ? listed : listed.filter(tool => names.includes(tool.name))
+  return changePins(store, server, pins => pinTools(pins, meant), use)
+}
+
+/** Enables or disables a server until the next such change. */
+export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, use: Use): Promise<StoredRecord> =>
+  changeRecord(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), use)
+
+/** The last list of tools of an owner. */
+export async function readCatalogue(store: RecordStore, key: string, use: Use): Promise<CatalogueRecord | undefined> {
+  const record = await store.get(CATALOGUES, key, use)
+  return record?.value as unknown as CatalogueRecord | undefined
+}

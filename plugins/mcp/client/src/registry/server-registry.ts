@@ -1,0 +1,192 @@
+import type { Log, Use } from '@svc/core'
+import type { Fence, McpTool, Store } from '@svc/core/contracts'
+import type { ListedTool } from '@svc/mcp-protocol'
+import { follow } from '@svc/storage-kit/follow'
+import type { Server } from './configured-servers.ts'
+import { assessTools, type Pins, withNewPins } from './pinning.ts'
+import {
+  asJson,
+  CATALOGUES,
+  type CatalogueRecord,
+  changePins,
+  loginKey,
+  openRecords,
+  type PinsRecord,
+  pinsKey,
+  readCatalogue,
+  readRecord,
+  RECORDS,
+  type StateRecord,
+  type StoredRecord,
+  stateKey,
+  type SwitchRecord,
+  switchKey,
+} from './records.ts'
+
+/** The kinds of records of a server. */
+export type RecordKind = 'switch' | 'pins' | 'state' | 'login'
+
+export interface ServerRegistryOptions {
+  readonly store: Store
+  readonly serverId: string
+  readonly servers: readonly Server[]
+  readonly log: Log
+  /** Whether other workers use the same registry; else states stay in memory. */
+  readonly shared: boolean
+  readonly changed: (server: Server, kind: RecordKind) => void
+}
+
+/** All records of the servers: what people decided, and what the owners report. Reads from memory; writes go to the store, which all workers watch. */
+export class ServerRegistry {
+  readonly #options: ServerRegistryOptions
+  readonly #watched: ReadonlyMap<string, { readonly server: Server; readonly kind: RecordKind }>
+  readonly #stateKeys = new Map<Server, string>()
+  readonly #records = new Map<string, StoredRecord>()
+  readonly #catalogues = new Map<string, CatalogueRecord>()
+  readonly #tools = new Map<string, readonly McpTool[]>()
+  /** The hashes of the catalogues in the store. */
+  readonly #storedHash = new Map<string, string>()
+  /** Catalogues that this worker has listed and not yet reported, with its name: its earlier reports name an older one. */
+  readonly #unreported = new Map<string, string>()
+
+  constructor(options: ServerRegistryOptions) {
+    this.#options = options
+    this.#watched = new Map(
+      options.servers.flatMap((server): [string, { server: Server; kind: RecordKind }][] => [
+        [switchKey(server), { server, kind: 'switch' }],
+        [pinsKey(server), { server, kind: 'pins' }],
+        [loginKey(server), { server, kind: 'login' }],
+        [this.#stateKey(server), { server, kind: 'state' }],
+      ])
+    )
+  }
+
+  /** Reads all records, and follows their changes until `lasting.signal` aborts. */
+  async open(lasting: Use): Promise<void> {
+    const { store, log } = this.#options
+    await openRecords(store, lasting)
+    await deleteOld(store, lasting)
+    const watch = async (use: Use) => {
+      for await (const { key, version, value } of store.watch(RECORDS, use)) await this.take(key, { version, value }, use)
+    }
+    const read = (use: Use) => this.#read(use)
+    follow({ what: 'MCP servers', watch, read }, lasting, log).catch((err: unknown) =>
+      log.error({ err }, 'stopped watching the records of MCP servers')
+    )
+    await read(lasting)
+  }
+
+  /** The switch of a person overrides the configuration. */
+  isEnabled(server: Server): boolean {
+    return this.#value<SwitchRecord>(switchKey(server))?.enabled ?? server.entry.enabled ?? true
+  }
+
+  state(server: Server): StateRecord | undefined {
+    return this.#value(this.#stateKey(server))
+  }
+
+  /** The record of the last login; each new version is a reason to connect again. */
+  login(server: Server): StoredRecord | undefined {
+    return this.#records.get(loginKey(server))
+  }
+
+  /** The tools of the owner's last list; before there is one, the pinned tools. */
+  tools(server: Server): readonly McpTool[] | undefined {
+    const key = this.#stateKey(server)
+    const known = this.#tools.get(key)
+    if (known) return known
+    const pins: Pins = this.#value<PinsRecord>(pinsKey(server))?.tools ?? {}
+    const listed = this.#catalogues.get(key)?.tools ?? Object.values(pins)
+    if (listed.length === 0 && !this.#catalogues.has(key)) return undefined
+    const tools = assessTools(listed, pins, server.entry)
+    this.#tools.set(key, tools)
+    return tools
+  }
+
+  catalogue(server: Server): CatalogueRecord | undefined {
+    return this.#catalogues.get(this.#stateKey(server))
+  }
+
+  async pinNewTools(server: Server, tools: readonly ListedTool[], use: Use): Promise<void> {
+    const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), use)
+    await this.take(pinsKey(server), record, use)
+  }
+
+  /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */
+  listed(server: Server, catalogue: CatalogueRecord, self: string): void {
+    const key = this.#stateKey(server)
+    this.#catalogues.set(key, catalogue)
+    this.#unreported.set(key, self)
+    this.#tools.delete(key)
+  }
+
+  /** Writes the state of a server with its catalogue; the fence proves that this worker owns it. Throws STORE_FENCED, STORE_CONFLICT. */
+  async report(server: Server, state: StateRecord, fence: Fence | undefined, use: Use): Promise<void> {
+    const { store, shared } = this.#options
+    const key = this.#stateKey(server)
+    const before = this.#records.get(key)?.version ?? 0
+    const value = asJson(state)
+    if (!shared) return this.take(key, { version: before + 1, value }, use)
+    const catalogue = this.#catalogues.get(key)
+    const isNew = catalogue !== undefined && state.catalogue === catalogue.hash && this.#storedHash.get(key) !== catalogue.hash
+    const put = { op: 'put' as const, collection: RECORDS, key, value, ...(fence ? {} : { ifVersion: before }) }
+    const ops = isNew ? [{ op: 'put' as const, collection: CATALOGUES, key, value: asJson(catalogue) }, put] : [put]
+    const { results } = await store.batch(ops, fence ? { fence } : {}, use)
+    if (isNew) this.#storedHash.set(key, catalogue.hash)
+    if (state.catalogue === this.#catalogues.get(key)?.hash) this.#unreported.delete(key)
+    await this.take(key, { version: results.at(-1) ?? before + 1, value }, use)
+  }
+
+  /** Takes over a record that this worker has written or the store has reported. Version 0 is a deletion: later versions count from 1 again. */
+  async take(key: string, record: StoredRecord, use: Use): Promise<void> {
+    const watched = this.#watched.get(key)
+    const before = this.#records.get(key)?.version ?? 0
+    if (!watched || (record.version !== 0 && record.version <= before)) return
+    const { server, kind } = watched
+    if (kind === 'state') await this.#loadCatalogue(key, record.value as unknown as StateRecord | undefined, use)
+    if ((this.#records.get(key)?.version ?? 0) > before) return
+    this.#records.set(key, record)
+    if (kind === 'pins' || kind === 'state') this.#tools.delete(this.#stateKey(server))
+    this.#options.changed(server, kind)
+  }
+
+  /** Cached: each call needs it. */
+  #stateKey(server: Server): string {
+    const key = this.#stateKeys.get(server) ?? stateKey(this.#options.serverId, server)
+    this.#stateKeys.set(server, key)
+    return key
+  }
+
+  #value<T>(key: string): T | undefined {
+    return this.#records.get(key)?.value as T | undefined
+  }
+
+  async #read(use: Use): Promise<void> {
+    for (const key of this.#watched.keys()) {
+      const record = await readRecord(this.#options.store, key, use)
+      if (record.version > 0 || this.#records.has(key)) await this.take(key, record, use)
+    }
+  }
+
+  /** Reads the catalogue of a state, unless it is in memory already, or this worker has a newer one. */
+  async #loadCatalogue(key: string, state: StateRecord | undefined, use: Use): Promise<void> {
+    const isOlder = () => this.#unreported.has(key) && state?.worker === this.#unreported.get(key)
+    if (!state?.catalogue || this.#catalogues.get(key)?.hash === state.catalogue || isOlder()) return
+    const catalogue = await readCatalogue(this.#options.store, key, use)
+    // this worker may have listed the tools meanwhile
+    if (!catalogue || isOlder()) return
+    this.#unreported.delete(key)
+    this.#catalogues.set(key, catalogue)
+    this.#storedHash.set(key, catalogue.hash)
+  }
+}
+
+const MAX_AGE_MS = 30 * 24 * 3600 * 1000
+
+/** Deletes the states of servers that ended long ago. */
+async function deleteOld(store: Store, use: Use): Promise<void> {
+  const to = Date.now() - MAX_AGE_MS
+  const { records } = await store.range(RECORDS, { index: 'by_seen', from: 1, to, limit: 1000 }, use)
+  const ops = records.flatMap(({ key }) => [RECORDS, CATALOGUES].map(collection => ({ op: 'delete' as const, collection, key })))
+  if (ops.length > 0) await store.batch(ops, {}, use)
+}

@@ -1,0 +1,243 @@
+import type { ToolStep } from '@svc/core/contracts'
+import type { McpClient } from '@svc/plugin-mcp-client/client'
+import { expect } from 'chai'
+import { createDeadline, createThrottle } from '../src/connection/timing.ts'
+import { forever, hostile, steps, told } from './support/client.ts'
+
+describe('a call', () => {
+  let client: McpClient
+  before(() => {
+    client = hostile()
+  })
+  after(() => client.close())
+
+  it('answers what the tool answers', async () => {
+    expect(await client.callTool('echo', { text: 'grüße' })).to.deep.equal({
+      content: [{ type: 'text', text: 'grüße' }],
+      error: null,
+    })
+  })
+
+  it('passes on what it does not know, and data beside the text', async () => {
+    const [step] = await steps(client.call('odd', {}, {}, forever()))
+    expect(step).to.deep.equal({
+      type: 'result',
+      result: { content: [{ type: 'hologram', data: { a: [1] } }], structured: { b: 2 }, meta: { c: 3 } },
+    })
+    expect((await client.callTool('odd', {})).structured).to.deep.equal({ b: 2 })
+  })
+
+  it('whose tool fails says so, with what the tool said', async () => {
+    expect(await client.callTool('fail', {})).to.deep.equal({
+      content: [{ type: 'text', text: 'it went wrong' }],
+      error: { class: 'tool_error', message: 'it went wrong' },
+    })
+    const [step] = await steps(client.call('fail', {}, {}, forever()))
+    expect(step).to.deep.include({ type: 'result' }).and.have.nested.property('result.isError', true)
+  })
+
+  it('of a tool that is not there is tool_not_found', async () => {
+    expect((await client.callTool('nothing', {})).error).to.deep.equal({
+      class: 'tool_not_found',
+      message: 'it has no tool "nothing"',
+    })
+    const error = await client.getToolSchema('nothing').catch((one: unknown) => one)
+    expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
+  })
+
+  it('ends when its time is over, and the server is told', async () => {
+    const { error } = await client.callTool('never', {}, { timeout: 0.05 })
+    expect(error).to.deep.equal({ class: 'timeout', message: 'it did not answer within 0.05 s' })
+    expect(await told(client, 'cancelled')).to.have.length(1)
+  })
+
+  it('ends when its caller leaves, and the server is told', async () => {
+    const leaving = new AbortController()
+    const call = client.callTool('never', {}, { signal: leaving.signal })
+    await told(client, 'pid')
+    leaving.abort()
+    expect((await call).error?.class).to.equal('cancelled')
+    expect(await told(client, 'cancelled')).to.have.length(2)
+    const stream = client.call('progress', { times: 100, everyMs: 10 }, {}, forever())[Symbol.asyncIterator]()
+    expect((await stream.next()).value).to.deep.include({ type: 'progress' })
+    await stream.return!()
+    expect(await told(client, 'cancelled')).to.have.length(3)
+  })
+
+  for (const timeout of [0, -1, Number.NaN])
+    it(`takes no time of ${timeout} s`, async () => {
+      const error = await client.callTool('echo', {}, { timeout }).catch((one: unknown) => one)
+      expect(error).to.deep.include({ code: 'CONFIG_INVALID' })
+    })
+
+  it('tells its progress', async () => {
+    const all = await steps(client.call('progress', { times: 3 }, {}, forever()))
+    expect(all.slice(0, -1)).to.deep.equal([1, 2, 3].map(at => ({ type: 'progress', progress: at, message: `step ${at}` })))
+    expect(all.at(-1)).to.deep.include({ type: 'result' })
+  })
+
+  it('has more time when it tells its progress, up to the most, and none goes by while it waits for a person', () => {
+    let now = 0
+    let due: { at: number; call: () => void } | undefined
+    const clock = {
+      now: () => now,
+      random: () => 0,
+      after(ms: number, call: () => void) {
+        due = { at: now + ms, call }
+        return () => (due = undefined)
+      },
+    }
+    const late: number[] = []
+    const deadline = createDeadline(clock, 100, 250, ms => late.push(ms))
+    const pass = (ms: number) => {
+      now += ms
+      if (due !== undefined && due.at <= now) due.call()
+    }
+    pass(90)
+    deadline.extend()
+    deadline.stop()
+    pass(1_000)
+    expect(late).to.deep.equal([])
+    deadline.extend()
+    pass(90)
+    deadline.extend()
+    pass(69)
+    expect(late).to.deep.equal([])
+    pass(1)
+    expect(late).to.deep.equal([250])
+  })
+
+  it('does not bring its listeners out of breath: what changes all the time is told once a second', () => {
+    const windows: (() => void)[] = []
+    const clock = { now: () => 0, random: () => 0, after: (_: number, call: () => void) => (windows.push(call), () => {}) }
+    let told = 0
+    const throttle = createThrottle(clock, 1_000, () => told++)
+    for (let at = 0; at < 100; at++) throttle.trigger()
+    expect(told).to.equal(1)
+    windows.shift()!()
+    expect(told).to.equal(2)
+    windows.shift()!()
+    expect([told, windows.length]).to.deep.equal([2, 0])
+    throttle.trigger()
+    expect(told).to.equal(3)
+  })
+
+  it('waits for a place, of its tool and of all', async () => {
+    await using narrow = hostile({}, { limits: { calls: 3, callsPerTool: 2 } })
+    const leaving = new AbortController()
+    const slow = [leaving, new AbortController()].map(({ signal }) => narrow.callTool('sleep', { ms: 10_000 }, { signal }))
+    let passed = false
+    const third = narrow.callTool('sleep', { ms: 0 }).then(() => (passed = true))
+    // another tool has a place left
+    expect((await narrow.callTool('echo', { text: 'x' })).error).to.equal(null)
+    expect(passed).to.equal(false)
+    leaving.abort()
+    await third
+    await narrow.close()
+    expect((await Promise.all(slow)).map(one => one.error?.class)).to.deep.equal(['cancelled', 'connection_refused'])
+  })
+
+  it('that has been sent is never sent again', async () => {
+    await using dying = hostile({ diesEach: 1 })
+    const { error } = await dying.callTool('echo', {})
+    expect(error?.class).to.equal('connection_refused')
+    await using alive = hostile()
+    expect((await alive.callTool('die', {})).error?.class).to.equal('connection_refused')
+    expect((await alive.callTool('echo', { text: 'x' })).error).to.equal(null)
+  })
+})
+
+const CAN = ['elicitation/create'] as const
+
+describe('a question of the server', () => {
+  for (const modern of [false, true])
+    describe(modern ? 'in the way of 2026' : 'in the way of before 2026', () => {
+      let client: McpClient
+      before(() => {
+        client = hostile({ modern }, { limits: { parkedMs: 200, parked: 2 } })
+      })
+      after(() => client.close())
+
+      const ask = async (owner = 'anna') => {
+        const [step] = await steps(client.call('ask', {}, { owner, dialog: { can: CAN } }, forever()))
+        return step as Extract<ToolStep, { type: 'input' }>
+      }
+
+      it('is the last word of a call, which goes on with the answer', async () => {
+        const { requests, state } = await ask()
+        const [[key, request] = ['', undefined]] = Object.entries(requests)
+        expect(request).to.deep.include({ method: 'elicitation/create' })
+        expect(request?.params).to.deep.include({ message: 'Who are you?' })
+        const answers = { [key]: { action: 'accept', content: { name: 'Anna' } } }
+        const dialog = { can: CAN, answers, state: state! }
+        const [result] = await steps(client.call('ask', {}, { owner: 'anna', dialog }, forever()))
+        expect(JSON.stringify(result)).to.include('Anna')
+      })
+
+      it('is not asked where nobody can answer', async () => {
+        const { content, error } = await client.callTool('ask', {})
+        if (modern) expect(error).to.deep.include({ class: 'protocol_error' })
+        else expect(content).to.deep.equal([{ type: 'text', text: '{"action":"cancel"}' }])
+      })
+    })
+
+  describe('that is open', () => {
+    let client: McpClient
+    before(() => {
+      client = hostile({}, { limits: { parkedMs: 150, parked: 2 } })
+    })
+    after(() => client.close())
+    const ask = async (owner: string) => {
+      const [step] = await steps(client.call('ask', {}, { owner, dialog: { can: CAN } }, forever()))
+      return step as Extract<ToolStep, { type: 'input' }>
+    }
+    const goOn = async (owner: string, tool: string, state: string) => {
+      const dialog = { can: CAN, answers: {}, state }
+      return steps(client.call(tool, {}, { owner, dialog }, forever())).catch((one: unknown) => one as Error)
+    }
+
+    it("is nobody else's, and of no other tool", async () => {
+      const { state } = await ask('anna')
+      for (const [owner, tool] of [
+        ['bert', 'ask'],
+        ['anna', 'echo'],
+      ] as const)
+        expect(await goOn(owner, tool, state!))
+          .to.be.an('error')
+          .with.nested.property('details.class', 'cancelled')
+      expect(JSON.stringify(await goOn('anna', 'ask', state!))).to.include('cancel')
+    })
+
+    it('is over when nobody answers in time, and the server is told', async () => {
+      const { state } = await ask('anna')
+      while ((client.status(), (await told(client, 'cancelled')) as unknown[]).length === 0);
+      expect(await goOn('anna', 'ask', state!))
+        .to.be.an('error')
+        .with.property('message')
+        .that.includes('no longer open')
+    })
+
+    it('is answered by nobody where calls of several are under way: it cannot be told whose it is', async () => {
+      const slow = steps(client.call('sleep', { ms: 200 }, { owner: 'bert', dialog: { can: CAN } }, forever()))
+      const [step] = await steps(client.call('ask', {}, { owner: 'anna', dialog: { can: CAN } }, forever()))
+      expect(JSON.stringify(step)).to.include('{\\"action\\":\\"cancel\\"}')
+      await slow
+    })
+
+    it('is over with the connection', async () => {
+      const { state } = await ask('anna')
+      await client.disconnect('for a test')
+      expect(await goOn('anna', 'ask', state!))
+        .to.be.an('error')
+        .with.property('message')
+        .that.includes('no longer open')
+    })
+
+    it('is one of so many', async () => {
+      const open = [await ask('anna'), await ask('anna')]
+      const error = await ask('anna').catch((one: unknown) => one)
+      expect(error).to.be.an('error').with.property('message').that.includes('2 calls wait')
+      for (const { state } of open) await goOn('anna', 'ask', state!)
+    })
+  })
+})

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import type { ToolStep } from '@svc/core/contracts'
+import {
+  createMcpClient,
+  type HttpOptions,
+  type McpChange,
+  type McpClient,
+  type StdioOptions,
+} from '@svc/plugin-mcp-client/client'
+import { type Faults, hostileCommand } from '../../../../../test/support/hostile.ts'
+
+/** The system's time, without chance: the first attempt after a failure comes at once. */
+export const CLOCK = {
+  now: () => Date.now(),
+  after(ms: number, call: () => void) {
+    const timer = setTimeout(call, ms)
+    return () => clearTimeout(timer)
+  },
+  random: () => 0,
+}
+
+/** A client of a hostile server over stdio. */
+export const hostile = (faults: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
+  createMcpClient({ name: 'hostile', ...hostileCommand(faults), clock: CLOCK, ...options })
+
+export const remote = (url: string, options: Partial<Omit<HttpOptions, 'url'>> = {}): McpClient =>
+  createMcpClient({ name: 'remote', url, clock: CLOCK, ...options })
+
+/** Resolves with the first change that fits. */
+export const changeOf = <T extends McpChange['type']>(
+  client: McpClient,
+  type: T,
+  fits: (change: Extract<McpChange, { type: T }>) => boolean = () => true
+) =>
+  new Promise<Extract<McpChange, { type: T }>>(resolve => {
+    const end = client.onChange(change => {
+      if (change.type !== type || !fits(change as Extract<McpChange, { type: T }>)) return
+      end()
+      resolve(change as Extract<McpChange, { type: T }>)
+    })
+  })
+
+export const reached = (client: McpClient, state: string) => changeOf(client, 'state', change => change.status.state === state)
+
+/** All steps of a call. */
+export const steps = (all: AsyncIterable<ToolStep>): Promise<ToolStep[]> => Array.fromAsync(all)
+export const forever = () => ({ signal: new AbortController().signal })
+
+/** What a tool of the hostile server tells in JSON. */
+export async function told(client: McpClient, tool: string): Promise<unknown> {
+  const { content, error } = await client.callTool(tool, {})
+  const [part] = content
+  if (error !== null || part?.type !== 'text') throw new Error(`${tool} said nothing: ${JSON.stringify(error)}`)
+  return JSON.parse(part.text)
+}
+
+/** Whether a process runs; one that has ended and that nobody has asked for yet does not. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
+}
