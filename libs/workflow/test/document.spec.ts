@@ -4,7 +4,9 @@ import { type Json, type WorkflowDefinition, WorkflowNodes, Workflows } from '@s
 import { testHost, testUse } from '@svc/core/testing'
 import { problemsOf, readDefinition } from '../src/index.ts'
 
-const text = await readFile(new URL('../../../docs/workflows.md', import.meta.url), 'utf8')
+const PAGES = ['tutorials/first-workflow.md', 'guides/write-a-workflow.md']
+const texts = PAGES.map(page => readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8'))
+const text = (await Promise.all(texts)).join('\n')
 const samples = new Map([...text.matchAll(/^```yaml\n# ([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: new URL(`../../../plugins/${name}`, import.meta.url) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
@@ -27,7 +29,7 @@ async function ran(sample: string, input: Json) {
   return await service.settled(run.id, 10_000, testUse())
 }
 
-describe('docs/workflows.md', () => {
+describe('the pages on writing workflows', () => {
   it('has a first workflow that greets everybody', async () => {
     const { result, status } = await ran('greet.yaml', { names: ['Ada', 'Grace'] })
     expect({ result, status }).to.deep.equal({

@@ -9,7 +9,7 @@ import type { McpClientConfig } from './settings.ts'
 
 type Yaml = typeof import('yaml')
 
-const FIRST = `# Tool servers (MCP) that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove write here; what you write stays.
+const FIRST = `# Tool servers (MCP) that svc connects to, with the keys of mcp.clients (docs/guides/bridge-mcp-servers.md). svc mcp add and svc mcp remove write here; what you write stays.
 # It may hold keys: keep it to yourself.
 clients: []
 `
