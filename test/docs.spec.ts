@@ -36,6 +36,16 @@ describe('the documents', () => {
     expect(files.flatMap(brokenIn)).to.deep.equal([])
   })
 
+  it('become pages of the site, each with a title, and links to other pages (npm run docs:site builds it)', async () => {
+    const { pages } = (await import(new URL('../docs/site/pages.mjs', import.meta.url).href)) as {
+      pages: (root: string) => ReadonlyMap<string, string>
+    }
+    const all = pages(ROOT)
+    expect([...all.keys()]).to.include.members(['', 'guides/deploy', 'reference/http', 'project/readme', 'packages/cli'])
+    for (const [slug, text] of all) expect(text, slug).to.match(/^---\ntitle: ".+"\n/)
+    expect(all.get('guides/deploy')).to.include('[Secure a server](/guides/secure-a-server/)')
+  })
+
   for (const [file, page] of Object.entries(REFERENCE))
     it(`have a reference/${file} that is what the code says (npm run docs writes it)`, async () => {
       expect(readFileSync(join(ROOT, 'docs/reference', file), 'utf8')).to.equal(await page())
@@ -45,7 +55,8 @@ describe('the documents', () => {
     const tools = (await REFERENCE['tools.md']!()).split(/^### /m).slice(1)
     expect(tools).to.have.length.above(25)
     const lacking = tools.filter(
-      one => !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^\| `\w/m.test(one) || !/^Answers `/m.test(one)
+      one =>
+        !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^(\| `\w|No arguments\.)/m.test(one) || !/^Answers `/m.test(one)
     )
     expect(lacking.map(one => one.split('\n')[0])).to.deep.equal([])
   })
