@@ -76,7 +76,7 @@ async function change(
   const file = join(folder, `src/tool.${language}`)
   const made = await readFile(file, 'utf8')
   const [first = '', ...rest] = block(text, 'ts').split('\n')
-  const [, plain = ''] = /In `src\/tool\.js` its first line is `([^`]+)`/.exec(text)!
+  const [, plain = ''] = /In\s+`src\/tool\.js`\s+its\s+first\s+line\s+is\s+`([^`]+)`/.exec(text)!
   await writeFile(
     file,
     made.replace(/export const createGreet[^]*/, () => [language === 'js' ? plain : first, ...rest].join('\n'))
