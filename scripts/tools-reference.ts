@@ -1,5 +1,8 @@
 // Writes docs/reference/tools.md from the tools of the curated build as they are: `npm run docs`.
+import { realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { dirname, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Plugin, startHost } from '@svc/core'
 import { type Tool, Tools } from '@svc/core/contracts'
 import { DEFAULTS } from '../cli/src/curated.ts'
@@ -58,6 +61,7 @@ const CONFIG = {
   tools: { web: { search: { type: 'searxng', url: 'http://127.0.0.1:9' } }, shell: { enabled: true, commands: ['git', 'ls'] } },
 }
 
+const PAGES = fileURLToPath(new URL('../docs/reference', import.meta.url))
 const require = createRequire(new URL('../cli/src/curated.ts', import.meta.url))
 /** Tools of its own: those of connected servers have no names that are known here, and teams are a chapter of their own. */
 const addsTools = (name: string) => {
@@ -151,12 +155,15 @@ function toolText(name: string, tool: Tool): string {
   ].join('')
 }
 
+/** The folder of a package, as a link from docs/reference. */
+const folderOf = (name: string) =>
+  relative(PAGES, dirname(realpathSync(require.resolve(`${name}/package.json`)))).replaceAll('\\', '/')
+
 function pluginText(name: string, plugin: Plugin, tools: readonly (readonly [string, Tool])[]): string {
-  const folder = name.replace('@svc/plugin-', '../../plugins/')
   const json = plugin.config?.json as Setting | undefined
   const keys = json && plugin.section ? rows(plugin.section, json) : []
   const limits = keys.length === 0 ? '' : `\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n${keys.join('\n')}\n`
-  return `\n## ${name}\n\nSettings and rules: [README](${folder}/README.md).\n${limits}${tools.map(one => toolText(...one)).join('')}`
+  return `\n## ${name}\n\nSettings and rules: [README](${folderOf(name)}/README.md).\n${limits}${tools.map(one => toolText(...one)).join('')}`
 }
 
 /** What tools of the list stand on. */

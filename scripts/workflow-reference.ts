@@ -107,7 +107,7 @@ const formOf = ({ type, properties, description }: Schema) =>
 
 /** The tables of a workflow, of every node and of each type. */
 async function reference(): Promise<string> {
-  const plugin = { name: '@svc/plugin-workflow-nodes', use: new URL('../plugins/workflow-nodes', import.meta.url) }
+  const plugin = packageOf('@svc/plugin-workflow-nodes')
   await using host = await startHost({ plugins: [...NEEDED, plugin], log: { destination: { write() {} } } })
   const nodes = host
     .slot(WorkflowNodes)
@@ -132,11 +132,13 @@ function nodeProperties({ $defs }: Schema): Readonly<Record<string, Schema>> | u
   )
 }
 
-/** What nodes stand on. */
-const NEEDED = ['store-memory', 'queue-store'].map(name => ({
-  name: `@svc/plugin-${name}`,
-  use: new URL(`../plugins/${name}`, import.meta.url),
-}))
+/** A package by its folder, wherever that is. */
+function packageOf(name: string) {
+  return { name, use: new URL('.', import.meta.resolve(`${name}/package.json`)) }
+}
+
+/** The plugins that nodes require. */
+const NEEDED = ['@svc/plugin-store-memory', '@svc/plugin-queue-store'].map(packageOf)
 
 /** The whole page. */
 export const workflowPage = async (): Promise<string> => INTRO + (await reference())
