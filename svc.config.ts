@@ -1,5 +1,5 @@
 // The build that `npm start` runs. It is the curated one: its plugins are loaded without being named (cli/src/curated.ts),
-// and every key has its default (docs/configuration.md). `svc config show` prints what is in force and where it comes from.
+// and every key has its default (docs/reference/configuration.md). `svc config show` prints what is in force and where it comes from.
 import { env } from 'node:process'
 import { defineConfig } from '@svc/cli'
 

@@ -1,14 +1,15 @@
-// Completes package-lock.json after `npm install`: node scripts/lock.mjs (npm run lock does both)
+// Completes package-lock.json after `npm install`: node scripts/lock.mjs [folder] (npm run lock does both for the workspaces)
 // npm leaves out optional packages of other platforms that the registry does not hold at that moment, and
 // `npm ci` then refuses the whole lock ("Missing: … from lock file"). Each gets the entry that its parent's exact version names.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const systems = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32']
 const processors = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'wasm32', 'x64']
 const libraries = { musl: 'musl', musleabihf: 'musl', gnu: 'glibc', gnueabihf: 'glibc' }
 
-const file = fileURLToPath(new URL('../package-lock.json', import.meta.url))
+const file = fileURLToPath(new URL(join('..', process.argv[2] ?? '', 'package-lock.json'), import.meta.url))
 const lock = JSON.parse(readFileSync(file, 'utf8'))
 const added = Object.entries(lock.packages).flatMap(([path, entry]) => missing(path, entry))
 for (const { name, entry } of added) lock.packages[`node_modules/${name}`] = entry

@@ -3,7 +3,7 @@ import { equal } from 'node:assert/strict'
 import { apiReports, committedReport } from '../scripts/api-report.ts'
 
 describe('the API of @svc/core', () => {
-  it('is what docs/api says: a change of it is meant, and told in docs/plugins-versions.md (npm run api writes it)', async () => {
+  it('is what docs/reference/api says: a change of it is deliberate, and listed in docs/explanation/plugin-versions.md (npm run api writes it)', async () => {
     for (const [file, text] of await apiReports()) equal(await committedReport(file), text, `${file} is old: npm run api`)
   }).timeout(60_000)
 })

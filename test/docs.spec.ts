@@ -4,10 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { committedReference, configReference } from '../scripts/config-reference.ts'
-import { committedContractPage, contractPage } from '../scripts/contract-reference.ts'
-import { committedTools, toolsReference } from '../scripts/tools-reference.ts'
-import { committedWorkflowPage, workflowPage } from '../scripts/workflow-reference.ts'
+import { REFERENCE } from '../scripts/docs.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const LINK = /\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)/g
@@ -35,33 +32,33 @@ function brokenIn(file: string): string[] {
 describe('the documents', () => {
   it('have links that lead somewhere', () => {
     const files = globSync('**/*.md', { cwd: ROOT, exclude: ['**/node_modules/**', '**/dist/**', '**/.git/**'] })
-    expect(files).to.include('docs/plugins/contracts.md')
+    expect(files).to.include('docs/reference/contracts.md')
     expect(files.flatMap(brokenIn)).to.deep.equal([])
   })
 
-  it('have a reference of the contracts that is what their doc comments say (npm run docs writes it)', async () => {
-    expect(await committedContractPage()).to.equal(await contractPage())
+  it('become pages of the site, each with a title, and links to other pages (npm run docs:site builds it)', async () => {
+    const { pages } = (await import(new URL('../docs/site/pages.mjs', import.meta.url).href)) as {
+      pages: (root: string) => ReadonlyMap<string, string>
+    }
+    const all = pages(ROOT)
+    expect([...all.keys()]).to.include.members(['', 'guides/deploy', 'reference/http', 'project/readme', 'packages/cli'])
+    for (const [slug, text] of all) expect(text, slug).to.match(/^---\ntitle: ".+"\n/)
+    expect(all.get('guides/deploy')).to.include('[Secure a server](/guides/secure-a-server/)')
   })
 
-  it('have a configuration reference that is what the schemas say (npm run docs writes it)', async () => {
-    expect(await committedReference()).to.equal(await configReference())
-  })
-
-  it('have a reference of the tools that is what the tools say (npm run docs writes it)', async () => {
-    expect(await committedTools()).to.equal(await toolsReference())
-  })
+  for (const [file, page] of Object.entries(REFERENCE))
+    it(`have a reference/${file} that is what the code says (npm run docs writes it)`, async () => {
+      expect(readFileSync(join(ROOT, 'docs/reference', file), 'utf8')).to.equal(await page())
+    })
 
   it('have for each tool its category, its effects, its arguments and the form of what it answers', async () => {
-    const tools = (await toolsReference()).split(/^### /m).slice(1)
+    const tools = (await REFERENCE['tools.md']!()).split(/^### /m).slice(1)
     expect(tools).to.have.length.above(25)
     const lacking = tools.filter(
-      one => !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^\| `\w/m.test(one) || !/^Answers `/m.test(one)
+      one =>
+        !/^Category: \w+ · effects: [a-z, ]+/m.test(one) || !/^(\| `\w|No arguments\.)/m.test(one) || !/^Answers `/m.test(one)
     )
     expect(lacking.map(one => one.split('\n')[0])).to.deep.equal([])
-  })
-
-  it('have a reference of workflows that is what their nodes say (npm run docs writes it)', async () => {
-    expect(await committedWorkflowPage()).to.equal(await workflowPage())
   })
 
   it('have notices of what others wrote that are what the lock says (npm run notices writes them)', async () => {

@@ -6,10 +6,25 @@ import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
 
-const [plugins, providers] = (await Promise.all(['docs/plugins.md', 'docs/providers.md'].map(readDocument))) as [
-  Document,
-  Document,
-]
+const guide = (name: string) => `docs/guides/${name}.md`
+const plugins: Document = await readDocument(
+  ...[
+    'write-a-plugin',
+    'package-a-plugin',
+    'write-a-tool',
+    'write-a-workflow-node',
+    'write-a-vertical',
+    'write-a-route',
+    'write-a-store',
+    'write-an-auth-scheme',
+    'tap-a-chat',
+    'provide-a-service',
+    'call-a-model',
+    'debug-a-plugin',
+    'test-a-plugin',
+  ].map(guide)
+)
+const providers: Document = await readDocument(...['configure-providers', 'handle-model-failures', 'write-a-provider'].map(guide))
 
 /** That svc loads a plugin with a configuration of the document, and what it adds then. */
 async function loads(document: Document, file: string, plugin: string, added: object): Promise<void> {
@@ -19,20 +34,21 @@ async function loads(document: Document, file: string, plugin: string, added: ob
   expect(report.plugins.find(one => one.name === plugin)?.added).to.deep.equal(added)
 }
 
-describe('docs/plugins.md', () => {
+describe('the guides for plugins', () => {
   before(() => plugins.layOut())
   after(() => plugins.remove())
   documentTests(plugins, { passes: 10 })
 
-  it('shows a configuration, a package, a provider and its test', () => {
-    expect(plugins.names).to.include.members(['svc.config.yaml', 'weather/package.json', 'echo.ts', 'echo.spec.ts'])
+  it('show a configuration, a package, a tool and its test', () => {
+    expect(plugins.names).to.include.members(['svc.config.yaml', 'weather/package.json', 'clock.ts', 'clock.spec.ts'])
   })
 
-  for (const [file, plugin, added] of [
-    ['svc.config.yaml', 'hello', { routes: ['hello'] }],
-    ['echo.yaml', 'echo', { providers: ['mine'] }],
-  ] as const)
-    it(`has a ${file} with which svc loads ${plugin}`, () => loads(plugins, file, plugin, added))
+  it('has a svc.config.yaml with which svc loads hello', () => loads(plugins, 'svc.config.yaml', 'hello', { routes: ['hello'] }))
+
+  it('has a debug.yaml that svc takes', async () => {
+    const { code, out } = await plugins.svc('config', 'check', '-c', 'debug.yaml')
+    expect(code, out).to.equal(0)
+  })
 
   it('has a package whose manifest and module agree, and a manifest that svc takes', async () => {
     await writeFile(plugins.at('package.yaml'), 'plugins: [./weather]\ntools: { weather: { unit: F } }\n')
@@ -77,10 +93,12 @@ describe('docs/plugins.md', () => {
   })
 })
 
-describe('docs/providers.md', () => {
+describe('the guides for providers', () => {
   before(() => providers.layOut())
   after(() => providers.remove())
   documentTests(providers, { passes: 30 })
+
+  it('has an echo.yaml with which svc loads echo', () => loads(providers, 'echo.yaml', 'echo', { providers: ['mine'] }))
 
   it('has an acme.yaml with which svc loads the provider of the walk', () =>
     loads(providers, 'acme.yaml', 'index', { providers: ['acme'] }))
@@ -88,7 +106,7 @@ describe('docs/providers.md', () => {
   it('has configurations that svc takes', async () => {
     await mkdir(providers.at('secrets'))
     for (const file of ['key', 'secrets/groq']) await writeFile(providers.at(file), 'a-key')
-    using _keys = withVariables(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'HOUSE_KEY'])
+    using _keys = withVariables(['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'COMPANY_KEY'])
     for (const file of ['svc.config.yaml', 'resilient/svc.config.yaml']) {
       const { code, out } = await providers.svc('config', 'check', '-c', file)
       expect(code, out).to.equal(0)

@@ -43,7 +43,7 @@ export const urlInvalid = (url: string): SvcError =>
 
 export function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
-  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/configuration.md all keys`
+  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists what is in force, docs/reference/configuration.md all keys`
   return svcError('CONFIG_UNKNOWN_KEY', `${key} is no key of this configuration`, { hint })
 }
 

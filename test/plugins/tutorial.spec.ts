@@ -22,7 +22,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-describe('docs/plugins/tutorial.md', function () {
+describe('docs/tutorials/first-plugin.md', function () {
   this.timeout(120_000)
 
   it('leads from nothing to a package that can be published, command by command', async () => {
@@ -45,7 +45,7 @@ const CALL = 'svc tools call greet \'{"text": "Ada"}\' --config greet.yaml'
 
 /** What each command of the page has written, run in one empty folder. */
 async function followed(language: 'ts' | 'js'): Promise<ReadonlyMap<string, string>> {
-  const text = await readFile(join(ROOT, 'docs/plugins/tutorial.md'), 'utf8')
+  const text = await readFile(join(ROOT, 'docs/tutorials/first-plugin.md'), 'utf8')
   const place = await mkdtemp(join(tmpdir(), 'svc-tutorial-'))
   const outputs = new Map<string, string>()
   // npm install would ask a registry: what it brings lies in this repository
@@ -76,7 +76,7 @@ async function change(
   const file = join(folder, `src/tool.${language}`)
   const made = await readFile(file, 'utf8')
   const [first = '', ...rest] = block(text, 'ts').split('\n')
-  const [, plain = ''] = /In `src\/tool\.js` its first line is `([^`]+)`/.exec(text)!
+  const [, plain = ''] = /In\s+`src\/tool\.js`\s+its\s+first\s+line\s+is\s+`([^`]+)`/.exec(text)!
   await writeFile(
     file,
     made.replace(/export const createGreet[^]*/, () => [language === 'js' ? plain : first, ...rest].join('\n'))

@@ -10,13 +10,13 @@ import { CONDITIONS, FRUGAL, SOURCE_TYPES, SVC } from './entry.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FENCE = /^```(ts|js|jsonc?|yaml)\n([\s\S]*?)^```$/gm
 const NAME = /^(?:\/\/|#) ([\w./-]+\.\w+)\n/
-const TSCONFIG = /A tsconfig for such a folder[^`]*`"type": "module"`: `([^`]+)`/
+const TSCONFIG = /^```jsonc\n\/\/ tsconfig\.json\n([^]*?)^```$/m
 
 /** A document whose samples are programs: those whose first line names their file are whole. */
 export interface Document {
   /** The files of its whole samples. */
   readonly names: readonly string[]
-  /** Samples that neither name a file nor show by `…` that something is left out, as `line 7`. */
+  /** Samples that neither name a file nor show by `…` that something is left out, as `docs/a.md:7`. */
   readonly unclear: readonly string[]
   /** Where a file lies, once the samples have been laid out. */
   at(name: string): string
@@ -27,13 +27,24 @@ export interface Document {
   remove(): Promise<void>
 }
 
-export async function readDocument(path: string): Promise<Document> {
+interface Sample {
+  readonly at: string
+  readonly name: string | undefined
+  readonly code: string
+}
+
+async function samplesOf(path: string): Promise<Sample[]> {
   const text = await readFile(join(ROOT, path), 'utf8')
-  const samples = [...text.matchAll(FENCE)].map(({ index, 2: code = '' }) => ({
-    line: text.slice(0, index).split('\n').length,
+  return [...text.matchAll(FENCE)].map(({ index, 2: code = '' }) => ({
+    at: `${path}:${text.slice(0, index).split('\n').length}`,
     name: NAME.exec(code)?.[1],
     code,
   }))
+}
+
+/** The samples of these pages, in one folder. */
+export async function readDocument(...paths: readonly string[]): Promise<Document> {
+  const samples = (await Promise.all(paths.map(samplesOf))).flat()
   const whole = samples.flatMap(({ name, code }) => (name === undefined ? [] : [{ name, code }]))
   let folder = ''
   const at = (name: string) => join(folder, name)
@@ -46,7 +57,7 @@ export async function readDocument(path: string): Promise<Document> {
   }
   return {
     names: whole.map(one => one.name),
-    unclear: samples.filter(one => one.name === undefined && !one.code.includes('…')).map(one => `line ${one.line}`),
+    unclear: samples.filter(one => one.name === undefined && !one.code.includes('…')).map(one => one.at),
     at,
     async layOut() {
       folder = await mkdtemp(join(tmpdir(), 'svc-samples-'))
@@ -66,10 +77,10 @@ export async function readDocument(path: string): Promise<Document> {
 
 const withoutComments = (code: string) => code.replaceAll(/(^|\s)\/\/.*$/gm, '')
 
-/** The tsconfig that docs/plugins.md gives to authors; from the sources, what it says to add within the checkout. */
+/** The tsconfig that docs/guides/write-a-plugin.md gives to authors; from the sources, what it says to add within the checkout. */
 async function compilerOptions(): Promise<object> {
-  const text = TSCONFIG.exec(await readFile(join(ROOT, 'docs/plugins.md'), 'utf8'))?.[1] ?? ''
-  const { compilerOptions: given } = JSON.parse(text.replaceAll('\n', ' ')) as { compilerOptions: object }
+  const text = TSCONFIG.exec(await readFile(join(ROOT, 'docs/guides/write-a-plugin.md'), 'utf8'))?.[1] ?? ''
+  const { compilerOptions: given } = JSON.parse(text) as { compilerOptions: object }
   return { ...given, ...SOURCE_TYPES, types: ['node', 'mocha'] }
 }
 
@@ -79,7 +90,7 @@ export function documentTests(document: Document, { passes }: { readonly passes:
     expect(document.unclear).to.deep.equal([])
   })
 
-  it('has samples of the right types, with the tsconfig that docs/plugins.md gives', async () => {
+  it('has samples of the right types, with the tsconfig that docs/guides/write-a-plugin.md gives', async () => {
     const tsc = fileURLToPath(import.meta.resolve('typescript/package.json'))
     const { out } = await document.run(join(dirname(tsc), 'bin/tsc'), '-p', '.', '--pretty', 'false')
     // what lies outside is our own source, which has its own tsconfig and its own check

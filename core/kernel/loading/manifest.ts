@@ -9,7 +9,7 @@ import { type Fault, schema } from '../config/schema.ts'
 
 /** The plugin api that this host speaks. */
 export const API = 1
-/** The oldest plugin api whose plugins it still runs (docs/plugins.md, "Versions"). */
+/** The oldest plugin api whose plugins it still runs (docs/explanation/plugin-versions.md). */
 export const OLDEST_API = 1
 
 /** What a package says of itself in the `svc` part of its package.json, readable before any of its code runs. */
@@ -199,7 +199,7 @@ const placeOf = (file: string, text: string, keys: readonly string[]) => `${base
 function brokenManifest(name: string, faults: Fault[], text: string, file: string) {
   const where = placeOf(file, text, ['svc', ...faults[0]!.keys])
   const near = faults.map(f => f.nearest).find(Boolean)
-  const hint = near ? `did you mean "${near}"?` : 'docs/plugins.md lists what a manifest may say'
+  const hint = near ? `did you mean "${near}"?` : 'docs/guides/package-a-plugin.md lists the keys of a manifest'
   return manifestInvalid(name, faults.map(f => `svc.${f.path || '(all)'} ${f.message}`).join('\n'), where, hint)
 }
 

@@ -1,4 +1,4 @@
-import { type SvcError, svcError } from '@svc/core'
+import { svcError, type SvcError } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 
 export const notIsolable = (plugin: string, slot: string) =>

@@ -1,4 +1,4 @@
-import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
+import { codeOf, messageOf, svcError, type SvcError } from '@svc/core'
 import { isSmall } from '@svc/core/internal'
 import type { HeldLimits } from './message.ts'
 

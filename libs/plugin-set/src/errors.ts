@@ -23,7 +23,7 @@ export const notInstalled = (plugin: string, near: string | undefined): SvcError
 export const notAPlugin = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NOT_A_PLUGIN', why, {
     plugin,
-    hint: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
+    hint: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/guides/package-a-plugin.md)',
   })
 
 export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>

@@ -56,7 +56,8 @@ export function problemsOf(definition: WorkflowDefinition, ground: Ground): read
 }
 
 function check(value: unknown, ground: Ground, notes: Notes): void {
-  if (!isTree(value)) return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/workflows.md shows one')
+  if (!isTree(value))
+    return notes.add([], 'has to be an object: a workflow has name and nodes', 'docs/guides/write-a-workflow.md shows one')
   if (isDeep(value))
     return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'write bodies as workflows of their own')
   for (const { keys, message, keyword, nearest } of WORKFLOW_SHAPE.check({ ...value })) {

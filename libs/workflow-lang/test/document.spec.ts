@@ -5,7 +5,9 @@ import { testHost, testUse } from '@svc/testing'
 import { problemsOf, readDefinition } from '../src/index.ts'
 import { pluginFolder } from '../../../test/support/plugin-folder.ts'
 
-const text = await readFile(new URL('../../../docs/workflows.md', import.meta.url), 'utf8')
+const PAGES = ['tutorials/first-workflow.md', 'guides/write-a-workflow.md']
+const texts = PAGES.map(page => readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8'))
+const text = (await Promise.all(texts)).join('\n')
 const samples = new Map([...text.matchAll(/^```yaml\n# ([\w.]+)\n([^]*?)^```$/gm)].map(([, name, body]) => [name!, body!]))
 const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
@@ -28,7 +30,7 @@ async function ran(sample: string, input: Json) {
   return await service.settled(run.id, 10_000, testUse())
 }
 
-describe('docs/workflows.md', () => {
+describe('the pages on writing workflows', () => {
   it('has a first workflow that greets everybody', async () => {
     const { result, status } = await ran('greet.yaml', { names: ['Ada', 'Grace'] })
     expect({ result, status }).to.deep.equal({

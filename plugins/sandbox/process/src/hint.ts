@@ -16,5 +16,5 @@ export async function hintOf(): Promise<string> {
     const said = await readFile(`/proc/sys/${file}`, 'utf8').catch(() => '')
     if (said.trim() === says) return hint
   }
-  return 'in a container, start it with what docs/operations.md says of bubblewrap (seccomp and /proc)'
+  return 'in a container, start it with what docs/guides/deploy-in-a-container.md says of bubblewrap (seccomp and /proc)'
 }

@@ -60,12 +60,12 @@ export const slotUnknown = (plugin: string, slot: string, known: readonly string
 export const exportsInvalid = (plugin: string): SvcError =>
   svcError('RUNTIME_EXPORTS', 'what its module exports cannot be read', {
     plugin,
-    hint: 'export const tools = { name: { description, effects, parameters, call } }; docs/sandbox.md shows one',
+    hint: 'export const tools = { name: { description, effects, parameters, call } }; docs/explanation/sandboxes.md shows one',
   })
 
 export const itemInvalid = (plugin: string, name: string, why: string): SvcError =>
   svcError('RUNTIME_ITEM', `its module exports "${name}", ${why}`, {
     plugin,
     details: { name },
-    hint: 'a tool has description, effects, parameters and call; docs/sandbox.md shows one',
+    hint: 'a tool has description, effects, parameters and call; docs/explanation/sandboxes.md shows one',
   })

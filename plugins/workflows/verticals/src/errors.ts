@@ -5,7 +5,7 @@ export const verticalInvalid = (plugin: string, problems: readonly Problem[]): S
   svcError('VERTICAL_INVALID', `its vertical is not as it must be\n${problems.map(shown).join('\n')}`, {
     plugin,
     details: { problems },
-    hint: 'fix these lines; docs/plugins.md shows a whole vertical',
+    hint: 'fix these lines; docs/guides/write-a-vertical.md shows a complete vertical',
   })
 
 const shown = ({ line, path, message, hint }: Problem) =>

@@ -47,7 +47,7 @@ function hintOf(problem: Fault): string {
 
 type Yaml = typeof import('yaml')
 
-const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/mcp.md). svc mcp add and svc mcp remove edit this file and keep your changes.
+const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/guides/bridge-mcp-servers.md). svc mcp add and svc mcp remove edit this file and keep your changes.
 # This file may contain keys: keep it private.
 clients: []
 `

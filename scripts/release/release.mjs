@@ -1,0 +1,26 @@
+// Prepares a release with release-it: versions, changelog, commit and tag; pushes and publishes nothing.
+// `npm run release -- minor --dry-run` shows the steps.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+const STAMP = join(FOLDER, 'node_modules/.svc-ready')
+
+const want = createHash('sha256')
+  .update(readFileSync(join(FOLDER, 'package-lock.json')))
+  .digest('hex')
+if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== want) {
+  console.error('release: installing the release tool …')
+  run('npm', ['ci', '--ignore-scripts', '--loglevel=error'], FOLDER)
+  writeFileSync(STAMP, want)
+}
+const config = join(FOLDER, 'release-it.json')
+run(process.execPath, [join(FOLDER, 'node_modules/release-it/bin/release-it.js'), '--config', config, ...process.argv.slice(2)])
+
+function run(command, args, cwd = join(FOLDER, '../..')) {
+  const { status } = spawnSync(command, args, { cwd, stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
