@@ -11,7 +11,7 @@ import { readServers, type Server, serverNamed } from '../registry/configured-se
 import { homeFile } from '../registry/home-file.ts'
 import { loginStorage, personStorage } from '../registry/login-storage.ts'
 import type { Pins } from '../registry/pinning.ts'
-import { type CatalogueRecord, RECORDS, openRecords, readCatalogue, readPins, type StateRecord } from '../registry/records.ts'
+import { type CatalogueRecord, openRecords, readCatalogue, readPins, RECORDS, type StateRecord } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** The servers of the configuration and of mcp.yaml. Throws the first problem. */
