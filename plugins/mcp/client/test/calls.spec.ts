@@ -2,7 +2,7 @@ import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
 import { createDeadline, createThrottle } from '../src/connection/timing.ts'
-import { forever, hostile, steps, told } from './support/client.ts'
+import { forever, hostile, steps, replyOf } from './support/client.ts'
 
 describe('a call', () => {
   let client: McpClient
@@ -45,23 +45,23 @@ describe('a call', () => {
     expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
   })
 
-  it('ends when its time is over, and the server is told', async () => {
+  it('ends when its time is over, and notifies the server', async () => {
     const { error } = await client.callTool('never', {}, { timeout: 0.05 })
     expect(error).to.deep.equal({ class: 'timeout', message: 'it did not answer within 0.05 s' })
-    expect(await told(client, 'cancelled')).to.have.length(1)
+    expect(await replyOf(client, 'cancelled')).to.have.length(1)
   })
 
-  it('ends when its caller leaves, and the server is told', async () => {
+  it('ends when its caller leaves, and notifies the server', async () => {
     const leaving = new AbortController()
     const call = client.callTool('never', {}, { signal: leaving.signal })
-    await told(client, 'pid')
+    await replyOf(client, 'pid')
     leaving.abort()
     expect((await call).error?.class).to.equal('cancelled')
-    expect(await told(client, 'cancelled')).to.have.length(2)
+    expect(await replyOf(client, 'cancelled')).to.have.length(2)
     const stream = client.call('progress', { times: 100, everyMs: 10 }, {}, forever())[Symbol.asyncIterator]()
     expect((await stream.next()).value).to.deep.include({ type: 'progress' })
     await stream.return!()
-    expect(await told(client, 'cancelled')).to.have.length(3)
+    expect(await replyOf(client, 'cancelled')).to.have.length(3)
   })
 
   for (const timeout of [0, -1, Number.NaN])
@@ -107,19 +107,19 @@ describe('a call', () => {
     expect(late).to.deep.equal([250])
   })
 
-  it('does not bring its listeners out of breath: what changes all the time is told once a second', () => {
+  it('calls its listeners at most once a second, however often it is triggered', () => {
     const windows: (() => void)[] = []
     const clock = { now: () => 0, random: () => 0, after: (_: number, call: () => void) => (windows.push(call), () => {}) }
-    let told = 0
-    const throttle = createThrottle(clock, 1_000, () => told++)
+    let count = 0
+    const throttle = createThrottle(clock, 1_000, () => count++)
     for (let at = 0; at < 100; at++) throttle.trigger()
-    expect(told).to.equal(1)
+    expect(count).to.equal(1)
     windows.shift()!()
-    expect(told).to.equal(2)
+    expect(count).to.equal(2)
     windows.shift()!()
-    expect([told, windows.length]).to.deep.equal([2, 0])
+    expect([count, windows.length]).to.deep.equal([2, 0])
     throttle.trigger()
-    expect(told).to.equal(3)
+    expect(count).to.equal(3)
   })
 
   it('waits for a place, of its tool and of all', async () => {
@@ -174,7 +174,7 @@ describe('a question of the server', () => {
         expect(JSON.stringify(result)).to.include('Anna')
       })
 
-      it('is not asked where nobody can answer', async () => {
+      it('is not asked where the caller cannot answer', async () => {
         const { content, error } = await client.callTool('ask', {})
         if (modern) expect(error).to.deep.include({ class: 'protocol_error' })
         else expect(content).to.deep.equal([{ type: 'text', text: '{"action":"cancel"}' }])
@@ -196,7 +196,7 @@ describe('a question of the server', () => {
       return steps(client.call(tool, {}, { owner, dialog }, forever())).catch((one: unknown) => one as Error)
     }
 
-    it("is nobody else's, and of no other tool", async () => {
+    it('cannot be resumed by another caller, or with another tool', async () => {
       const { state } = await ask('anna')
       for (const [owner, tool] of [
         ['bert', 'ask'],
@@ -208,16 +208,16 @@ describe('a question of the server', () => {
       expect(JSON.stringify(await goOn('anna', 'ask', state!))).to.include('cancel')
     })
 
-    it('is over when nobody answers in time, and the server is told', async () => {
+    it('ends without an answer in time, and notifies the server', async () => {
       const { state } = await ask('anna')
-      while ((client.status(), (await told(client, 'cancelled')) as unknown[]).length === 0);
+      while ((client.status(), (await replyOf(client, 'cancelled')) as unknown[]).length === 0);
       expect(await goOn('anna', 'ask', state!))
         .to.be.an('error')
         .with.property('message')
         .that.includes('no longer open')
     })
 
-    it('is answered by nobody where calls of several are under way: it cannot be told whose it is', async () => {
+    it('is not passed on while calls of several callers run: it cannot be attributed', async () => {
       const slow = steps(client.call('sleep', { ms: 200 }, { owner: 'bert', dialog: { can: CAN } }, forever()))
       const [step] = await steps(client.call('ask', {}, { owner: 'anna', dialog: { can: CAN } }, forever()))
       expect(JSON.stringify(step)).to.include('{\\"action\\":\\"cancel\\"}')

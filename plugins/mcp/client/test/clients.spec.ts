@@ -3,7 +3,7 @@ import { Events } from '@svc/core'
 import { Checks, type McpTool, MetricSources } from '@svc/core/contracts'
 import { testUse } from '@svc/testing'
 import { expect } from 'chai'
-import { type House, hostile, openHouse } from './support/house.ts'
+import { type ClientHost, hostile, openClientHost } from './support/client-host.ts'
 
 const refusal = (work: Promise<unknown>) =>
   work.then(
@@ -11,52 +11,52 @@ const refusal = (work: Promise<unknown>) =>
     (error: { code: string; message: string; hint?: string }) => `${error.code} ${error.message} ${error.hint}`
   )
 
-const toolOf = async (house: House, server: string, name: string): Promise<McpTool> =>
-  (await house.clients.tools(server, testUse())).find(tool => tool.name === name)!
+const toolOf = async (clientHost: ClientHost, server: string, name: string): Promise<McpTool> =>
+  (await clientHost.clients.tools(server, testUse())).find(tool => tool.name === name)!
 
-/** The figures of a metric, by its labels. */
-async function metrics(house: House, name: string): Promise<Record<string, number>> {
-  const families = await house.host.slot(MetricSources).get('mcp-client')!.read(testUse())
+/** The values of a metric, by its labels. */
+async function metrics(clientHost: ClientHost, name: string): Promise<Record<string, number>> {
+  const families = await clientHost.host.slot(MetricSources).get('mcp-client')!.read(testUse())
   const values = families.find(one => one.name === name)!.values
   return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
 }
 
 describe('the tool servers of a host', () => {
   it('are connected when they are asked for, and tell how they stand', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile(), effects: ['read'], timeout: 2 }])
-    const before = await house.info('one')
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile(), effects: ['read'], timeout: 2 }])
+    const before = await clientHost.info('one')
     expect(before).to.deep.include({ state: 'disconnected', tools: [], effects: ['read'], callLimitMs: 20_000 })
-    expect((await house.clients.tools('one', testUse())).map(tool => tool.name)).to.include.members(['echo', 'fail'])
-    const info = await house.info('one')
+    expect((await clientHost.clients.tools('one', testUse())).map(tool => tool.name)).to.include.members(['echo', 'fail'])
+    const info = await clientHost.info('one')
     expect(info).to.deep.include({ state: 'connected', protocolVersion: '2025-11-25' })
     expect(info.tools).to.include.members(['echo', 'fail'])
-    expect(await house.say('one', 'echo', { text: 'hello' })).to.equal('hello')
+    expect(await clientHost.say('one', 'echo', { text: 'hello' })).to.equal('hello')
   })
 
-  it('are refused by the name that nobody has, with the nearest one', async () => {
-    await using house = await openHouse([{ name: 'files', ...hostile() }])
-    expect(await refusal(house.clients.tools('flies', testUse())))
+  it('are refused by an unknown name, with the nearest one', async () => {
+    await using clientHost = await openClientHost([{ name: 'files', ...hostile() }])
+    expect(await refusal(clientHost.clients.tools('flies', testUse())))
       .to.include('MCP_SERVER_UNKNOWN')
       .and.include('"files"?')
   })
 
   it('yield what a tool tells while it works, then its result', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile() }])
-    const steps = await house.steps('one', 'progress', { times: 3 })
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
+    const steps = await clientHost.steps('one', 'progress', { times: 3 })
     expect(steps.map(step => (step.type === 'progress' ? step.message : step.type))).to.deep.equal([
       'step 1',
       'step 2',
       'step 3',
       'result',
     ])
-    const [failed] = await house.steps('one', 'fail')
+    const [failed] = await clientHost.steps('one', 'fail')
     expect(failed).to.deep.include({ type: 'result' }).and.to.have.nested.property('result.isError', true)
   })
 
   it('ask whom they are called for, and go on with the answer', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile() }])
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const ask = (more: object) =>
-      house.clients.call('one', 'ask', {}, { dialog: { can: ['elicitation/create'], ...more } }, testUse())
+      clientHost.clients.call('one', 'ask', {}, { dialog: { can: ['elicitation/create'], ...more } }, testUse())
     const [asked] = await Array.fromAsync(ask({}))
     if (asked?.type !== 'input') return expect.fail(`it did not ask, but ${asked?.type}`)
     const [key = ''] = Object.keys(asked.requests)
@@ -65,111 +65,115 @@ describe('the tool servers of a host', () => {
     expect(JSON.stringify(last)).to.include('Ada')
   })
 
-  it('lose a call that takes too long, or that nobody wants any more', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile(), timeout: 60 }])
-    expect(await house.say('one', 'echo', { text: 'a' })).to.equal('a')
-    expect(await house.say('one', 'never', {}, { timeoutMs: 50 })).to.equal('MCP_CALL_FAILED timeout')
+  it('lose a call that takes too long, or that is cancelled', async () => {
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile(), timeout: 60 }])
+    expect(await clientHost.say('one', 'echo', { text: 'a' })).to.equal('a')
+    expect(await clientHost.say('one', 'never', {}, { timeoutMs: 50 })).to.equal('MCP_CALL_FAILED timeout')
     const ending = new AbortController()
-    const call = house.say('one', 'never', {}, { signal: ending.signal })
+    const call = clientHost.say('one', 'never', {}, { signal: ending.signal })
     ending.abort()
     expect(await call).to.match(/cancelled|undefined/)
-    expect(await house.say('one', 'echo', { text: 'b' })).to.equal('b')
+    expect(await clientHost.say('one', 'echo', { text: 'b' })).to.equal('b')
   })
 
   it('cost their own calls only, where one dies or cannot be started', async () => {
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'mortal', ...hostile() },
       { name: 'missing', command: '/nowhere/at/all', retry_attempts: 0 },
       { name: 'good', ...hostile() },
     ])
-    const said = [house.say('mortal', 'die'), house.say('missing', 'echo'), house.say('good', 'echo', { text: 'fine' })]
+    const said = [
+      clientHost.say('mortal', 'die'),
+      clientHost.say('missing', 'echo'),
+      clientHost.say('good', 'echo', { text: 'fine' }),
+    ]
     expect(await Promise.all(said)).to.deep.equal([
       'MCP_CALL_FAILED connection_refused',
       'MCP_CALL_FAILED connection_refused',
       'fine',
     ])
-    expect(await house.say('mortal', 'echo', { text: 'again' })).to.equal('again')
-    expect((await house.info('missing')).lastError).to.deep.equal({
+    expect(await clientHost.say('mortal', 'echo', { text: 'again' })).to.equal('again')
+    expect((await clientHost.info('missing')).lastError).to.deep.equal({
       class: 'connection_refused',
       message: 'its command could not be started: there is no such program, or no such working directory',
     })
-    const check = await house.host.slot(Checks).get('mcp')!.probe(testUse())
+    const check = await clientHost.host.slot(Checks).get('mcp')!.probe(testUse())
     expect(check).to.deep.include({ status: 'degraded', reason: 'MCP servers: missing is failed (connection_refused)' })
-    expect(await metrics(house, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
-    expect(await metrics(house, 'svc_mcp_client_errors_total')).to.deep.equal({
+    expect(await metrics(clientHost, 'svc_mcp_client_calls_total')).to.deep.equal({ mortal: 2, missing: 1, good: 1 })
+    expect(await metrics(clientHost, 'svc_mcp_client_errors_total')).to.deep.equal({
       'mortal connection_refused': 1,
       'missing connection_refused': 1,
     })
-    expect(await metrics(house, 'svc_mcp_client_connections_total')).to.deep.equal({ mortal: 2, missing: 0, good: 1 })
-    expect(await metrics(house, 'svc_mcp_client_state')).to.include({ 'good connected': 1, 'missing failed': 1 })
+    expect(await metrics(clientHost, 'svc_mcp_client_connections_total')).to.deep.equal({ mortal: 2, missing: 0, good: 1 })
+    expect(await metrics(clientHost, 'svc_mcp_client_state')).to.include({ 'good connected': 1, 'missing failed': 1 })
   })
 
   it('have the tools that the configuration leaves in', async () => {
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'few', ...hostile(), allow: ['e*', 'sleep'], deny: ['env'] },
       { name: 'named', ...hostile(), tools: ['echo', 'sleep', 'nothing'] },
     ])
-    await house.clients.tools('few', testUse())
-    await house.clients.tools('named', testUse())
-    expect((await house.info('few')).tools).to.deep.equal(['echo', 'sleep'])
-    expect((await house.info('named')).tools).to.deep.equal(['echo', 'sleep'])
-    expect(await toolOf(house, 'few', 'env')).to.include({ standing: 'hidden' })
-    expect(await house.say('few', 'env')).to.equal('MCP_CALL_FAILED tool_not_found')
-    expect(await house.say('few', 'no_such_tool')).to.equal('MCP_CALL_FAILED tool_not_found')
+    await clientHost.clients.tools('few', testUse())
+    await clientHost.clients.tools('named', testUse())
+    expect((await clientHost.info('few')).tools).to.deep.equal(['echo', 'sleep'])
+    expect((await clientHost.info('named')).tools).to.deep.equal(['echo', 'sleep'])
+    expect(await toolOf(clientHost, 'few', 'env')).to.include({ standing: 'hidden' })
+    expect(await clientHost.say('few', 'env')).to.equal('MCP_CALL_FAILED tool_not_found')
+    expect(await clientHost.say('few', 'no_such_tool')).to.equal('MCP_CALL_FAILED tool_not_found')
   })
 
   it('have words without hidden characters, which are shown', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile({ hidden: true }) }])
-    const tool = await toolOf(house, 'one', 'echo')
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile({ hidden: true }) }])
+    const tool = await toolOf(clientHost, 'one', 'echo')
     expect(tool.description).to.equal('Does echo.')
     expect(tool.stripped?.join()).to.include('U+200B × 1').and.include('U+E0041 × 1')
   })
 
   it('get a tool that changes out of use, until somebody approves it', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile({ fickle: true }) }])
-    expect(await house.say('one', 'echo', { text: 'first' })).to.equal('first')
-    const info = await house.until('one', ({ tools, state }) => !tools.includes('echo') && state === 'degraded')
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile({ fickle: true }) }])
+    expect(await clientHost.say('one', 'echo', { text: 'first' })).to.equal('first')
+    const info = await clientHost.until('one', ({ tools, state }) => !tools.includes('echo') && state === 'degraded')
     expect(info.tools, 'only that tool').to.include('sleep')
     expect(info.lastError?.message).to.include('echo').and.include('svc mcp approve one')
     expect(info.changed).to.deep.equal(['echo'])
-    expect(await house.host.slot(Checks).get('mcp')!.probe(testUse()), 'health tells the same').to.deep.include({
+    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testUse()), 'health tells the same').to.deep.include({
       status: 'degraded',
       reason: 'MCP servers: one is degraded (tools that changed: echo; svc mcp approve one)',
     })
-    const tool = await toolOf(house, 'one', 'echo')
+    const tool = await toolOf(clientHost, 'one', 'echo')
     expect(tool).to.include({ standing: 'changed' })
     expect(tool.difference).to.deep.equal(['description: "Does echo. For the 1. time." → "Does echo. For the 2. time."'])
-    expect(await house.say('one', 'echo', { text: 'no' })).to.equal('MCP_CALL_FAILED tool_not_found')
-    expect(await refusal(house.clients.approve('one', ['ekko'], testUse()))).to.include('MCP_TOOL_UNKNOWN')
-    await house.clients.approve('one', ['echo'], testUse())
-    await house.until('one', ({ state, changed }) => state === 'connected' && changed === undefined)
-    expect(await house.host.slot(Checks).get('mcp')!.probe(testUse())).to.include({ status: 'healthy' })
-    expect(await house.say('one', 'echo', { text: 'now' })).to.equal('now')
+    expect(await clientHost.say('one', 'echo', { text: 'no' })).to.equal('MCP_CALL_FAILED tool_not_found')
+    expect(await refusal(clientHost.clients.approve('one', ['ekko'], testUse()))).to.include('MCP_TOOL_UNKNOWN')
+    await clientHost.clients.approve('one', ['echo'], testUse())
+    await clientHost.until('one', ({ state, changed }) => state === 'connected' && changed === undefined)
+    expect(await clientHost.host.slot(Checks).get('mcp')!.probe(testUse())).to.include({ status: 'healthy' })
+    expect(await clientHost.say('one', 'echo', { text: 'now' })).to.equal('now')
   })
 
   it('are ended where they are switched off, and come back where they are switched on', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile() }])
-    const { pid } = JSON.parse(await house.say('one', 'pid')) as { pid: number }
-    await house.clients.setEnabled('one', false, testUse())
-    expect(await house.info('one')).to.deep.include({ state: 'disabled', tools: [] })
-    expect(await house.say('one', 'echo')).to.equal('MCP_CALL_FAILED connection_refused')
-    expect(await refusal(house.clients.call('one', 'echo', {}, {}, testUse())[Symbol.asyncIterator]().next())).to.include(
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
+    const { pid } = JSON.parse(await clientHost.say('one', 'pid')) as { pid: number }
+    await clientHost.clients.setEnabled('one', false, testUse())
+    expect(await clientHost.info('one')).to.deep.include({ state: 'disabled', tools: [] })
+    expect(await clientHost.say('one', 'echo')).to.equal('MCP_CALL_FAILED connection_refused')
+    expect(await refusal(clientHost.clients.call('one', 'echo', {}, {}, testUse())[Symbol.asyncIterator]().next())).to.include(
       'svc mcp enable one'
     )
-    await house.clients.setEnabled('one', true, testUse())
-    const again = JSON.parse(await house.say('one', 'pid')) as { pid: number }
+    await clientHost.clients.setEnabled('one', true, testUse())
+    const again = JSON.parse(await clientHost.say('one', 'pid')) as { pid: number }
     expect(again.pid).to.not.equal(pid)
     expect(() => process.kill(pid, 0)).to.throw()
   })
 
   it('tell the bus that they came and went', async () => {
-    await using house = await openHouse([{ name: 'one', ...hostile() }])
-    const reading = house.host
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
+    const reading = clientHost.host
       .service(Events)
       .subscribe({ types: ['mcp_server_connected', 'mcp_server_disconnected'] }, testUse())
     const events = reading[Symbol.asyncIterator]()
     const first = events.next()
-    await house.say('one', 'die')
+    await clientHost.say('one', 'die')
     const connected = (await first).value as { data: object }
     expect(connected.data).to.include({ source: 'mcp', tool_name: null, server: 'one', protocol_version: '2025-11-25' })
     const lost = (await events.next()).value as { type: string; data: object }
@@ -181,24 +185,24 @@ describe('the tool servers of a host', () => {
   it('see of the variables of this process only those that are named', async () => {
     process.env.SVC_TEST_SECRET = 'the-secret'
     try {
-      await using house = await openHouse([
+      await using clientHost = await openClientHost([
         { name: 'bare', ...hostile() },
         { name: 'given', ...hostile(), env: { TOKEN: 'x-${SVC_TEST_SECRET}' } },
         { name: 'lacks', ...hostile(), env: { TOKEN: '${SVC_TEST_NOWHERE}' } },
         { name: 'keyless', url: 'http://127.0.0.1:9/mcp', api_key_env: 'SVC_TEST_NOWHERE' },
       ])
-      expect(await house.say('bare', 'env')).to.not.include('the-secret')
-      expect(await house.say('given', 'env')).to.include('"TOKEN":"x-the-secret"')
-      expect(await house.say('lacks', 'env')).to.equal('MCP_CALL_FAILED connection_refused')
-      expect(await house.say('keyless', 'env')).to.equal('MCP_CALL_FAILED authentication_failed')
-      expect((await house.info('keyless')).lastError?.message).to.include('SVC_TEST_NOWHERE')
+      expect(await clientHost.say('bare', 'env')).to.not.include('the-secret')
+      expect(await clientHost.say('given', 'env')).to.include('"TOKEN":"x-the-secret"')
+      expect(await clientHost.say('lacks', 'env')).to.equal('MCP_CALL_FAILED connection_refused')
+      expect(await clientHost.say('keyless', 'env')).to.equal('MCP_CALL_FAILED authentication_failed')
+      expect((await clientHost.info('keyless')).lastError?.message).to.include('SVC_TEST_NOWHERE')
     } finally {
       delete process.env.SVC_TEST_SECRET
     }
   })
 
   it('show no secret in their addresses and arguments', async () => {
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'http', url: 'https://docs.example/mcp?key=abc123' },
       {
         name: 'args',
@@ -206,24 +210,24 @@ describe('the tool servers of a host', () => {
         args: ['--api-key', 'abc123', '--token=abc123', '--header', 'Authorization: Bearer abc123', '/data'],
       },
     ])
-    const all = await house.clients.list(testUse())
+    const all = await clientHost.clients.list(testUse())
     expect(JSON.stringify(all)).to.not.include('abc123')
     expect(all[0]?.url).to.equal('https://docs.example/mcp')
     expect(all[1]?.command).to.deep.equal(['x', '--api-key', '…', '--token=…', '--header', 'Authorization: …', '/data'])
   })
 
   it('never run open where the sandbox that they ask for is not there', async () => {
-    await using house = await openHouse([{ name: 'boxed', ...hostile(), sandbox: true }])
-    expect(await house.say('boxed', 'pid')).to.equal('MCP_CALL_FAILED connection_refused')
-    expect((await house.info('boxed')).lastError?.message).to.include('@svc/plugin-sandbox-process')
-    expect(await house.info('boxed')).to.deep.include({ callLimitMs: 30_000 })
+    await using clientHost = await openClientHost([{ name: 'boxed', ...hostile(), sandbox: true }])
+    expect(await clientHost.say('boxed', 'pid')).to.equal('MCP_CALL_FAILED connection_refused')
+    expect((await clientHost.info('boxed')).lastError?.message).to.include('@svc/plugin-sandbox-process')
+    expect(await clientHost.info('boxed')).to.deep.include({ callLimitMs: 30_000 })
   })
 
   it('cost nothing where there are none', async () => {
-    await using house = await openHouse([])
-    expect(await house.clients.list(testUse())).to.deep.equal([])
-    const report = house.host.report().plugins.find(one => one.name === '@svc/plugin-mcp-client')
+    await using clientHost = await openClientHost([])
+    expect(await clientHost.clients.list(testUse())).to.deep.equal([])
+    const report = clientHost.host.report().plugins.find(one => one.name === '@svc/plugin-mcp-client')
     expect(report?.added).to.deep.equal({})
-    expect(await refusal(house.clients.tools('one', testUse()))).to.include('svc mcp add')
+    expect(await refusal(clientHost.clients.tools('one', testUse()))).to.include('svc mcp add')
   })
 })

@@ -4,7 +4,7 @@ import type { McpServerInfo } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { linesOf } from '../src/commands/tools.ts'
 import { openDesk } from './support/commands.ts'
-import { hostile } from './support/house.ts'
+import { hostile } from './support/client-host.ts'
 import { listen } from './support/remote.ts'
 
 const { command, args } = hostile()
@@ -132,7 +132,7 @@ describe('svc mcp without a server that runs', () => {
     expect(await failure('keyless')).to.equal('auth authentication_failed')
   })
 
-  it('notes tools down at first sight, and approves none that nobody has seen', async () => {
+  it('pins new tools, and approves no unknown one', async () => {
     await using desk = await openDesk([{ name: 'one', ...hostile({ hidden: true }), deny: ['env'] }])
     const { out } = await desk.run('tools', 'one')
     expect(out).to.match(/^echo {2}Does echo\.\n {2}hidden characters removed: description U\+200B/m)

@@ -5,7 +5,7 @@ import { ProcessSandbox } from '@svc/core/contracts'
 import { testUse } from '@svc/testing'
 import { expect } from 'chai'
 import { openDesk } from './support/commands.ts'
-import { community, hostile, openHouse } from './support/house.ts'
+import { community, hostile, openClientHost } from './support/client-host.ts'
 import { describeWith, skipBecause } from '../../../../test/support/needs.ts'
 
 const SANDBOX = { name: 'sandbox-process', use: new URL('../../../sandbox/process/', import.meta.url) }
@@ -23,40 +23,42 @@ describe('tool servers as npm has them', () => {
   const data = () => join(folder, 'data')
 
   it('read and write files, and keep to their folder', async () => {
-    await using house = await openHouse([{ name: 'files', ...community('filesystem', data()) }])
-    expect((await house.clients.tools('files', testUse())).map(tool => tool.name)).to.include.members([
+    await using clientHost = await openClientHost([{ name: 'files', ...community('filesystem', data()) }])
+    expect((await clientHost.clients.tools('files', testUse())).map(tool => tool.name)).to.include.members([
       'read_text_file',
       'write_file',
     ])
-    expect(await house.say('files', 'read_text_file', { path: join(data(), 'note.txt') })).to.equal('remember the milk')
-    await house.say('files', 'write_file', { path: join(data(), 'new.txt'), content: 'written' })
+    expect(await clientHost.say('files', 'read_text_file', { path: join(data(), 'note.txt') })).to.equal('remember the milk')
+    await clientHost.say('files', 'write_file', { path: join(data(), 'new.txt'), content: 'written' })
     expect(await readFile(join(data(), 'new.txt'), 'utf8')).to.equal('written')
-    expect(await house.say('files', 'read_text_file', { path: join(folder, 'other.txt') })).to.include('denied')
+    expect(await clientHost.say('files', 'read_text_file', { path: join(folder, 'other.txt') })).to.include('denied')
   })
 
   it('keep a memory, and do everything', async () => {
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'memory', ...community('memory'), env: { MEMORY_FILE_PATH: join(data(), 'memory.jsonl') } },
       { name: 'everything', ...community('everything') },
     ])
-    await house.say('memory', 'create_entities', { entities: [{ name: 'Ada', entityType: 'person', observations: ['counts'] }] })
-    expect(await house.say('memory', 'search_nodes', { query: 'Ada' })).to.include('counts')
-    expect(await house.say('everything', 'echo', { message: 'hi' })).to.equal('Echo: hi')
-    expect(await house.say('everything', 'get-tiny-image')).to.include('image')
+    await clientHost.say('memory', 'create_entities', {
+      entities: [{ name: 'Ada', entityType: 'person', observations: ['counts'] }],
+    })
+    expect(await clientHost.say('memory', 'search_nodes', { query: 'Ada' })).to.include('counts')
+    expect(await clientHost.say('everything', 'echo', { message: 'hi' })).to.equal('Echo: hi')
+    expect(await clientHost.say('everything', 'get-tiny-image')).to.include('image')
   })
 
   describeWith('bubblewrap', 'in the process sandbox', () => {
     it('write where they may, and nowhere else', async () => {
       const command = community('filesystem', folder)
       const sandbox_config = { allowed_paths: [data()] }
-      await using house = await openHouse([{ name: 'files', ...command, sandbox: true, sandbox_config }], [SANDBOX])
+      await using clientHost = await openClientHost([{ name: 'files', ...command, sandbox: true, sandbox_config }], [SANDBOX])
       expect(
-        await house.say('files', 'read_text_file', { path: join(folder, 'other.txt') }),
+        await clientHost.say('files', 'read_text_file', { path: join(folder, 'other.txt') }),
         'its own argument can be read'
       ).to.equal('not yours')
-      await house.say('files', 'write_file', { path: join(data(), 'boxed.txt'), content: 'written' })
+      await clientHost.say('files', 'write_file', { path: join(data(), 'boxed.txt'), content: 'written' })
       expect(await readFile(join(data(), 'boxed.txt'), 'utf8')).to.equal('written')
-      expect(await house.say('files', 'write_file', { path: join(folder, 'other.txt'), content: 'mine' })).to.match(
+      expect(await clientHost.say('files', 'write_file', { path: join(folder, 'other.txt'), content: 'mine' })).to.match(
         /EROFS|EACCES|denied|restricted/
       )
       expect(await readFile(join(folder, 'other.txt'), 'utf8')).to.equal('not yours')
@@ -64,7 +66,7 @@ describe('tool servers as npm has them', () => {
 
     it('are connection_refused where the sandbox cannot show what they are to see, or has no such program', async () => {
       const sandbox_config = { allowed_paths: [join(folder, 'nowhere')] }
-      await using house = await openHouse(
+      await using clientHost = await openClientHost(
         [
           { name: 'pathless', ...hostile(), retry_attempts: 0, sandbox: true, sandbox_config },
           { name: 'none', command: 'no-such-program', retry_attempts: 0, sandbox: true },
@@ -72,39 +74,39 @@ describe('tool servers as npm has them', () => {
         [SANDBOX]
       )
       for (const name of ['pathless', 'none'])
-        expect(await house.say(name, 'echo'), name).to.equal('MCP_CALL_FAILED connection_refused')
-      const { lastError } = await house.info('pathless')
+        expect(await clientHost.say(name, 'echo'), name).to.equal('MCP_CALL_FAILED connection_refused')
+      const { lastError } = await clientHost.info('pathless')
       expect(lastError?.message).to.include('sandbox').and.not.include(folder)
       await using desk = await openDesk([{ name: 'pathless', ...hostile(), sandbox: true, sandbox_config }], [SANDBOX])
       expect((await desk.run('test', 'pathless')).out).to.match(/✗ start .*nowhere": it is not there; create it/)
     })
 
     it('are said to have needed too much memory where they did, and come back', async function () {
-      await using house = await openHouse(
+      await using clientHost = await openClientHost(
         [{ name: 'greedy', ...hostile(), sandbox: true, sandbox_config: { memory_limit: '100M' } }],
         [SANDBOX]
       )
-      const { memory } = await house.host.service(ProcessSandbox).probe(testUse())
+      const { memory } = await clientHost.host.service(ProcessSandbox).probe(testUse())
       if (!memory?.startsWith('cgroup')) return skipBecause(this, 'this machine lets svc make no control groups')
-      expect(await house.say('greedy', 'big', { bytes: 400_000_000 })).to.equal('MCP_CALL_FAILED connection_refused')
-      const { lastError } = await house.until('greedy', ({ lastError: error }) => error !== undefined)
+      expect(await clientHost.say('greedy', 'big', { bytes: 400_000_000 })).to.equal('MCP_CALL_FAILED connection_refused')
+      const { lastError } = await clientHost.until('greedy', ({ lastError: error }) => error !== undefined)
       expect(lastError?.message).to.include('more memory than sandbox_config.memory_limit')
-      expect(await house.say('greedy', 'echo', { text: 'again' })).to.equal('again')
+      expect(await clientHost.say('greedy', 'echo', { text: 'again' })).to.equal('again')
     })
 
     it('see neither the processes of this machine nor the variables of svc', async () => {
-      await using house = await openHouse(
+      await using clientHost = await openClientHost(
         [{ name: 'one', ...hostile(), env: { OWN: 'x' }, sandbox: true, sandbox_config: { memory_limit: '1G' } }],
         [SANDBOX]
       )
-      expect(JSON.parse(await house.say('one', 'pid')))
+      expect(JSON.parse(await clientHost.say('one', 'pid')))
         .to.have.property('pid')
         .that.is.below(100)
-      const env = JSON.parse(await house.say('one', 'env')) as Record<string, string>
+      const env = JSON.parse(await clientHost.say('one', 'env')) as Record<string, string>
       expect(env)
         .to.include({ OWN: 'x', HOME: '/tmp', TMPDIR: '/tmp' })
         .and.not.have.any.keys('USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG')
-      expect(JSON.stringify(env)).to.not.include(house.home)
+      expect(JSON.stringify(env)).to.not.include(clientHost.home)
     })
   })
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { processesWith } from '../../../../test/support/mcp-crashes.ts'
-import { changeOf, hostile, isAlive, reached, told } from './support/client.ts'
+import { changeOf, hostile, isAlive, reached, replyOf } from './support/client.ts'
 
 const NONE = { maxAttempts: 0, backoff: 'constant' } as const
 const MISSING = { command: '/there/is/no/such/program', args: [] }
@@ -14,7 +14,11 @@ interface Pids {
 describe('a connection to a program', () => {
   it('is made once, however many ask for it at the same time', async () => {
     await using client = hostile()
-    const pids = await Promise.all([told(client, 'pid'), told(client, 'pid'), client.connect().then(() => told(client, 'pid'))])
+    const pids = await Promise.all([
+      replyOf(client, 'pid'),
+      replyOf(client, 'pid'),
+      client.connect().then(() => replyOf(client, 'pid')),
+    ])
     expect(new Set((pids as Pids[]).map(one => one.pid)).size).to.equal(1)
     expect(client.status()).to.deep.include({ state: 'connected', attempts: 0, protocolVersion: '2025-11-25' })
     expect(client.status().server).to.deep.equal({ name: 'hostile', version: '1.0.0' })
@@ -50,12 +54,12 @@ describe('a connection to a program', () => {
     await using client = hostile()
     const reasons: string[] = []
     client.onDisconnect(reason => reasons.push(reason))
-    const first = (await told(client, 'pid')) as Pids
+    const first = (await replyOf(client, 'pid')) as Pids
     const again = changeOf(client, 'connected')
     const { error } = await client.callTool('die', {})
     expect(error).to.deep.include({ class: 'connection_refused' })
     await again
-    const second = (await told(client, 'pid')) as Pids
+    const second = (await replyOf(client, 'pid')) as Pids
     expect(second.pid).to.not.equal(first.pid)
     expect(reasons).to.deep.equal(['its process ended with code 3'])
   })
@@ -114,18 +118,18 @@ describe('a connection to a program', () => {
 
   it('does not come again by itself after somebody has given it up', async () => {
     await using client = hostile()
-    const first = (await told(client, 'pid')) as Pids
+    const first = (await replyOf(client, 'pid')) as Pids
     const states: string[] = []
     client.onChange(change => change.type === 'state' && states.push(change.status.state))
     await client.disconnect('for a test')
-    // what the old process still does reaches nobody
+    // what the old process still does has no effect
     expect(isAlive(first.pid)).to.equal(false)
     expect(states).to.deep.equal(['disconnected'])
     await client.connect()
     expect(states).to.deep.equal(['disconnected', 'connecting', 'connected'])
   })
 
-  it('lives on when somebody who is told throws', async () => {
+  it('stays connected when a listener throws', async () => {
     await using client = hostile()
     const warned = once(process, 'warning')
     client.onDisconnect(() => {
@@ -138,7 +142,7 @@ describe('a connection to a program', () => {
 
   it('is not made while it is switched off', async () => {
     await using client = hostile()
-    const { pid } = (await told(client, 'pid')) as Pids
+    const { pid } = (await replyOf(client, 'pid')) as Pids
     await client.setEnabled(false)
     expect(isAlive(pid)).to.equal(false)
     expect(client.status().state).to.equal('disabled')
@@ -160,18 +164,18 @@ describe('a connection to a program', () => {
     expect(client.status().state).to.equal('connected')
   })
 
-  it('is given up when nobody uses it, and comes again', async () => {
+  it('is closed when it is idle, and opened by the next call', async () => {
     await using client = hostile({}, { idleMs: 5 })
     const idle = changeOf(client, 'disconnected')
-    const { pid } = (await told(client, 'pid')) as Pids
+    const { pid } = (await replyOf(client, 'pid')) as Pids
     await idle
-    expect((await told(client, 'pid')) as Pids).to.not.deep.include({ pid })
+    expect((await replyOf(client, 'pid')) as Pids).to.not.deep.include({ pid })
   })
 
   it('ends a program that ignores it, with all that it has started', async () => {
     const ended = (['group', 'session'] as const).map(async grandchild => {
       await using client = hostile({ ignoresTerm: true, grandchild })
-      return (await told(client, 'pid')) as Pids
+      return (await replyOf(client, 'pid')) as Pids
     })
     for (const { pid, grandchild } of await Promise.all(ended))
       expect([isAlive(pid), isAlive(grandchild!)]).to.deep.equal([false, false])
@@ -180,7 +184,7 @@ describe('a connection to a program', () => {
   it('hands the program no variable but those it needs and was given', async () => {
     process.env['SVC_TEST_SECRET'] = 'canary'
     await using client = hostile({}, { env: { GIVEN: 'yes' } })
-    const env = (await told(client, 'env')) as Record<string, string>
+    const env = (await replyOf(client, 'env')) as Record<string, string>
     delete process.env['SVC_TEST_SECRET']
     expect(env).to.include({ GIVEN: 'yes', PATH: process.env['PATH'] }).and.not.have.property('SVC_TEST_SECRET')
   })
@@ -200,7 +204,7 @@ describe('a connection to a program', () => {
         }),
       }
     )
-    expect(await told(client, 'env')).to.include({ WRAPPED: '1' })
+    expect(await replyOf(client, 'env')).to.include({ WRAPPED: '1' })
     expect((await client.callTool('die', {})).error?.message).to.equal('the connection was lost: the sandbox ended it')
     await client.close()
     expect(events[0]).to.equal('released')
@@ -226,7 +230,7 @@ describe('a connection to a program', () => {
 
   for (const [what, faults, connectMs, words] of [
     ['does not answer', { silent: ['server/discover', 'initialize'] }, 300, /0.3 s/],
-    ['claims a version that nobody knows', { version: '1999-01-01' }, 10_000, /not supported/],
+    ['claims an unknown version', { version: '1999-01-01' }, 10_000, /not supported/],
     ['answers the handshake with nonsense', { malformed: { initialize: 'id' } }, 300, /0.3 s/],
   ] as const)
     it(`fails where the program ${what}`, async () => {

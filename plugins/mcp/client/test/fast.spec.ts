@@ -139,8 +139,8 @@ for (const mode of ['auto', 'legacy'] as const)
     it("give the SDK's progress", async () => {
       const theirs: object[] = []
       await sdk.callTool({ name: 'steps', arguments: {} }, { onprogress: progress => void theirs.push(progress) })
-      const told = await steps(ours.call('steps', {}, {}, forever()))
-      expect(told.slice(0, -1)).to.deep.equal(theirs.map(one => ({ type: 'progress', ...one })))
+      const received = await steps(ours.call('steps', {}, {}, forever()))
+      expect(received.slice(0, -1)).to.deep.equal(theirs.map(one => ({ type: 'progress', ...one })))
       expect(theirs).to.have.length(2)
     })
 

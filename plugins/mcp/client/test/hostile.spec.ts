@@ -27,9 +27,9 @@ describe('a list of tools', () => {
   ] as const)
     it(what, async () => {
       await using client = hostile(faults)
-      const { tools, faults: told } = await client.listTools()
+      const { tools, faults: reported } = await client.listTools()
       expect(tools.length).to.equal(count)
-      expect(told).to.include.members(fault === undefined ? [] : [fault])
+      expect(reported).to.include.members(fault === undefined ? [] : [fault])
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     })
 
@@ -46,7 +46,7 @@ describe('a list of tools', () => {
     expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
   })
 
-  it('without what hides in its words, which is told', async () => {
+  it('without hidden characters, which are reported', async () => {
     await using client = hostile({ hidden: true })
     const { tools } = await client.listTools()
     expect(tools.find(tool => tool.name === 'echo')).to.deep.include({
@@ -55,7 +55,7 @@ describe('a list of tools', () => {
     })
   })
 
-  it('that changes is told', async () => {
+  it('that changes is reported', async () => {
     await using client = hostile({ fickle: true })
     const [first] = (await client.listTools()).tools
     const changed = changeOf(client, 'tools')
@@ -70,7 +70,7 @@ describe('an answer', () => {
   for (const [what, wrong, kind] of [
     ['that is no JSON is waited for no longer than the call may take', 'text', 'timeout'],
     ['of another protocol too', 'envelope', 'timeout'],
-    ['to nobody too', 'id', 'timeout'],
+    ['without a request too', 'id', 'timeout'],
   ] as const)
     it(what, async () => {
       await using client = hostile({ malformed: { 'tools/call': wrong } })
@@ -139,7 +139,7 @@ describe('a server over HTTP that', () => {
     await work(server)
   }
 
-  it('never stops telling what nobody asked for is cut off', () =>
+  it('never stops sending unrequested messages is disconnected', () =>
     withServer({ stream: 'endless' }, async ({ url }) => {
       await using client = remote(url, { quarantineAfter: 1, limits: { noticesPerSecond: 100 } })
       const cut = changeOf(client, 'disconnected')
@@ -160,7 +160,7 @@ describe('a server over HTTP that', () => {
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
 
-  it('keeps the stream of an answer open holds nobody up', () =>
+  it('keeps the stream of an answer open delays no other call', () =>
     withServer({ stream: 'open' }, async ({ url }) => {
       await using client = remote(url)
       expect((await client.callTool('echo', { text: 'x' })).content).to.deep.equal([{ type: 'text', text: 'x' }])

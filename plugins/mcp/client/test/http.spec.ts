@@ -206,7 +206,7 @@ describe('the library', () => {
     expect(none).to.have.nested.property('details.class', 'tool_not_found')
   })
 
-  it('calls a server that nobody trusts within limits', async () => {
+  it('calls an untrusted server within limits', async () => {
     await using server = await openHostile()
     const sandbox = createMcpSandbox({ timeout: 5, memoryLimit: '1M' })
     expect((await sandbox.execute('echo', { text: 'x' }, server.url)).content).to.deep.equal([{ type: 'text', text: 'x' }])

@@ -18,7 +18,7 @@ describe('what other clients keep', () => {
     expect(notes).to.deep.equal(['My Docs!: renamed to My-Docs'])
   })
 
-  it('is told what of it stays behind, or means nothing here', () => {
+  it('reports what is not imported, or has another meaning here', () => {
     const { entries, notes } = importServers(
       JSON.stringify({
         mcpServers: {
@@ -45,7 +45,7 @@ describe('what other clients keep', () => {
       .and.match(/^b: it uses SSE/m)
   })
 
-  it('is told where it cannot be taken over, without a key', () => {
+  it('reports servers that it cannot import, without a key', () => {
     const { entries, notes } = importServers(
       JSON.stringify({
         mcpServers: { a: { url: 'https://a/', headers: { Authorization: 'Bearer abc123' } }, b: {}, c: { url: 'ftp://x' } },

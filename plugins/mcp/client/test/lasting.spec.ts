@@ -7,7 +7,7 @@ import { backoffMs, CLOCK as SYSTEM } from '../src/connection/timing.ts'
 import { changeOf, CLOCK, hostile, reached } from './support/client.ts'
 
 describe('what an older connection was asked', () => {
-  it('is answered to nobody when it is answered on a newer one', async () => {
+  it('has no effect when it is answered on a newer one', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
     try {
       await using client = hostile({ replays: join(folder, 'ids') })
@@ -33,7 +33,7 @@ describe('a program that dies whenever its tools were listed', () => {
     }
     const clock = { ...CLOCK, after, random: () => 1 }
     await using client = hostile({ diesAfter: 'tools/list' }, { quarantineAfter: 4, clock })
-    // as whoever keeps its tools does
+    // as a client that keeps the tools does
     client.onChange(change => change.type === 'connected' && client.listTools().catch(() => {}))
     const over = reached(client, 'quarantined')
     await client.connect()

@@ -86,7 +86,7 @@ const show = async (page: URL) => void (await fetch(page).then(answer => answer.
 const ONCE = { reconnect: { maxAttempts: 0, backoff: 'constant' }, clock: CLOCK } as const
 
 describe('logging in', () => {
-  it('brings tokens that last: who comes later needs nobody', async () => {
+  it('stores tokens: later connections need no person', async () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const kept = storage()

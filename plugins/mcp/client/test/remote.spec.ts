@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { loginStorage, personStorage } from '../src/registry/login-storage.ts'
 import { readServers } from '../src/registry/configured-servers.ts'
 import { openAuthority } from './support/authority.ts'
-import { hostile, openHouse } from './support/house.ts'
+import { hostile, openClientHost } from './support/client-host.ts'
 import { openRemote } from './support/remote.ts'
 
 const KEY = 'the-key-of-the-server'
@@ -21,11 +21,11 @@ describe('a remote tool server', () => {
           sdk,
           ({ headers }, response) => headers.authorization !== `Bearer ${KEY}` && Boolean(response.writeHead(401).end())
         )
-        await using house = await openHouse([{ name: 'one', url: remote.url, api_key_env: 'SVC_TEST_KEY' }])
+        await using clientHost = await openClientHost([{ name: 'one', url: remote.url, api_key_env: 'SVC_TEST_KEY' }])
         const principal = { id: 'token:anna', scopes: ['tools'] }
-        const steps = house.clients.call('one', 'greet', {}, {}, testUse({ principal, requestId: 'the-request' }))
+        const steps = clientHost.clients.call('one', 'greet', {}, {}, testUse({ principal, requestId: 'the-request' }))
         expect(JSON.stringify((await Array.fromAsync(steps)).at(-1))).to.include(`hello from v${sdk}`)
-        expect(await house.info('one')).to.deep.include({
+        expect(await clientHost.info('one')).to.deep.include({
           state: 'connected',
           protocolVersion,
           tools: ['greet'],
@@ -33,7 +33,7 @@ describe('a remote tool server', () => {
         })
         expect(remote.headers.every(headers => headers.authorization === `Bearer ${KEY}`)).to.equal(true)
         expect(JSON.stringify(remote.headers)).to.not.include('anna')
-        expect(JSON.stringify(await house.clients.list(testUse()))).to.not.include(KEY)
+        expect(JSON.stringify(await clientHost.clients.list(testUse()))).to.not.include(KEY)
       } finally {
         delete process.env.SVC_TEST_KEY
       }
@@ -41,35 +41,35 @@ describe('a remote tool server', () => {
 
   it('is given the time that a call asks for, but in a sandbox no more than that has', async () => {
     await using mute = await openRemote(2, ({ headers }) => headers['mcp-method'] === 'tools/call')
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'quick', ...hostile(), timeout: 0.3 },
       { name: 'boxed', url: mute.url, sandbox: true, sandbox_config: { timeout: 0.3 } },
     ])
-    expect(await house.say('quick', 'sleep', { ms: 700 })).to.equal('MCP_CALL_FAILED timeout')
-    expect(await house.say('quick', 'sleep', { ms: 700 }, { timeoutMs: 60_000 })).to.equal('slept')
-    expect(await house.say('boxed', 'greet', {}, { timeoutMs: 60_000 })).to.equal('MCP_CALL_FAILED timeout')
+    expect(await clientHost.say('quick', 'sleep', { ms: 700 })).to.equal('MCP_CALL_FAILED timeout')
+    expect(await clientHost.say('quick', 'sleep', { ms: 700 }, { timeoutMs: 60_000 })).to.equal('slept')
+    expect(await clientHost.say('boxed', 'greet', {}, { timeoutMs: 60_000 })).to.equal('MCP_CALL_FAILED timeout')
   })
 
   it('gets a token by client credentials, and another when that one is refused', async () => {
     await using authority = await openAuthority()
     const oauth = { client_id: 'the-client', client_secret: 'the-secret', token_url: authority.tokenUrl }
-    await using house = await openHouse([
+    await using clientHost = await openClientHost([
       { name: 'one', url: authority.remote.url, oauth },
       { name: 'wrong', url: authority.remote.url, oauth: { ...oauth, client_secret: 'no' }, retry_attempts: 0 },
     ])
-    expect(await house.say('one', 'greet')).to.equal('hello from v2')
-    expect(await house.say('one', 'greet')).to.equal('hello from v2')
+    expect(await clientHost.say('one', 'greet')).to.equal('hello from v2')
+    expect(await clientHost.say('one', 'greet')).to.equal('hello from v2')
     expect(authority.grants).to.deep.equal(['client_credentials'])
     authority.revoke()
-    expect(await house.say('one', 'greet')).to.equal('hello from v2')
+    expect(await clientHost.say('one', 'greet')).to.equal('hello from v2')
     expect(authority.grants).to.deep.equal(['client_credentials', 'client_credentials'])
-    expect(await house.say('wrong', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
-    expect(JSON.stringify(await house.clients.list(testUse()))).to.not.include('the-secret')
+    expect(await clientHost.say('wrong', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
+    expect(JSON.stringify(await clientHost.clients.list(testUse()))).to.not.include('the-secret')
   })
 
   it('keeps what a person who logged in has brought, whatever a connection from before still wants to keep', async () => {
-    await using house = await openHouse([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }])
-    const store = house.host.service(Store)
+    await using clientHost = await openClientHost([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }])
+    const store = clientHost.host.service(Store)
     const [server] = (await readServers([{ name: 'one', url: 'http://127.0.0.1:1/mcp' }], '/nowhere/mcp.yaml')).servers
     const connection = loginStorage(store, server!, testUse())
     expect(await connection.load()).to.equal(undefined)
@@ -84,9 +84,11 @@ describe('a remote tool server', () => {
 
   it('that wants a person to log in says so', async () => {
     await using authority = await openAuthority()
-    await using house = await openHouse([{ name: 'one', url: authority.remote.url, oauth: { issuer: authority.issuer } }])
-    expect(await house.say('one', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
-    const info = await house.info('one')
+    await using clientHost = await openClientHost([
+      { name: 'one', url: authority.remote.url, oauth: { issuer: authority.issuer } },
+    ])
+    expect(await clientHost.say('one', 'greet')).to.equal('MCP_CALL_FAILED authentication_failed')
+    const info = await clientHost.info('one')
     expect(info).to.include({ state: 'needs_auth' })
     expect(authority.grants).to.deep.equal([])
   })

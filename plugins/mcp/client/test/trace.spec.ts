@@ -13,7 +13,7 @@ describe('the trace of a call', () => {
   }
   const metaOf = async (one: McpClient, traced: object) => ((await readOf(one, 'pid', traced)) as { meta: object }).meta
 
-  it('is told to its server in the message, where it is one', async () => {
+  it('is sent to the server in the message, where it is valid', async () => {
     await using client = hostile()
     expect(await metaOf(client, TRACE)).to.deep.include(WORDS)
     expect(await metaOf(client, { trace: TRACE.trace })).to.have.all.keys('traceparent', 'progressToken')
@@ -23,7 +23,7 @@ describe('the trace of a call', () => {
   })
 
   for (const modern of [false, true])
-    it(`is told over HTTP in headers as well, and not with the next call, to a server ${modern ? 'without' : 'with'} sessions`, async () => {
+    it(`is sent over HTTP in headers as well, and not with the next call, to a server ${modern ? 'without' : 'with'} sessions`, async () => {
       await using server = await openHostile({ http: true, modern })
       await using one = remote(server.url)
       expect(await readOf(one, 'pid', TRACE))

@@ -5,7 +5,7 @@ import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
 import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServers, SERVER_ARG, reloadServers, useOf } from './shared.ts'
+import { configuredServers, reloadServers, SERVER_ARG, useOf } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 

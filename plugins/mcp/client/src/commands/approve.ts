@@ -1,7 +1,7 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { assessTools } from '../registry/pinning.ts'
 import { pinListed } from '../registry/records.ts'
-import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, knownTools, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 import { linesOf } from './tools.ts'
 
 /** `svc mcp approve <name> [<tool>...]`: shows and approves changed tools; running servers use them at once. */
@@ -21,7 +21,7 @@ export class McpApprove extends SvcCommand {
     const use = useOf(this, 'mcp approve')
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
-    const { pins, catalogue } = await knownOf(store, running, server, use)
+    const { pins, catalogue } = await knownTools(store, running, server, use)
     const { tools } = catalogue ?? (await listNow(this, store, server, use))
     const isSelected = (tool: string) => names.length === 0 || names.includes(tool)
     const changed = assessTools(tools, pins, server.entry).filter(one => one.standing === 'changed' && isSelected(one.name))

@@ -5,9 +5,19 @@ import type { McpServerInfo, Store } from '@svc/core/contracts'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import { assessTools } from '../registry/pinning.ts'
-import { readCatalogue, readRecord, readPins, type StateRecord, switchKey, type SwitchRecord } from '../registry/records.ts'
+import { readRecord, switchKey, type SwitchRecord } from '../registry/records.ts'
 import { serverInfoOf } from '../registry/server-info.ts'
-import { configuredServers, openStore, locationOf, PORT_FLAG, runningId, statesOf, useOf } from './shared.ts'
+import {
+  configuredServers,
+  type KeyedState,
+  locationOf,
+  openStore,
+  PORT_FLAG,
+  runningId,
+  statesOf,
+  toolsIn,
+  useOf,
+} from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
@@ -44,22 +54,13 @@ interface Row {
   readonly runs: Placement
 }
 
-async function rowOf(
-  store: Store,
-  server: Server,
-  state: (StateRecord & { readonly key: string }) | undefined,
-  use: Use
-): Promise<Row> {
+async function rowOf(store: Store, server: Server, state: KeyedState | undefined, use: Use): Promise<Row> {
   const switched = (await readRecord(store, switchKey(server), use)).value as unknown as SwitchRecord | undefined
-  const pins = await readPins(store, server, use)
-  const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
+  const { catalogue, pins } = await toolsIn(state, store, server, use)
   const tools = assessTools(catalogue?.tools ?? Object.values(pins), pins, server.entry)
   const isEnabled = switched?.enabled ?? server.entry.enabled ?? true
-  return {
-    info: serverInfoOf(server, { status: state?.status, isEnabled, tools }),
-    where: server.where,
-    runs: placementOf(server.entry),
-  }
+  const info = serverInfoOf(server, { status: state?.status, isEnabled, tools })
+  return { info, where: server.where, runs: placementOf(server.entry) }
 }
 
 function cells({ info, runs }: Row): string[] {

@@ -1,8 +1,8 @@
 import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownPath } from '@svc/core'
 import { homeFile, removeFromFile } from '../registry/home-file.ts'
-import { loginKey, RECORDS, pinsKey, switchKey } from '../registry/records.ts'
-import { configuredServer, openStore, SERVER_ARG, reloadServers, useOf } from './shared.ts'
+import { loginKey, pinsKey, RECORDS, switchKey } from '../registry/records.ts'
+import { configuredServer, openStore, reloadServers, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp remove <name>`: removes a server from mcp.yaml, and deletes its approvals and its login. */
 export class McpRemove extends SvcCommand {

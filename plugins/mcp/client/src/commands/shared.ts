@@ -11,7 +11,7 @@ import { readServers, type Server, serverNamed } from '../registry/configured-se
 import { homeFile } from '../registry/home-file.ts'
 import { loginStorage, personStorage } from '../registry/login-storage.ts'
 import type { Pins } from '../registry/pinning.ts'
-import { type CatalogueRecord, RECORDS, openRecords, readCatalogue, readPins, type StateRecord } from '../registry/records.ts'
+import { type CatalogueRecord, openRecords, readCatalogue, readPins, RECORDS, type StateRecord } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
 /** The servers of the configuration and of mcp.yaml. Throws the first problem. */
@@ -59,14 +59,12 @@ export async function runningId(call: CommandContext, port: number | undefined, 
   }
 }
 
+export type KeyedState = StateRecord & { readonly key: string }
+
 /** The states of the MCP servers in a running server, by name. */
-export async function statesOf(
-  store: Store,
-  serverId: string,
-  use: Use
-): Promise<Map<string, StateRecord & { readonly key: string }>> {
+export async function statesOf(store: Store, serverId: string, use: Use): Promise<Map<string, KeyedState>> {
   const prefix = `state/${serverId}/`
-  const states = new Map<string, StateRecord & { readonly key: string }>()
+  const states = new Map<string, KeyedState>()
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(
       RECORDS,
@@ -95,8 +93,13 @@ export interface KnownTools {
   readonly catalogue: CatalogueRecord | undefined
 }
 
-export async function knownOf(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<KnownTools> {
+export async function knownTools(store: Store, serverId: string | undefined, server: Server, use: Use): Promise<KnownTools> {
   const state = serverId === undefined ? undefined : (await statesOf(store, serverId, use)).get(server.entry.name)
+  return toolsIn(state, store, server, use)
+}
+
+/** As `knownTools`, for a state of `statesOf`. */
+export async function toolsIn(state: KeyedState | undefined, store: Store, server: Server, use: Use): Promise<KnownTools> {
   const catalogue = state?.catalogue ? await readCatalogue(store, state.key, use) : undefined
   return { catalogue, pins: await readPins(store, server, use) }
 }

@@ -1,7 +1,7 @@
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { Json } from '@svc/core/contracts'
-import { type Step, checkSteps } from './check-steps.ts'
+import { checkSteps, type Step } from './check-steps.ts'
 import { configuredServer, openClient, openStore, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp test <name>`: connects step by step from this command; exits with 1 where a step fails. */

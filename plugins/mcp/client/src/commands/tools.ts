@@ -3,7 +3,7 @@ import { oneLine } from '@svc/plugin-kit'
 import type { McpTool } from '@svc/core/contracts'
 import { assessTools, withNewPins } from '../registry/pinning.ts'
 import { changePins } from '../registry/records.ts'
-import { configuredServer, knownOf, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
+import { configuredServer, knownTools, listNow, openStore, PORT_FLAG, runningId, SERVER_ARG, useOf } from './shared.ts'
 
 /** `svc mcp tools <name>`: the last list of the running server, or a new one; shows changes and removed hidden characters. */
 export class McpTools extends SvcCommand {
@@ -18,7 +18,7 @@ export class McpTools extends SvcCommand {
     const use = useOf(this, 'mcp tools')
     const running = await runningId(this, flags.port, use)
     const store = await openStore(this, use)
-    const known = await knownOf(store, running, server, use)
+    const known = await knownTools(store, running, server, use)
     const read = known.catalogue ?? (await listNow(this, store, server, use))
     // pins new tools, as a running server does
     if (!known.catalogue) await changePins(store, server, pins => withNewPins(pins, read.tools), use)

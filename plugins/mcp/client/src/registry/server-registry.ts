@@ -6,21 +6,21 @@ import type { Server } from './configured-servers.ts'
 import { assessTools, type Pins, withNewPins } from './pinning.ts'
 import {
   asJson,
-  CATALOGUES,
   type CatalogueRecord,
+  CATALOGUES,
   changePins,
   loginKey,
   openRecords,
-  type PinsRecord,
   pinsKey,
+  type PinsRecord,
   readCatalogue,
   readRecord,
   RECORDS,
+  stateKey,
   type StateRecord,
   type StoredRecord,
-  stateKey,
-  type SwitchRecord,
   switchKey,
+  type SwitchRecord,
 } from './records.ts'
 
 /** The kinds of records of a server. */

@@ -75,7 +75,7 @@ export async function openAuthority(): Promise<Authority> {
 const isClient = ({ headers }: IncomingMessage) =>
   headers.authorization === `Basic ${Buffer.from(`${CLIENT.id}:${CLIENT.secret}`).toString('base64')}`
 
-/** PKCE: whoever has the code has the word that its challenge was made of. */
+/** PKCE: the client that redeems the code must have the verifier of its challenge. */
 function isProven(form: URLSearchParams, challenges: Map<string, string>): boolean {
   const code = form.get('code') ?? ''
   const digest = createHash('sha256')

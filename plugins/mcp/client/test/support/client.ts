@@ -47,14 +47,14 @@ export const steps = (all: AsyncIterable<ToolStep>): Promise<ToolStep[]> => Arra
 export const forever = () => ({ signal: new AbortController().signal })
 
 /** What a tool of the hostile server tells in JSON. */
-export async function told(client: McpClient, tool: string): Promise<unknown> {
+export async function replyOf(client: McpClient, tool: string): Promise<unknown> {
   const { content, error } = await client.callTool(tool, {})
   const [part] = content
   if (error !== null || part?.type !== 'text') throw new Error(`${tool} said nothing: ${JSON.stringify(error)}`)
   return JSON.parse(part.text)
 }
 
-/** Whether a process runs; one that has ended and that nobody has asked for yet does not. */
+/** Whether a process runs. A zombie does not. */
 export function isAlive(pid: number): boolean {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))

@@ -9,7 +9,7 @@ export interface Opened extends AsyncDisposable {
   readonly seen: IncomingMessage[]
 }
 
-/** A server that answers as it is told. */
+/** A server with scripted answers. */
 export async function open(answer: (request: IncomingMessage) => Answer | Promise<Answer>): Promise<Opened> {
   const seen: IncomingMessage[] = []
   const server: Server = createServer(async (request, response) => {

@@ -194,7 +194,7 @@ function checkedAnswer(answer: URLSearchParams, { state, page, discovery, pinned
   const isSameOrigin = issuer !== undefined && URL.parse(issuer)?.origin === page.origin
   if (isSameOrigin || pinned !== undefined || (answer.has('iss') && answer.get('iss') === issuer)) return answer
   throw loginFailed(
-    `the login page at ${page.origin} does not belong to the authorization server ${shown(issuer ?? '')}, and the answer does not name its issuer`,
+    `the login page at ${page.origin} does not belong to the authorization server ${shown(issuer ?? '')}, and the answer does not name its issuer; set oauth.issuer if both belong together`,
     'Set oauth.issuer of the server if both belong together'
   )
 }

@@ -23,7 +23,7 @@ export const community = (name: string, ...args: string[]) => ({
 })
 
 /** A host with these servers, and what a test sees of it. */
-export interface House extends AsyncDisposable {
+export interface ClientHost extends AsyncDisposable {
   readonly host: RunningHost
   readonly clients: McpClients
   readonly home: string
@@ -41,7 +41,7 @@ export interface House extends AsyncDisposable {
 }
 
 /** Starts a host in a home of its own, with a store in memory. */
-export async function openHouse(clients: readonly McpClientConfig[], give: readonly Gift[] = []): Promise<House> {
+export async function openClientHost(clients: readonly McpClientConfig[], give: readonly Gift[] = []): Promise<ClientHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-mcp-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home

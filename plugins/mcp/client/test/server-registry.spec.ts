@@ -13,7 +13,7 @@ const catalogue = (hash: string): CatalogueRecord => ({
   tools: [{ name: 'echo', description: hash, inputSchema: { type: 'object' }, hash, stripped: [], paramHeaders: [] }],
   faults: [],
 })
-const note = (hash: string, worker = 'self'): StateRecord => ({
+const record = (hash: string, worker = 'self'): StateRecord => ({
   worker,
   holder: worker,
   leaving: false,
@@ -22,8 +22,8 @@ const note = (hash: string, worker = 'self'): StateRecord => ({
   seen: Date.now(),
 })
 
-/** Two boards over one store; writes wait while `hold` is on. */
-async function openBoards() {
+/** Two registries over one store; writes wait while `hold` is on. */
+async function openRegistries() {
   let log: Log | undefined
   const ear = definePlugin({ setup: scope => void (log = scope.log) })
   const host = await testHost([STORE], { give: [{ name: 'test:ear', use: ear }] })
@@ -41,9 +41,9 @@ async function openBoards() {
   const use = testUse({ signal: lasting.signal })
   const open = async (of: Store) => {
     const parts = { store: of, serverId: 's', servers: [server], log: log!, shared: true, changed: () => {} }
-    const board = new ServerRegistry(parts)
-    await board.open(use)
-    return board
+    const registry = new ServerRegistry(parts)
+    await registry.open(use)
+    return registry
   }
   return {
     own: await open(slow),
@@ -58,30 +58,30 @@ async function openBoards() {
   }
 }
 
-describe('the board of tool servers', () => {
-  it('has what its worker has listed last, though what it told before comes back after that', async () => {
-    await using boards = await openBoards()
-    const { own, use } = boards
+describe('the registry of MCP servers', () => {
+  it('has the last list of this worker, though its earlier report comes back after it', async () => {
+    await using registries = await openRegistries()
+    const { own, use } = registries
     own.listed(server, catalogue('first'), 'self')
-    await own.report(server, note('first'), undefined, use)
-    expect(await boards.kept()).to.equal('first')
-    const { resolve } = boards.hold()
-    const telling = own.report(server, note('first'), undefined, use)
+    await own.report(server, record('first'), undefined, use)
+    expect(await registries.kept()).to.equal('first')
+    const { resolve } = registries.hold()
+    const telling = own.report(server, record('first'), undefined, use)
     own.listed(server, catalogue('second'), 'self')
     resolve()
     await telling
     expect(own.catalogue(server)?.hash).to.equal('second')
     expect(own.tools(server)?.[0]?.description).to.equal('second')
-    await own.report(server, note('second'), undefined, use)
-    expect(await boards.kept()).to.equal('second')
+    await own.report(server, record('second'), undefined, use)
+    expect(await registries.kept()).to.equal('second')
   })
 
-  it('has what the next owner tells, though its worker has listed something that it never told', async () => {
-    await using boards = await openBoards()
-    const { own, other, use } = boards
+  it('has the report of the next owner, though this worker has an unreported list', async () => {
+    await using registries = await openRegistries()
+    const { own, other, use } = registries
     own.listed(server, catalogue('untold'), 'self')
     other.listed(server, catalogue('theirs'), 'they')
-    await other.report(server, note('theirs', 'they'), undefined, use)
+    await other.report(server, record('theirs', 'they'), undefined, use)
     while (own.state(server)?.worker !== 'they') await new Promise(resolve => setImmediate(resolve))
     expect(own.catalogue(server)?.hash).to.equal('theirs')
   })
