@@ -27,6 +27,8 @@ interface Package {
 const packageOf = (folder: string) => JSON.parse(textOf(`${folder}/package.json`)) as Package
 const folders = (group: string) => [...new Set(filesBelow(group).map(file => file.split('/').slice(0, 2).join('/')))]
 const PLUGINS = folders('plugins')
+/** It installs, checks and tests plugins: plans, manifests and kits are its subject, and its tests run the command line. */
+const MANAGER = 'plugins/plugin-manager'
 const LIBS = folders('libs')
 /** One YAML file each, run by test/verticals.spec.ts. */
 const isData = (folder: string) => packageOf(folder).svc?.runtime === 'vertical'
@@ -78,8 +80,14 @@ const undeclared = (folder: string) => {
 }
 
 /** Another plugin, or the command line: of that only commands and tests have the base class. */
-const isOther = (from: string, file: string) =>
-  /^@svc\/(plugin-|cli)/.test(from) && !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
+const isOther = (from: string, file: string, folder: string) =>
+  /^@svc\/(plugin-|cli)/.test(from) &&
+  packageIn(from) !== packageOf(folder).name &&
+  !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
+
+/** What tests of plugins have in common. */
+const isShared = (from: string, folder: string) =>
+  folder === MANAGER ? /^(\.\.\/)+(cli\/)?test\/support\/[\w-]+\.ts$/.test(from) : from.endsWith('/test/support/needs.ts')
 
 /** The hooks of other services that a source joins. */
 const hooksIn = (text: string) =>
@@ -123,13 +131,13 @@ describe('the house', () => {
         expect(
           imports(
             source(folder),
-            ({ from }, file) => leaves(from, file, folder) || isOther(from, file) || from.startsWith('@svc/core/testing')
+            ({ from }, file) => leaves(from, file, folder) || isOther(from, file, folder) || from.startsWith('@svc/core/testing')
           )
         ).to.deep.equal([])
         expect(
           imports(
             filesBelow(folder, TS),
-            ({ from }, file) => (leaves(from, file, folder) && !from.endsWith('/test/support/needs.ts')) || isOther(from, file)
+            ({ from }, file) => (leaves(from, file, folder) && !isShared(from, folder)) || isOther(from, file, folder)
           )
         ).to.deep.equal([])
         expect(undeclared(folder)).to.deep.equal([])
@@ -138,7 +146,7 @@ describe('the house', () => {
       it('has noun files that do not know the host', () => {
         const HOST =
           /^(definePlugin|startHost|planHost|RunningHost|HostOptions|Plan|Plugin|Scope|findConfig|mergeConfig|defineConfig|importFrom|readManifest|\*)$/
-        const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts`)
+        const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts` && folder !== MANAGER)
         expect(imports(nouns, ({ from, names }) => from === '@svc/core' && names.some(name => HOST.test(name)))).to.deep.equal([])
       })
 

@@ -2,7 +2,7 @@ import { reachServer, ensureHome } from '@svc/core/processes'
 import { codeOf, type PluginReport, systemUse } from '@svc/core'
 import { matchesPattern } from '@svc/core/isolation'
 import { svcHome } from '@svc/core/config'
-import type { LockedPlugin } from '@svc/plugin-set'
+import type { LockedPlugin } from '@svc/plugin-manager/set'
 import { startInnerHost } from './inner-host.ts'
 import { lockedFacts } from './plugins/candidate-text.ts'
 import { type Idle, idleOf } from './plugins/idle.ts'
@@ -147,7 +147,7 @@ async function ofHost(config: string | undefined): Promise<Found> {
 
 /** What a person installed, as the lock has it. */
 async function installedPlugins(): Promise<readonly LockedPlugin[]> {
-  const { readLock } = await import('@svc/plugin-set')
+  const { readLock } = await import('@svc/plugin-manager/set')
   return (await readLock(setHome())).plugins
 }
 

@@ -88,7 +88,7 @@ async function logUnset(host: RunningHost): Promise<void> {
 async function logAbandoned(host: RunningHost): Promise<void> {
   const home = setHome()
   if (!existsSync(join(home, 'svc-plugins.lock'))) return
-  const { isAbandoned } = await import('@svc/plugin-set/installed')
+  const { isAbandoned } = await import('@svc/plugin-manager/installed')
   if (await isAbandoned(home))
     host.log.warn({}, 'a change of the installed plugins was ended before it was known to serve: it does not count')
 }

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import type { Candidate, IsolationMode, LockedPlugin, Origin } from '@svc/plugin-set'
+import type { Candidate, IsolationMode, LockedPlugin, Origin } from '@svc/plugin-manager/set'
 import { shownPath, slotsOf } from '@svc/core'
 import { oneLine, visible } from '../command/text.ts'
 import { runsText } from './isolation.ts'

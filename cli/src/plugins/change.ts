@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { SvcError } from '@svc/core'
-import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '@svc/plugin-set'
+import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '@svc/plugin-manager/set'
 import { abortOnInterrupt, endUnchanged } from '../interrupt.ts'
 import { factsOf, printError } from '../command/report-error.ts'
 import { here, setHome } from '../settings.ts'

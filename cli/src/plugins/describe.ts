@@ -11,7 +11,7 @@ import {
   StartFailed,
   type SvcError,
 } from '@svc/core'
-import type { LockedPlugin } from '@svc/plugin-set'
+import type { LockedPlugin } from '@svc/plugin-manager/set'
 import { interruption } from '../interrupt.ts'
 import { describeInSandbox } from '../isolate-with.ts'
 import { wrongFact } from '../command-manifest.ts'

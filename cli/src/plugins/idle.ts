@@ -1,4 +1,4 @@
-import type { LockedPlugin } from '@svc/plugin-set'
+import type { LockedPlugin } from '@svc/plugin-manager/set'
 import { unconfiguredIn } from '../unconfigured.ts'
 
 /** An installed plugin that is switched on, and of which nothing runs. */

@@ -1,4 +1,4 @@
-import { planChange, planRestore } from '@svc/plugin-set'
+import { planChange, planRestore } from '@svc/plugin-manager/set'
 import { dottedFromCaller } from '../caller.ts'
 import type { Asked } from './change.ts'
 import { runChange } from './change.ts'

@@ -3,7 +3,15 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
 import { LOCK_LAYER } from '../settings.ts'
-import { type Lock, type LockedPlugin, pluginFolder, readLock, stampOfPlugin, verifyFiles, verifySet } from '@svc/plugin-set'
+import {
+  type Lock,
+  type LockedPlugin,
+  pluginFolder,
+  readLock,
+  stampOfPlugin,
+  verifyFiles,
+  verifySet,
+} from '@svc/plugin-manager/set'
 import { filesChanging } from '@svc/core/isolation'
 
 /** What is installed, as configuration, and what is wrong with it. */

@@ -1,5 +1,5 @@
 import { get, type Manifest } from '@svc/core'
-import type { Candidate, IsolationMode, LockedPlugin } from '@svc/plugin-set'
+import type { Candidate, IsolationMode, LockedPlugin } from '@svc/plugin-manager/set'
 import { whyInProcess } from '../isolate-with.ts'
 import { findSettings } from '../settings.ts'
 import { isolationUnfit, needsTrust } from './errors.ts'

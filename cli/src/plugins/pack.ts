@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { shownPath } from '@svc/core'
-import { packSet, readLock } from '@svc/plugin-set'
+import { packSet, readLock } from '@svc/plugin-manager/set'
 import { fromCaller } from '../caller.ts'
 import { abortOnInterrupt, INTERRUPTED } from '../interrupt.ts'
 import { setHome } from '../settings.ts'

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { resolve, sep } from 'node:path'
-import type { Permissions } from '@svc/plugin-set'
+import type { Permissions } from '@svc/plugin-manager/set'
 
 interface Asked {
   readonly text: string

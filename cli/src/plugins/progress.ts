@@ -1,4 +1,4 @@
-import type { Progress } from '@svc/plugin-set'
+import type { Progress } from '@svc/plugin-manager/set'
 import { oneLine } from '../command/text.ts'
 
 const WORDS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import { searchPlugins } from '@svc/plugin-set'
+import { searchPlugins } from '@svc/plugin-manager/set'
 import { abortOnInterrupt } from '../interrupt.ts'
 import { clipped, oneLine, table, visible } from '../command/text.ts'
 

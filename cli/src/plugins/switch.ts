@@ -1,4 +1,4 @@
-import { changeLock, type Lock, readLock } from '@svc/plugin-set'
+import { changeLock, type Lock, readLock } from '@svc/plugin-manager/set'
 import { abortOnInterrupt, endUnchanged } from '../interrupt.ts'
 import { here, setHome } from '../settings.ts'
 import { refused, servedBy, tell } from './change.ts'

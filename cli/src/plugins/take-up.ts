@@ -1,6 +1,6 @@
 import { StartFailed, type SvcError, systemUse } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/core/processes'
-import { changeLock, isAbandoned, type Lock } from '@svc/plugin-set'
+import { changeLock, isAbandoned, type Lock } from '@svc/plugin-manager/set'
 import { problemsOf } from '../command/report-error.ts'
 import { startProblems } from '../try-start.ts'
 

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
-import type { LockedPlugin } from '@svc/plugin-set'
+import type { LockedPlugin } from '@svc/plugin-manager/set'
 import type { PluginTree, Resting } from '../show-plugins.ts'
 import { milliseconds, visible } from '../command/text.ts'
 import type { Idle } from './idle.ts'

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { systemUse } from '@svc/core'
 import { findServers } from '@svc/core/processes'
-import { planChange, readLock, sweepSets } from '@svc/plugin-set'
+import { planChange, readLock, sweepSets } from '@svc/plugin-manager/set'
 import { here, setHome } from '../settings.ts'
 import { runChange } from './change.ts'
 import { named } from './update.ts'

@@ -1,4 +1,4 @@
-import { type LockedPlugin, planChange, readLock } from '@svc/plugin-set'
+import { type LockedPlugin, planChange, readLock } from '@svc/plugin-manager/set'
 import { setHome } from '../settings.ts'
 import { type Asked, runChange, tell } from './change.ts'
 import { notInstalled } from './errors.ts'

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LockedPlugin } from '@svc/plugin-set'
+import type { LockedPlugin } from '@svc/plugin-manager/set'
 import { configureFew, TIDES, tidesFolder, type Tides } from '../../../test/support/tides.ts'
 import { makePlace, type Place } from './svc.ts'
 

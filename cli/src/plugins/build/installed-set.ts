@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '@svc/plugin-set'
+import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '@svc/plugin-manager/set'
 import { StartFailed } from '@svc/core'
 import { setHome } from '../../settings.ts'
 import { copyTree } from './copy.ts'

@@ -27,6 +27,8 @@ interface PackageJson {
 }
 
 const CLI = '@svc/cli'
+/** Plugins that svc itself needs: they read the lock. */
+const NEEDED = ['@svc/plugin-manager']
 const MODULES = 'node_modules'
 
 /** The folder whose node_modules this command line runs from. */
@@ -48,7 +50,9 @@ export function packagesFor(plugins: readonly string[]): BuildPackage[] {
     if (found.has(folder)) continue
     const pkg = readPackage(folder)
     found.set(folder, packageOf(pkg, folder, root))
-    const wanted = needsOf(pkg).filter(({ name }) => folder !== cli || plugins.includes(name) || !isPlugin(near(name, cli, root)))
+    const isWanted = (name: string) =>
+      folder !== cli || plugins.includes(name) || NEEDED.includes(name) || !isPlugin(near(name, cli, root))
+    const wanted = needsOf(pkg).filter(({ name }) => isWanted(name))
     for (const { name, optional } of wanted) {
       const next = near(name, folder, root)
       if (next !== undefined) open.push(next)

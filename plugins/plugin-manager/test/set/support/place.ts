@@ -3,8 +3,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { codeOf, type SvcError } from '@svc/core'
-import { type ChangeRequest, type Lock, lockFile, planChange, readLock, type SetOptions, setFolder } from '@svc/plugin-set'
-import { type PackageJson, tarballOf } from '../../../../test/support/registry.ts'
+import {
+  type ChangeRequest,
+  type Lock,
+  lockFile,
+  planChange,
+  readLock,
+  type SetOptions,
+  setFolder,
+} from '@svc/plugin-manager/set'
+import { type PackageJson, tarballOf } from '../../../../../test/support/registry.ts'
 
 /** Nobody listens there. */
 export const NOWHERE = 'http://127.0.0.1:1'

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { strayDependency } from '../src/lock-graph.ts'
+import { strayDependency } from '../../src/set/lock-graph.ts'
 import { CODE, failing, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
 describe('what a plugin brings with it', function () {

@@ -4,9 +4,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { planChange, searchPlugins, setFolder, verifySet } from '@svc/plugin-set'
+import { planChange, searchPlugins, setFolder, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
-import { type PackageJson, type Registry, startRegistry } from '../../../test/support/registry.ts'
+import { type PackageJson, type Registry, startRegistry } from '../../../../test/support/registry.ts'
 import { CODE, failing, failure, NOWHERE, openPlace, type Place, plugin, settings, stateOf } from './support/place.ts'
 
 const RAN = { scripts: { postinstall: "node -e \"require('node:fs').writeFileSync('ran', Object.keys(process.env).join())\"" } }

@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { spawn } from 'node:child_process'
-import { changeLock, isAbandoned, packSet, planChange, verifySet } from '@svc/plugin-set'
+import { changeLock, isAbandoned, packSet, planChange, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
-import { CONDITIONS } from '../../../test/support/entry.ts'
+import { CONDITIONS } from '../../../../test/support/entry.ts'
 import { CODE, failing, openPlace, type Place, plugin } from './support/place.ts'
 
 const PROGRAM = fileURLToPath(new URL('support/installing.ts', import.meta.url))

@@ -1,6 +1,6 @@
 // Installs, or restores a bundle, up to a step where it stands still: node installing.ts <home> <spec> <step>. Killed by crash.spec.ts.
 import { writeSync } from 'node:fs'
-import { planChange, planRestore } from '@svc/plugin-set'
+import { planChange, planRestore } from '@svc/plugin-manager/set'
 
 const [home, spec, until] = process.argv.slice(2) as [string, string, string]
 

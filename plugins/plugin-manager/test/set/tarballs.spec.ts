@@ -4,8 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { Header } from 'tar'
 import { failing, failure, openPlace, type Place, plugin, CODE, stateOf } from './support/place.ts'
-import { planChange } from '@svc/plugin-set'
-import { writeFiles } from '../../../test/support/registry.ts'
+import { planChange } from '@svc/plugin-manager/set'
+import { writeFiles } from '../../../../test/support/registry.ts'
 
 interface Entry {
   readonly path: string

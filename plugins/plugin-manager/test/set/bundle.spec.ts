@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { packSet, planRestore, readLock, setFolder, verifySet } from '@svc/plugin-set'
+import { packSet, planRestore, readLock, setFolder, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
 import { create, extract } from 'tar'
-import { writeFiles } from '../../../test/support/registry.ts'
-import { filesBelow } from '../src/files.ts'
+import { writeFiles } from '../../../../test/support/registry.ts'
+import { filesBelow } from '../../src/set/files.ts'
 import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
 const PLUGIN = plugin('svc-plugin-one', '1.0.0', {

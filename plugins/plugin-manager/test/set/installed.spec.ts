@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { importFrom } from '@svc/core'
-import { changeLock, type Lock, lockFile, planChange, readLock, setFolder, sweepSets, verifySet } from '@svc/plugin-set'
+import { changeLock, type Lock, lockFile, planChange, readLock, setFolder, sweepSets, verifySet } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
-import { CONDITIONS } from '../../../test/support/entry.ts'
-import { writeFiles } from '../../../test/support/registry.ts'
+import { CONDITIONS } from '../../../../test/support/entry.ts'
+import { writeFiles } from '../../../../test/support/registry.ts'
 import { CODE, failing, failure, openPlace, type Place, plugin, stateOf } from './support/place.ts'
 
 const run = promisify(execFile)
