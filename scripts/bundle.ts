@@ -61,7 +61,7 @@ async function bundle(folder: string) {
         // as deep as the others, so that what is found by `import.meta.url` is found from each
         chunkFileNames: `${isCore ? 'src/' : ''}part-[hash].js`,
         // of the command line each command shall read its own alone
-        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: GROUPS } }),
+        ...(['@svc/cli', '@svc/plugin-manager'].includes(name) ? {} : { codeSplitting: { groups: GROUPS } }),
       },
       logLevel: 'warn',
     })

@@ -65,15 +65,23 @@ export class CommandRunner implements AsyncDisposable {
     findSettings({ debug, ...(this.#file === undefined ? {} : { config: this.#file }) }, here(), settings)
 
   #context(): CommandContext {
-    const home = ensureHome()
     const file = this.#file
-    const { signal } = this.#stack.use(abortOnInterrupt())
+    // a command that asks for neither makes no home, and is ended by Ctrl-C as any process is
+    let signal: AbortSignal | undefined
+    const interrupted = () => (signal ??= this.#stack.use(abortOnInterrupt()).signal)
     let started: Promise<RunningHost> | undefined
-    const start = async ({ debug, settings }: CommandHostOptions) =>
-      this.#stack.use(await startInnerHost(await this.#settings(debug, settings), home, debug ? WHOLE_LOG : REFUSALS)).host
+    const start = async ({ debug, settings }: CommandHostOptions) => {
+      interrupted()
+      const config = await this.#settings(debug, settings)
+      return this.#stack.use(await startInnerHost(config, ensureHome(), debug ? WHOLE_LOG : REFUSALS)).host
+    }
     return {
-      signal,
-      home,
+      get signal() {
+        return interrupted()
+      },
+      get home() {
+        return ensureHome()
+      },
       cwd: process.cwd(),
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
@@ -81,7 +89,7 @@ export class CommandRunner implements AsyncDisposable {
       host: (options = {}) => (started ??= start(options)),
       async server(choice = {}) {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
-        return url === undefined ? undefined : createServerClient(url, signal)
+        return url === undefined ? undefined : createServerClient(url, interrupted())
       },
       unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
     }

@@ -205,7 +205,7 @@ async function watchSources({ linked }: ServeOptions, reloading: Reloading, repo
     const began = performance.now()
     const { problems } = await reloading.reload(files.join(', '))
     if (linked !== undefined && problems.length === 0)
-      (await import('./writing/reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
+      (await import('./reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
   }
   const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
   const look = ({ watch, readAt, begun }: WorkerReport) => watching.look(watch, readAt, begun)

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, svcHome } from '@svc/core/config'
-import type { Lock } from '@svc/plugin-manager/set'
+import type { Lock } from '@svc/plugin-manager/installed'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 import { toolServerLayer } from './tool-server-layer.ts'
@@ -54,7 +54,7 @@ async function installedIn(place: Place, { linked }: ServeOptions) {
   // who writes a plugin tries it alone: it may be installed itself, in the form it had
   if (linked !== undefined) return {}
   if (place.installed === undefined && !existsSync(join(home, LOCK_LAYER))) return {}
-  const { readInstalled } = await import('./plugins/installed.ts')
+  const { readInstalled } = await import('./installed.ts')
   return { installed: await readInstalled(home, place.installed) }
 }
 

@@ -3,7 +3,7 @@ import { type Plan, planHost, StartFailed } from '@svc/core'
 import { type ConfigRow, configRows, pluginRows } from './config-report.ts'
 import { type Documented, documentedKeys } from './documented.ts'
 import { keyUnknown } from './errors.ts'
-import { factsOf, printError } from './command/report-error.ts'
+import { errorFacts, printError } from './command/report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import { findSettings, here } from './settings.ts'
@@ -67,7 +67,7 @@ const isBelow = (key: string, asked: string | undefined) => asked === undefined 
 type PluginRows = ReturnType<typeof pluginRows>
 
 const jsonText = (values: readonly ConfigRow[], plugins: PluginRows, problems: readonly unknown[]) =>
-  JSON.stringify({ values, plugins, faults: problems.flatMap(factsOf) }, null, 2)
+  JSON.stringify({ values, plugins, faults: problems.flatMap(errorFacts) }, null, 2)
 
 function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
   const dim = (text: string) => styleText('gray', text, { stream: process.stdout })

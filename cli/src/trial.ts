@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { ensureHome, problemsToWire } from '@svc/core/processes'
-import type { Lock } from '@svc/plugin-manager/set'
+import type { Lock } from '@svc/plugin-manager/installed'
 import { startInnerHost } from './inner-host.ts'
 import { findSettings, here } from './settings.ts'
 

@@ -77,7 +77,7 @@ export async function work(text: string): Promise<void> {
 async function logUnset(host: RunningHost): Promise<void> {
   const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./plugins/variables.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
     if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
@@ -95,7 +95,7 @@ async function logAbandoned(host: RunningHost): Promise<void> {
 
 /** The configuration of a worker that has died. The files of its plugins are verified anew. */
 async function formerSettings(layers: readonly Layer[]): Promise<Config> {
-  const { changedSince } = await import('./plugins/installed.ts')
+  const { changedSince } = await import('./installed.ts')
   return mergeConfig(layers, await changedSince(setHome(), layers))
 }
 

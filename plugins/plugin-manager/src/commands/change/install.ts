@@ -1,0 +1,49 @@
+import { planChange, planRestore } from '../../set.ts'
+import { dottedFromCaller } from '@svc/cli/program'
+import type { Asked } from './change.ts'
+import { runChange } from './change.ts'
+import { severalWithBundle } from './errors.ts'
+import { isBundle } from './is-bundle.ts'
+
+export interface InstallAsked extends Pick<Asked, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
+  readonly specs: readonly string[]
+  readonly offline: boolean
+  readonly scripts: boolean
+}
+
+/** `svc plugins install`: plugins from anywhere, or the whole set of a bundle; resolves with the exit code. */
+export async function installPlugins({ specs: words, offline, scripts, ...asked }: InstallAsked): Promise<number> {
+  const specs = words.map(dottedFromCaller)
+  const bundles = await Promise.all(specs.map(isBundle))
+  const nothing = 'already installed: nothing to change'
+  if (!bundles.includes(true)) {
+    const install = specs.map(spec => ({ spec, scripts }))
+    return runChange((home, options) => planChange(home, { install, offline }, options), {
+      ...asked,
+      verb: 'install',
+      done: 'installed',
+      nothing,
+    })
+  }
+  const [file = '', ...others] = specs
+  if (others.length > 0) throw severalWithBundle()
+  return runChange((home, options) => planRestore(home, file, options), {
+    ...asked,
+    verb: 'restore',
+    done: 'restored',
+    nothing,
+    isBundle: true,
+  })
+}
+
+/** `svc plugins link`: a folder that is used where it lies. */
+export const linkPlugin = ({
+  folder,
+  ...asked
+}: Omit<InstallAsked, 'specs' | 'offline' | 'scripts'> & { readonly folder: string }) =>
+  runChange((home, options) => planChange(home, { link: [dottedFromCaller(folder)] }, options), {
+    ...asked,
+    verb: 'link',
+    done: 'linked',
+    nothing: 'already linked: nothing to change',
+  })
