@@ -2,7 +2,6 @@ import type { Command } from '@oclif/core'
 import { ConfigCheck } from './commands/config-check.ts'
 import { ConfigSchema } from './commands/config-schema.ts'
 import { ConfigShow } from './commands/config-show.ts'
-import { Doctor } from './commands/doctor.ts'
 import { McpServe } from './commands/mcp-serve.ts'
 import { PluginsTop } from './commands/plugins-top.ts'
 import { Reload } from './commands/reload.ts'
@@ -14,7 +13,6 @@ export const COMMANDS: Readonly<Record<string, Command.Class>> = {
   'config:check': ConfigCheck,
   'config:schema': ConfigSchema,
   'config:show': ConfigShow,
-  doctor: Doctor,
   'mcp:serve': McpServe,
   'plugins:top': PluginsTop,
   reload: Reload,

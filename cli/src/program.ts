@@ -1,13 +1,14 @@
 // What a command asks of the program that runs it, with a server and without, where the configuration or the lock is broken, too
-export { type Place, findSettings, here, setHome } from './settings.ts'
+export { type Place, findSettings, here, setHome, sourceNames } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './caller.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
 // Hosts: one inside the command, one that is started once to see whether it can, a server
 export { hostOptions } from './host-options.ts'
 export { startInnerHost } from './inner-host.ts'
 export { startProblems } from './try-start.ts'
+export type { ServeOptions } from './serve-flags.ts'
 export { runServe } from './serve-command.ts'
-export { oclifFlags, optionsOf, serveFlagNames } from './commands/shared-flags.ts'
+export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands/shared-flags.ts'
 // Plugins: what comes with svc, what is installed, and what each declares
 export { DEFAULTS } from './curated.ts'
 export { OURS } from './plugin-places.ts'
@@ -21,10 +22,7 @@ export { wrongFact } from './command-manifest.ts'
 export { describeInProcess } from './command-process.ts'
 export { commandBroken } from './errors.ts'
 export { withCompletion } from './completion.ts'
-// Findings of `doctor`, figures of a server
-export { type Finding, fail, ok, warn } from './doctor/finding.ts'
-export { findingsText } from './doctor/findings-text.ts'
-export { sandboxFinding } from './doctor/sandbox.ts'
+// What a server counts
 export { type Metrics, type Series } from './metrics-text.ts'
 export { readFigures } from './server-figures.ts'
 // The program's own files

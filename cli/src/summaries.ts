@@ -4,7 +4,6 @@ export const SUMMARIES = {
   'config:check': 'Check the configuration and report everything that is wrong',
   'config:schema': 'Write a JSON Schema of the configuration, for editors',
   'config:show': 'Show each value of the configuration and where it comes from',
-  doctor: 'Check what svc needs: home, configuration, store, providers, port',
   'plugins:top': 'Show what plugins take: calls, errors, time, memory, processor time',
   'mcp:serve': 'Run the tool server (MCP) alone, on a port or over standard input and output',
   reload: 'Reload the server: code, plugins, configuration, without a gap',
@@ -40,6 +39,7 @@ const OWN_WORDS: readonly string[] = [
 export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(OWN_WORDS.map(words => [words, 'svc'])),
   build: MANAGER,
+  doctor: MANAGER,
   plugins: MANAGER,
   chat: '@svc/plugin-chat',
   providers: '@svc/plugin-chat',

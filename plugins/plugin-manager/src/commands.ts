@@ -1,7 +1,8 @@
 import { Build } from './commands/build.ts'
 import { PluginsDev } from './commands/dev.ts'
 import { PluginsDisable } from './commands/disable.ts'
-import { PluginsDoctor } from './commands/doctor.ts'
+import { Doctor } from './commands/doctor.ts'
+import { PluginsDoctor } from './commands/plugins-doctor.ts'
 import { PluginsEnable } from './commands/enable.ts'
 import { PluginsInfo } from './commands/info.ts'
 import { PluginsInstall } from './commands/install.ts'
@@ -19,6 +20,7 @@ import { PluginsUpdate } from './commands/update.ts'
 
 export const COMMANDS = {
   build: Build,
+  doctor: Doctor,
   plugins: Plugins,
   'plugins:dev': PluginsDev,
   'plugins:disable': PluginsDisable,

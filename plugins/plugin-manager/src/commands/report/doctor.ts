@@ -4,20 +4,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, type SvcError } from '@svc/core'
 import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
-import {
-  fail,
-  type Finding,
-  ok,
-  warn,
-  findingsText,
-  sandboxFinding,
-  setHome,
-  startProblems,
-  verified,
-  UNSET_HINT,
-  unsetIn,
-  unsetText,
-} from '@svc/cli/program'
+import { setHome, startProblems, verified, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
+import { findingsText } from '../doctor/findings-text.ts'
+import { sandboxFinding } from '../doctor/sandbox.ts'
 import { visible } from '@svc/cli/command'
 import { serverFindings } from './server-findings.ts'
 

@@ -1,5 +1,5 @@
 import { asSvcError, type PluginReport } from '@svc/core'
-import { fail, type Finding, ok, warn } from '@svc/cli/program'
+import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
 import { visible } from '@svc/cli/command'
 import { reportsOf } from './everywhere.ts'
 import { OLD_FIGURES, type Told } from './live.ts'

@@ -1,20 +1,24 @@
 import { type Plan, planHost, type SvcError } from '@svc/core'
 import { Http, Selection, Store } from '@svc/core/contracts'
-import { authenticationFindings } from './doctor/authentication.ts'
-import { certificateFindings, type Ssl } from './doctor/certificate.ts'
-import { fail, type Finding, ok, warn } from './doctor/finding.ts'
-import { findingsText } from './doctor/findings-text.ts'
-import { homeFindings, nodeFinding } from './doctor/machine.ts'
-import { partFindings } from './doctor/parts.ts'
-import { portFinding } from './doctor/port.ts'
-import { profileFindings } from './doctor/profiles.ts'
-import { sandboxFinding } from './doctor/sandbox.ts'
-import { hostOptions } from './host-options.ts'
-import { startInnerHost } from './inner-host.ts'
-import { abortOnInterrupt } from './interrupt.ts'
-import { problemsOf } from './command/report-error.ts'
-import type { ServeOptions } from './serve-flags.ts'
-import { findSettings, here, sourceNames } from './settings.ts'
+import { authenticationFindings } from './authentication.ts'
+import { certificateFindings, type Ssl } from './certificate.ts'
+import { fail, type Finding, ok, warn } from './finding.ts'
+import { findingsText } from './findings-text.ts'
+import { homeFindings, nodeFinding } from './machine.ts'
+import { partFindings } from './parts.ts'
+import { portFinding } from './port.ts'
+import { profileFindings } from './profiles.ts'
+import { sandboxFinding } from './sandbox.ts'
+import { problemsOf } from '@svc/cli/command'
+import {
+  abortOnInterrupt,
+  findSettings,
+  here,
+  hostOptions,
+  type ServeOptions,
+  sourceNames,
+  startInnerHost,
+} from '@svc/cli/program'
 
 /** `svc doctor`: looks at everything, prints what it found; resolves with the exit code, 1 when something fails. */
 export async function doctor(options: ServeOptions, json: boolean): Promise<number> {

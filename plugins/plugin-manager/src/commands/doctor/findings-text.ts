@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { oneLine, wrapped } from '../command/text.ts'
+import { oneLine, wrapped } from '@svc/cli/command'
 import type { Finding } from './finding.ts'
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const

@@ -4,9 +4,9 @@ import { type AddressInfo, createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { makeCertificate, writeCertificate } from '@svc/core/testing'
 import { expect } from 'chai'
-import { nodeFinding } from '../src/doctor/machine.ts'
-import { sideBySide } from '../../test/support/side-by-side.ts'
-import { makePlace, type Place } from './support/svc.ts'
+import { nodeFinding } from '../src/commands/doctor/machine.ts'
+import { sideBySide } from '../../../test/support/side-by-side.ts'
+import { makePlace, type Place } from '../../../cli/test/support/svc.ts'
 
 interface Finding {
   name: string
