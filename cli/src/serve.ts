@@ -10,7 +10,7 @@ import {
   type SupervisorEvent,
 } from '@svc/core/processes'
 import type { Announcer } from './announcer.ts'
-import { createPausing } from './pausing.ts'
+import { createPausing } from './reloading.ts'
 import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'

@@ -2,7 +2,7 @@ import { BaseCommand } from '@svc/cli/command'
 import { namesArg, unaskedFlags } from './flags.ts'
 
 /** A command that switches installed plugins on or off. */
-export abstract class PluginsSwitch extends BaseCommand {
+abstract class PluginsSwitch extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather',
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --json',
@@ -18,4 +18,17 @@ export abstract class PluginsSwitch extends BaseCommand {
     const { withCompletion } = await import('@svc/cli/program')
     return withCompletion(switchPlugins({ names: args.names, enabled: this.enabled, ...flags }))
   }
+}
+
+export class PluginsDisable extends PluginsSwitch {
+  static override summary = 'Switch installed plugins off'
+  static override description =
+    'Its files stay, and what was accepted stays accepted. A plugin of the configuration is switched off there: plugins: [{ use: …, enabled: false }].'
+  protected readonly enabled = false
+}
+
+export class PluginsEnable extends PluginsSwitch {
+  static override summary = 'Switch installed plugins on again'
+  static override description = 'Brings back what `svc plugins disable` has switched off; its files are verified first.'
+  protected readonly enabled = true
 }

@@ -8,10 +8,12 @@ import { EMPTY, needsSet } from './lock.ts'
 import type { Lock, LockedPlugin } from './lock-types.ts'
 import { copyModules, type Ingredients, linkHost, writeSet } from './new-set.ts'
 import { runNpm } from './npm.ts'
-import { checkUnpacked } from './unpacked.ts'
 import type { NewSet } from './staged-change.ts'
 import type { Staging } from './staging.ts'
 import { problemsOf } from './verify.ts'
+import { changedFiles, unpackedOtherwise } from './errors.ts'
+import { tarballName } from './names.ts'
+import { readTarball } from './tarball.ts'
 
 /** What a change comes to. */
 export interface Plan {
@@ -111,4 +113,25 @@ function rehashed(plugin: LockedPlugin, own: ReadonlyMap<string, string>): Locke
   if (files === plugin.files) return plugin
   const { declares: _learnt, commands: _described, ...rest } = plugin
   return { ...rest, files }
+}
+
+/** How many files are named. */
+const NAMED = 5
+/** npm gives the first of them the name of the second. */
+const RENAMED = /(^|\/)\.(gitignore|npmignore)$/
+
+type Unpacked = Pick<LockedPlugin, 'name' | 'version' | 'integrity'>
+
+/**
+ * Compares what npm has unpacked with what svc found in the same tarball before a person accepted it: npm reads archives with a parser of its own, and what it
+ * understands in another way was not shown. Throws PLUGIN_TARBALL_UNSAFE, and PLUGIN_CHANGED where the tarball is another one by now.
+ */
+async function checkUnpacked(set: string, { name, version, integrity }: Unpacked): Promise<void> {
+  const tarball = await readTarball(join(set, 'tarballs', tarballName(name, version)), name)
+  if (tarball.integrity !== integrity) throw changedFiles(name, ['its tarball'])
+  const folder = join(set, 'node_modules', name)
+  const found = contentsOf(folder, ownFiles(folder))
+  const paths = new Set([...tarball.contents.keys(), ...found.keys()])
+  const other = [...paths].filter(path => tarball.contents.get(path) !== found.get(path) && !RENAMED.test(path))
+  if (other.length > 0) throw unpackedOtherwise(name, other.sort().slice(0, NAMED))
 }

@@ -1,8 +1,7 @@
-import type { Candidate } from './change-types.ts'
+import type { Candidate, PermissionChange } from './change-types.ts'
 import type { Fetched } from './fetch.ts'
 import { dependenciesOf, type NpmLock } from './lock-graph.ts'
-import type { IsolationMode, Lock, LockedPlugin } from './lock-types.ts'
-import { permissionChange } from './permissions.ts'
+import type { IsolationMode, Lock, LockedPlugin, Permissions } from './lock-types.ts'
 
 /** What a person is shown of a plugin that would come; `npmLock` tells what it brings with it. */
 export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): Candidate {
@@ -65,4 +64,12 @@ export function draftOf(
 function isolationOf(runtime: string | undefined, before: IsolationMode | undefined): IsolationMode {
   if (runtime !== undefined) return runtime === 'quickjs' ? 'quickjs' : 'data'
   return before === undefined || before === 'quickjs' || before === 'data' ? 'process' : before
+}
+
+const wordsOf = (permissions: Permissions): string[] =>
+  Object.entries(permissions).flatMap(([kind, names]) => (names as readonly string[]).map(name => `${kind} ${name}`))
+
+function permissionChange(before: Permissions, after: Permissions): PermissionChange {
+  const [had, has] = [new Set(wordsOf(before)), new Set(wordsOf(after))]
+  return { added: [...has.difference(had)], removed: [...had.difference(has)] }
 }

@@ -6,7 +6,7 @@ import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
 import type { Finding, Linted, PackageJson } from './lint.ts'
-import { faultOf } from './names.ts'
+import { faultOf } from './new-plugin.ts'
 
 const error = (code: string, message: string, hint: string): Finding => ({
   level: 'error',

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
-import { asSvcError, messageOf, type PackageInfo, readManifest } from '@svc/core'
+import { asSvcError, messageOf, type PackageInfo, readManifest, routesOf } from '@svc/core'
 import { folderOfPlugin } from './folder.ts'
 import { packageFindings } from './lint-package.ts'
-import { routeFindings } from './lint-routes.ts'
 import { sourceFindings } from './lint-source.ts'
 import { takenFindings } from './lint-taken.ts'
+import { matchesPattern } from '@svc/core/isolation'
 
 /** Something that would trip whoever installs the plugin (`error`), or that he should know (`warning`). */
 export interface Finding {
@@ -77,3 +77,29 @@ function lineOf({ level, code, message, hint, where }: Finding): string {
   const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
   return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
 }
+
+/** Routes that the manifest declares and a server would not serve. */
+function routeFindings({ info }: Linted): Finding[] {
+  if (info === undefined) return []
+  const { public_routes: open = [] } = info.manifest.permissions ?? {}
+  return routesOf(info.manifest).flatMap(([name, { path, scope }]): Finding[] => [
+    ...(scope === undefined && !open.some(word => matchesPattern(word, name)) ? [routeOpen(name, path)] : []),
+    ...(/^\/\.well-known(\/|$)/.test(path) ? [routeReserved(name, path)] : []),
+  ])
+}
+
+const routeOpen = (name: string, path: string): Finding => ({
+  level: 'error',
+  code: 'PERMISSION_MISSING',
+  message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not ask for the permission`,
+  hint: `give it a scope, or ask for the permission: "permissions": { "public_routes": ["${name}"] }`,
+  where: 'package.json',
+})
+
+const routeReserved = (name: string, path: string): Finding => ({
+  level: 'warning',
+  code: 'ROUTE_RESERVED',
+  message: `the route "${name}" (${path}) is not served where the plugin runs in a process of its own`,
+  hint: 'choose a path that is not below /.well-known',
+  where: 'package.json',
+})

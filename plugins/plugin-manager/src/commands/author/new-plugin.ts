@@ -1,14 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
-import { API, type Manifest } from '@svc/core'
+import { API, type Manifest, COMMANDS_MODULE } from '@svc/core'
 import { fileURLToPath } from 'node:url'
 import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
-import { folderTaken } from './errors.ts'
-import { type PluginWords, withWords, wordsOf } from './names.ts'
-import { type Language, packageJson } from './package-json.ts'
-import { toJavaScript, typed } from './to-javascript.ts'
+import { folderTaken, nameInvalid } from './errors.ts'
+import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
 /** Kinds of plugins that there is a template of. */
 export const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
@@ -111,3 +109,165 @@ svc plugins publish     # all of that, then npm publish; --dry-run shows what it
 \`\`\`
 ${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
 }
+
+type Language = 'ts' | 'js'
+
+const NODE_TYPES = '^24.0.0'
+const TYPESCRIPT = '^7.0.0'
+
+interface Parts {
+  readonly words: PluginWords
+  readonly language: Language
+  readonly manifest: Omit<Manifest, 'api'>
+  readonly api: number
+  /** The version of @svc/core that it is written for. */
+  readonly core: string
+}
+
+/** The package.json of a new plugin. In TypeScript its own source is found under the condition `development`, all others find what was built. */
+function packageJson({ words, language, manifest, api, core }: Parts): object {
+  const isData = manifest.runtime !== undefined
+  const isStore = manifest.kind === 'store'
+  const isBuilt = language === 'ts' && !isData
+  const brought = {
+    ...(manifest.contributes?.commands === undefined ? {} : { '@svc/cli': `^${core}` }),
+    ...(isStore ? { '@svc/space': `^${core}` } : {}),
+  }
+  return {
+    name: words.package,
+    version: '0.1.0',
+    description: `A plugin for svc (${manifest.kind}): ${words.kebab}`,
+    license: 'MIT',
+    keywords: ['svc-plugin'],
+    type: 'module',
+    engines: { node: '>=24' },
+    ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(manifest, isBuilt) }),
+    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
+    scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
+    peerDependencies: { '@svc/core': `^${core}`, ...brought },
+    // svc brings them, as it brings the core
+    ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
+    devDependencies: {
+      '@svc/core': `^${core}`,
+      ...brought,
+      ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
+      ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
+    },
+    svc: { api, ...manifest },
+  }
+}
+
+const mapped = <T>(entries: Readonly<Record<string, string>>, to: (value: string) => T): Record<string, T> =>
+  Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, to(value)]))
+
+function exportsOf({ contributes }: Omit<Manifest, 'api'>, isBuilt: boolean): object {
+  const modules = { '.': 'index', ...(contributes?.commands === undefined ? {} : { [COMMANDS_MODULE]: 'commands' }) }
+  const place = (name: string) =>
+    isBuilt ? { development: `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` } : `./src/${name}.js`
+  return { ...mapped(modules, place), './package.json': './package.json' }
+}
+
+const FOR_JAVASCRIPT = /^\s*\/\/js: /
+
+/** The TypeScript of a template: without what is meant for JavaScript alone. */
+const typed = (code: string): string =>
+  code
+    .split('\n')
+    .filter(line => !FOR_JAVASCRIPT.test(line))
+    .join('\n')
+
+/**
+ * The same in JavaScript: types become the JSDoc of the lines that begin with `//js:`. Node blanks types with blanks, so that lines keep their places; here the
+ * holes are closed.
+ */
+function toJavaScript(code: string): string {
+  const lines = quietly(() => stripTypeScriptTypes(code)).split('\n')
+  return lines
+    .filter((line, at) => !isHole(line) && !(isLonely(line) && isHole(lines[at + 1] ?? '')))
+    .map(line =>
+      line
+        .replace(/\/\/js: /, '')
+        .replace(/(?<=\S) {2,}(?=[(),;:])/g, '')
+        .replace(/(?<=\S) {2,}/g, ' ')
+        .trimEnd()
+    )
+    .join('\n')
+    .replaceAll(/(from '\.{1,2}\/[\w/-]+)\.ts'/g, "$1.js'")
+    .replaceAll(/import \{ ([^}]*?),? \} from/g, 'import { $1 } from')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .replace(/^\n+/, '')
+}
+
+/** Node warns that it may yet change how it strips: the templates are ours, and tests make all of them. */
+function quietly<T>(work: () => T): T {
+  const before = Object.getOwnPropertyDescriptor(process, 'emitWarning')!
+  process.emitWarning = () => {}
+  try {
+    return work()
+  } finally {
+    Object.defineProperty(process, 'emitWarning', before)
+  }
+}
+
+/** What was a line of types: an empty line is one that the author meant. */
+const isHole = (line: string) => line !== '' && line.trim() === ''
+/** A comment, which is left alone when what it speaks of is gone. */
+const isLonely = (line: string) => /^\s*\/\*\*.*\*\/$/.test(line)
+
+/** The words by which a new plugin calls its parts, all made of the package's name. */
+interface PluginWords {
+  /** `@me/svc-plugin-dice-box`. */
+  readonly package: string
+  /** `dice-box`. */
+  readonly kebab: string
+  /** `dice_box`: what a model reads. */
+  readonly snake: string
+  /** `diceBox`. */
+  readonly camel: string
+  /** `DiceBox`. */
+  readonly pascal: string
+}
+
+const NPM_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/
+const LONGEST = 214
+const RESERVED = ['node_modules', 'favicon.ico', ...builtinModules]
+
+/** Checks a name by the rules of npm and makes the words of it. Throws NAME_INVALID. */
+function wordsOf(name: string): PluginWords {
+  const why = faultOf(name)
+  if (why !== undefined) throw nameInvalid(name, why)
+  const parts = bare(name)
+    .split(/[^a-z0-9]+/)
+    .filter(part => part !== '')
+  const pascal = parts.map(part => part[0]!.toUpperCase() + part.slice(1)).join('')
+  return {
+    package: name,
+    kebab: parts.join('-'),
+    snake: parts.join('_'),
+    camel: pascal[0]!.toLowerCase() + pascal.slice(1),
+    pascal,
+  }
+}
+
+/** Without scope, and without what says that it is a plugin. */
+const bare = (name: string) => name.replace(/^@[^/]*\//, '').replace(/^svc-plugin-(?=.)/, '')
+
+/** What is wrong with the name of a package that is to be published; `undefined`: nothing. */
+export function faultOf(name: string): string | undefined {
+  if (name.length > LONGEST) return `a name has ${LONGEST} characters at most`
+  if (!NPM_NAME.test(name))
+    return 'a package has a name of a-z, 0-9, "-", "." and "_", like svc-plugin-weather or @me/svc-plugin-weather'
+  if (name.startsWith('@svc/')) return 'names that begin with @svc/ are those of svc itself'
+  if (RESERVED.includes(name)) return 'Node and npm have that name already'
+  return /^[a-z]/.test(bare(name)) ? undefined : 'behind scope and "svc-plugin-" it must begin with a letter'
+}
+
+/** Puts the words in place of those of the templates. */
+const withWords = (text: string, words: PluginWords): string =>
+  text
+    .replaceAll('svc-plugin-sample', words.package)
+    .replaceAll('SAMPLE_WORD', words.snake.toUpperCase())
+    .replaceAll('sample_word', words.snake)
+    .replaceAll('sample-word', words.kebab)
+    .replaceAll('SampleWord', words.pascal)
+    .replaceAll('sampleWord', words.camel)

@@ -2,14 +2,14 @@ import { join } from 'node:path'
 import type { SvcError } from '@svc/core'
 import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
 import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
-import { errorFacts, printError, visible } from '@svc/cli/command'
-import { consent } from './ask.ts'
+import { errorFacts, printError, visible, passingPerson } from '@svc/cli/command'
 import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
 import { checkNames } from './check-names.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
+import { consentMissing } from './errors.ts'
 
 /** What a person wants of a change. */
 export interface Asked extends Wish {
@@ -170,4 +170,12 @@ export function refused({ json }: { readonly json: boolean }, problems: readonly
     printError(refusedText(problems))
   }
   return 1
+}
+
+/** Asks a person at the terminal; what is not plainly a yes is a no. Throws CONSENT_MISSING where there is no terminal. */
+async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
+  const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
+  signal.throwIfAborted()
+  return /^\s*y(es)?\s*$/i.test(answer ?? '')
 }

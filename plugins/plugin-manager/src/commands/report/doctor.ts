@@ -2,14 +2,14 @@ import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { codeOf, type SvcError } from '@svc/core'
+import { codeOf, type SvcError, asSvcError, type PluginReport } from '@svc/core'
 import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
 import { setHome, startProblems, verified, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
-import { fail, type Finding, ok, warn } from '../doctor/finding.ts'
-import { findingsText } from '../doctor/findings-text.ts'
+import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts'
 import { sandboxFinding } from '../doctor/sandbox.ts'
 import { visible } from '@svc/cli/command'
-import { serverFindings } from './server-findings.ts'
+import { reportsOf } from './everywhere.ts'
+import { OLD_FIGURES, type Told } from './live.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
@@ -132,3 +132,33 @@ async function npmFinding(): Promise<Finding> {
     return warn('npm', 'could not be started', 'install npm (it comes with Node.js): without it only bundles can be installed')
   }
 }
+
+/** How plugins stand in the servers that run: one may be out there that starts well anywhere else. None where no server runs. */
+async function serverFindings(): Promise<Finding[]> {
+  try {
+    return (await reportsOf(() => true)).flatMap(findingsOf)
+  } catch (error) {
+    const { message, code, hint } = asSvcError(error, 'FAILED')
+    return [warn('server', visible(`could not be asked: ${message} (${code})`), hint ?? 'svc status tells more')]
+  }
+}
+
+function findingsOf({ plugins, asOf }: Told): Finding[] {
+  const faults = plugins.flatMap(faultOf)
+  const untold = asOf === undefined ? [] : [warn('server', `how isolated plugins stand since ${asOf} is not told`, OLD_FIGURES)]
+  const found = [...faults, ...untold]
+  return found.length === 0 ? [ok('server', 'all plugins run in the one that runs')] : found
+}
+
+function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
+  const who = visible(instance === undefined ? name : `${name} (${instance})`)
+  if (state === 'quarantined')
+    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_HINT)]
+  if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
+  if (state === 'running') return []
+  const why = error === undefined ? '' : `: ${error.message} (${error.code})`
+  return [fail('server', visible(`${who} has failed${why}`), error?.hint ?? 'svc reload tries again')]
+}
+
+const ENDED = 'the log line "the process of an isolated plugin has ended" says how'
+const OUT_HINT = `svc reload brings it up again, svc plugins disable goes without it; ${ENDED}`
