@@ -22,6 +22,7 @@ import { readable, REFUSALS } from './log-output.ts'
 import { OURS } from './plugin-places.ts'
 import { createServerClient } from './server-client.ts'
 import { findSettings, here, setHome } from './settings.ts'
+import { MANAGER } from './summaries.ts'
 import { serverUrl } from './which-server.ts'
 
 /** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
@@ -41,12 +42,12 @@ export class CommandRunner implements AsyncDisposable {
     const found = await commandClass(source, id)
     // its module was read after the files were verified
     await this.#refuseChanged(source)
-    return Object.assign(found, { given: this.#context() })
+    return Object.assign(found, { given: this.#context(source) })
   }
 
   /** Stands for a class that is imported behind the wall of its plugin only: it hands on the command line as it is. */
   #isolated(source: CommandSource, id: string): Command.Class {
-    const context = this.#context()
+    const context = this.#context(source)
     const settings = this.#settings
     return class extends Command {
       static override id = id
@@ -63,11 +64,12 @@ export class CommandRunner implements AsyncDisposable {
   #settings = (debug = false, settings: ConfigTree = {}) =>
     findSettings({ debug, ...(this.#file === undefined ? {} : { config: this.#file }) }, here(), settings)
 
-  #context(): CommandContext {
+  #context({ plugin }: CommandSource): CommandContext {
     const file = this.#file
-    // a command that asks for neither makes no home, and is ended by Ctrl-C as any process is
     let signal: AbortSignal | undefined
     const interrupted = () => (signal ??= this.#stack.use(abortOnInterrupt()).signal)
+    // of those of svc some make no home, and some take Ctrl-C themselves or leave it to Node
+    if (plugin !== MANAGER) void [interrupted(), ensureHome()]
     let started: Promise<RunningHost> | undefined
     const start = async ({ debug, settings }: CommandHostOptions) => {
       interrupted()

@@ -4,7 +4,7 @@ export const SUMMARIES = {
   'config:check': 'Check the configuration and report everything that is wrong',
   'config:schema': 'Write a JSON Schema of the configuration, for editors',
   'config:show': 'Show each value of the configuration and where it comes from',
-  'plugins:top': 'Show what plugins take: calls, errors, time, memory, processor time',
+  'plugins:top': 'Show the usage of each plugin: calls, errors, time, memory, CPU',
   'mcp:serve': 'Run the tool server (MCP) alone, on a port or over standard input and output',
   reload: 'Reload the server: code, plugins, configuration, without a gap',
   serve: 'Run the server',

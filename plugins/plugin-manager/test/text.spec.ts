@@ -45,7 +45,7 @@ describe('what a person reads before a plugin is let in', () => {
       .to.contain('postinstall: will not run (--allow-scripts lets them)')
       .and.contain('2 other packages; the install scripts of near@1.0.0 never run')
       .and.contain(
-        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (told by the registry, not checked)'
+        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (as the registry reports, unchecked)'
       )
     expect(shown({ installScripts: ['postinstall'], scripts: true })).to.contain('postinstall: WILL RUN NOW, held by nothing')
     expect(shown({ registry: { signatures: 0 } })).to.contain('by no key of the registry; no statement of where it was built')

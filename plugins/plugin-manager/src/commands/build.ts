@@ -1,9 +1,9 @@
 import { Args, BaseCommand, Flags } from '@svc/cli/command'
 
 export class Build extends BaseCommand {
-  static override summary = 'Write a folder that holds svc with exactly these plugins'
+  static override summary = 'Write a folder with svc and exactly the configured plugins'
   static override description =
-    'Writes a folder that holds svc with exactly the plugins of the configuration, those that are installed included, and a Containerfile: `npm start` in it serves. It needs Node.js 24 and no network. Two builds of the same have equal bytes. What the environment says now is not in it.'
+    'Writes a folder that holds svc, exactly the configured and installed plugins, and a Containerfile. `npm start` in that folder starts the server. The folder needs Node.js 24 and no network. Two builds of the same input are identical byte for byte. A build contains no environment variables.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> ./out',
     '<%= config.bin %> <%= command.id %> ./out --config ./staging.yaml --json',
@@ -13,7 +13,7 @@ export class Build extends BaseCommand {
   }
   static override flags = {
     config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>' }),
-    json: Flags.boolean({ summary: 'One JSON object' }),
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
   }
 
   async run(): Promise<number> {

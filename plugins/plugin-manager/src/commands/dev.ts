@@ -4,14 +4,16 @@ import { oclifFlags, optionsOf, runServe, serveFlagNames } from '@svc/cli/progra
 const names = serveFlagNames.filter(name => name !== 'watch')
 
 export class PluginsDev extends BaseCommand {
-  static override summary = 'Serve with a plugin that you write, and reload when a file of it is saved'
+  static override summary = 'Serve with the plugin in a folder, and reload when you save a file'
   static override description =
-    'Is `svc serve --watch` with one plugin more: the one in the folder, from its source (what its "exports" name for "development"). Each saved file is taken up by new workers without a gap, and the time is told. Installed plugins are left out, whatever the svc home has.'
+    'Runs `svc serve --watch` with the plugin in the folder, loaded from its source (the condition "development" of its "exports"). svc reloads after each saved file without dropping requests, and prints how long the reload took. Installed plugins are not loaded.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> ./weather --port 9000 --config ./svc.config.yaml',
   ]
-  static override args = { folder: Args.string({ description: 'Folder of the plugin; default: this one', ignoreStdin: true }) }
+  static override args = {
+    folder: Args.string({ description: 'Folder of the plugin; default: the working folder', ignoreStdin: true }),
+  }
   static override flags = oclifFlags(names)
 
   async run(): Promise<number> {

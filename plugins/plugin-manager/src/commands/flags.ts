@@ -1,30 +1,30 @@
 import { Args, Flags } from '@svc/cli/command'
 
-/** What the commands that let plugins in take. */
+/** Flags of the commands that add or replace plugins. */
 export const changeFlags = {
-  yes: Flags.boolean({ char: 'y', summary: 'Accept what they ask for: nobody is asked' }),
-  'dry-run': Flags.boolean({ summary: 'Show what would come, and change nothing' }),
-  trust: Flags.boolean({ summary: 'Let code in that nothing holds: what runs in the process of svc' }),
+  yes: Flags.boolean({ char: 'y', summary: 'Accept all permissions without a question' }),
+  'dry-run': Flags.boolean({ summary: 'Show the changes without making them' }),
+  trust: Flags.boolean({ summary: 'Allow code that runs in the process of svc without isolation' }),
   isolation: Flags.option({
-    summary: 'Where their code runs; default: process, or what fits them',
+    summary: 'Where the code runs; default: process, or what the plugin supports',
     options: ['process', 'in-process', 'quickjs'] as const,
   })(),
 }
 
-export const offlineFlag = { offline: Flags.boolean({ summary: 'Only what npm has in its cache' }) }
+export const offlineFlag = { offline: Flags.boolean({ summary: 'Use only the cache of npm' }) }
 
 export const placeFlags = {
   config: Flags.string({
     char: 'c',
-    summary: 'Configuration that they are tried with where no server runs',
+    summary: 'Configuration for the trial start when no server runs',
     helpValue: '<file>',
   }),
-  json: Flags.boolean({ summary: 'One JSON object' }),
+  json: Flags.boolean({ summary: 'Print one JSON object' }),
 }
 
-/** What the commands take that let nothing in, and so ask nobody: a script may say --yes to each of them. */
+/** Flags of the commands that add nothing and ask no question. Scripts may pass --yes to each command. */
 export const unaskedFlags = {
-  yes: Flags.boolean({ char: 'y', summary: 'Taken, and without effect: nobody is asked where nothing is let in' }),
+  yes: Flags.boolean({ char: 'y', summary: 'Has no effect: this command asks no question' }),
   ...placeFlags,
 }
 

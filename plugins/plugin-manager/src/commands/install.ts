@@ -2,9 +2,9 @@ import { Args, BaseCommand, Flags } from '@svc/cli/command'
 import { changeFlags, offlineFlag, placeFlags } from './flags.ts'
 
 export class PluginsInstall extends BaseCommand {
-  static override summary = 'Install plugins: a package, folder, tarball or bundle'
+  static override summary = 'Install plugins from a package, folder, tarball or bundle'
   static override description =
-    'Takes packages of the registry, folders, tarballs, or one bundle of `svc plugins pack`, which takes the place of all that is installed. Shows what each asks for and asks you; nothing of it has run by then, and install scripts never run unless allowed. A server that runs takes it up without losing a request; where it cannot, everything is as it was before, and the reason is told. Ends with 0 when it is in force, with 1 when it is not, with 130 when interrupted: then nothing was changed.'
+    'Installs packages from the registry, folders, tarballs, or one bundle of `svc plugins pack`, which replaces everything that is installed. Shows the permissions of each plugin and asks you before any of its code runs. Install scripts run only with --allow-scripts. A running server reloads without dropping requests. If the reload fails, svc restores the former plugins and reports the reason. Exits with 0 when the change is in effect, with 1 when it is not, and with 130 when you interrupt it; then nothing has changed.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather',
     '<%= config.bin %> <%= command.id %> svc-plugin-weather@^1.2 --yes',
@@ -22,7 +22,7 @@ export class PluginsInstall extends BaseCommand {
   static override flags = {
     ...changeFlags,
     ...offlineFlag,
-    'allow-scripts': Flags.boolean({ summary: 'Run their own install scripts, which nothing holds' }),
+    'allow-scripts': Flags.boolean({ summary: 'Run the install scripts of these plugins, without isolation' }),
     ...placeFlags,
   }
 

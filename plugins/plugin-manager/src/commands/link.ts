@@ -2,9 +2,9 @@ import { Args, BaseCommand } from '@svc/cli/command'
 import { changeFlags, placeFlags } from './flags.ts'
 
 export class PluginsLink extends BaseCommand {
-  static override summary = 'Use a plugin where it lies, while you work on it'
+  static override summary = 'Link a local plugin for development'
   static override description =
-    'The folder stays where it is and is not verified: what is saved in it is what runs after the next reload, at once with `svc serve --watch`. Its dependencies are those that are installed in it.'
+    'Loads the plugin from its folder, without verification of its files. A saved change takes effect at the next reload, or immediately with `svc serve --watch`. The plugin uses the dependencies installed in its folder.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> ./weather',
     '<%= config.bin %> <%= command.id %> ~/weather --yes --json',

@@ -1,12 +1,14 @@
 import { Args, BaseCommand, Flags } from '@svc/cli/command'
 
 export class PluginsLint extends BaseCommand {
-  static override summary = 'Look for what would trip somebody who installs the plugin'
+  static override summary = 'Check a plugin for packaging problems'
   static override description =
-    'Looks at the package and runs nothing of it: manifest, files, exports, names that are taken, the range of @svc/core, install scripts; warns of variables, hosts and files in the source that the manifest does not declare. Ends with 1 when there is an error.'
+    'Checks the manifest, the files, the exports, names that are already taken, the range of @svc/core and install scripts, and runs no code of the plugin. Warns about variables, hosts and files in the source that the manifest does not declare. Exits with 1 when there is an error.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> ./weather --json']
-  static override args = { folder: Args.string({ description: 'Folder of the plugin; default: this one', ignoreStdin: true }) }
-  static override flags = { json: Flags.boolean({ summary: 'One JSON object' }) }
+  static override args = {
+    folder: Args.string({ description: 'Folder of the plugin; default: the working folder', ignoreStdin: true }),
+  }
+  static override flags = { json: Flags.boolean({ summary: 'Print one JSON object' }) }
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsLint)

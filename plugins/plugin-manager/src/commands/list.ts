@@ -2,9 +2,9 @@ import { Args, BaseCommand, Flags } from '@svc/cli/command'
 import { Plugins } from './plugins.ts'
 
 export class PluginsList extends BaseCommand {
-  static override summary = 'List the plugins: where each came from, and how it is'
+  static override summary = 'List the plugins with their origin and state'
   static override description =
-    'Those that were installed, linked or configured, and what failed: where each came from, where its code runs and how it is (running, restarting, quarantined, failed, disabled). Those that come with svc are counted; --all shows them too, --json always has them. With names, only plugins that have such a name, of svc too. Ends with 1 when one failed, or none has such a name.'
+    'Lists installed, linked, configured and failed plugins: where each comes from, where its code runs, and its state (running, restarting, quarantined, failed, disabled). Plugins that come with svc are only counted, except with --all or --json. Names select plugins, including those of svc. Exits with 1 when a plugin failed, or when no plugin matches.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> weather "svc-plugin-t*"',
@@ -12,9 +12,9 @@ export class PluginsList extends BaseCommand {
     '<%= config.bin %> <%= command.id %> --json',
   ]
   static override args = {
-    names: Args.string({ description: 'Parts of names, or patterns with *; default: all', multiple: true, ignoreStdin: true }),
+    names: Args.string({ description: 'Part of a name, or a pattern with *; default: all', multiple: true, ignoreStdin: true }),
   }
-  static override flags = { ...Plugins.flags, all: Flags.boolean({ summary: 'Those that come with svc, too' }) }
+  static override flags = { ...Plugins.flags, all: Flags.boolean({ summary: 'Include the plugins that come with svc' }) }
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsList)

@@ -4,9 +4,9 @@ import { Args, BaseCommand, Flags } from '@svc/cli/command'
 const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
 
 export class PluginsNew extends BaseCommand {
-  static override summary = 'Make a plugin: a small package that passes its kit'
+  static override summary = 'Create a plugin package that passes its test kit'
   static override description =
-    'Writes a small package with manifest, types, a test and a README; it passes its kit at once. In TypeScript unless told otherwise. Ends with 1 when the name cannot be that of a package or the folder is not empty; then nothing was written.'
+    'Writes a small package with a manifest, types, a test and a README. The package passes its test kit unchanged. It is in TypeScript unless you pass --js. Exits with 1 and writes nothing when the name is not a valid package name or the folder is not empty.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --kind tool',
     '<%= config.bin %> <%= command.id %> @me/svc-plugin-acme --kind provider --js --dir acme',
@@ -16,8 +16,8 @@ export class PluginsNew extends BaseCommand {
   }
   static override flags = {
     kind: Flags.option({ options: KINDS, summary: 'What it adds', required: true })(),
-    js: Flags.boolean({ summary: 'In JavaScript: needs no compiler' }),
-    dir: Flags.string({ summary: 'Folder; else one of its name here', helpValue: '<folder>' }),
+    js: Flags.boolean({ summary: 'Write JavaScript, which needs no compiler' }),
+    dir: Flags.string({ summary: 'Folder to write; default: the name, in the working folder', helpValue: '<folder>' }),
   }
 
   async run(): Promise<number> {

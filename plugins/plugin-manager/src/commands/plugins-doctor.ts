@@ -3,9 +3,9 @@ import { BaseCommand, Flags } from '@svc/cli/command'
 export class PluginsDoctor extends BaseCommand {
   static override summary = 'Check the installed plugins: lock, files, sandbox, npm'
   static override description =
-    'Looks at the lock, the files of each installed plugin, what they need of svc, what earlier changes left behind, the sandbox and npm; where none of these fails, starts a host once as `svc serve` would; asks the servers that run which plugins are out there; says of each fault how it is fixed. Ends with 1 when something fails. `svc doctor` looks at all the rest.'
+    'Checks the lock file, the files of each installed plugin, the versions of svc that they need, leftovers of earlier changes, the sandbox and npm. If these checks pass, starts a host once as `svc serve` would. Asks running servers for plugins that failed there. Suggests a fix for each problem. Exits with 1 when a check fails. `svc doctor` checks everything else.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
-  static override flags = { json: Flags.boolean({ summary: 'One JSON object' }) }
+  static override flags = { json: Flags.boolean({ summary: 'Print one JSON object' }) }
 
   async run(): Promise<number> {
     const { flags } = await this.parse(PluginsDoctor)

@@ -1,23 +1,23 @@
 import { BaseCommand, Flags } from '@svc/cli/command'
 
 export class Plugins extends BaseCommand {
-  static override summary = 'Install, look after and write plugins'
+  static override summary = 'Show the plugins in start order, with times and contributions'
   static override description =
-    'Asks the running server. Where none runs (or with --config), starts the configured plugins in this process, but not those that would listen, shows them and closes them again. The first line says which.'
+    'Asks the running server. If no server runs, or with --config, starts the configured plugins in this process, except those that listen, and stops them again. The first line names the source.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --port 9000',
     '<%= config.bin %> <%= command.id %> --config ./staging.yaml --json',
   ]
   static override flags = {
-    port: Flags.integer({ char: 'p', summary: 'Of the server on this port', helpValue: '<int>' }),
+    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
     config: Flags.string({
       char: 'c',
-      summary: 'Of this configuration, not of a server',
+      summary: 'Use this configuration instead of a running server',
       helpValue: '<file>',
       exclusive: ['port'],
     }),
-    json: Flags.boolean({ summary: 'One JSON object' }),
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
   }
 
   async run(): Promise<number> {

@@ -1,17 +1,19 @@
 import { Args, BaseCommand, Flags } from '@svc/cli/command'
 
 export class PluginsPublish extends BaseCommand {
-  static override summary = 'Lint, test, show what npm would send, and publish'
+  static override summary = 'Lint, test and publish a plugin'
   static override description =
-    'Lints the package, runs its kit, shows each file that npm would send, asks, and runs `npm publish`. Ends with 1 when something is wrong; then nothing was sent.'
+    'Lints the package, runs its test kit, lists the files that npm would send, asks you, and runs `npm publish`. Exits with 1 and publishes nothing when a step fails.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> --dry-run',
     '<%= config.bin %> <%= command.id %> ./weather --yes',
   ]
-  static override args = { folder: Args.string({ description: 'Folder of the plugin; default: this one', ignoreStdin: true }) }
+  static override args = {
+    folder: Args.string({ description: 'Folder of the plugin; default: the working folder', ignoreStdin: true }),
+  }
   static override flags = {
-    'dry-run': Flags.boolean({ summary: 'Send nothing' }),
-    yes: Flags.boolean({ summary: 'Do not ask' }),
+    'dry-run': Flags.boolean({ summary: 'Show the files without publishing' }),
+    yes: Flags.boolean({ summary: 'Publish without a question' }),
   }
 
   async run(): Promise<number> {

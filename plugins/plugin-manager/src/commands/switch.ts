@@ -1,7 +1,7 @@
 import { BaseCommand } from '@svc/cli/command'
 import { namesArg, unaskedFlags } from './flags.ts'
 
-/** A command that switches installed plugins on or off. */
+/** Base class of `enable` and `disable`. */
 abstract class PluginsSwitch extends BaseCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather',
@@ -21,14 +21,14 @@ abstract class PluginsSwitch extends BaseCommand {
 }
 
 export class PluginsDisable extends PluginsSwitch {
-  static override summary = 'Switch installed plugins off'
+  static override summary = 'Disable installed plugins'
   static override description =
-    'Its files stay, and what was accepted stays accepted. A plugin of the configuration is switched off there: plugins: [{ use: …, enabled: false }].'
+    'Keeps the files and the accepted permissions. To disable a configured plugin, set enabled: false in the configuration: plugins: [{ use: …, enabled: false }].'
   protected readonly enabled = false
 }
 
 export class PluginsEnable extends PluginsSwitch {
-  static override summary = 'Switch installed plugins on again'
-  static override description = 'Brings back what `svc plugins disable` has switched off; its files are verified first.'
+  static override summary = 'Enable installed plugins again'
+  static override description = 'Enables plugins that `svc plugins disable` disabled, after a verification of their files.'
   protected readonly enabled = true
 }

@@ -1,17 +1,19 @@
 import { Args, BaseCommand, Flags } from '@svc/cli/command'
 
 export class PluginsTest extends BaseCommand {
-  static override summary = 'Run the kit of a plugin, without a test being written'
+  static override summary = 'Run the test kit of a plugin'
   static override description =
-    'Runs the kit without a test being written: the manifest against what the plugin does, made-up calls of what it adds, abort, leftovers; then the kit of its kind, with the samples of test/samples.ts (or .js) where there are some. Needs no key. Ends with 1 when a case fails.'
+    'Checks the manifest against what the plugin does, calls its contributions with generated arguments, aborts calls, and looks for leftovers. Then runs the kit of its kind, with the samples in test/samples.ts or test/samples.js. Needs no test files and no API key. Exits with 1 when a case fails.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> ./weather --seed 7 --json',
   ]
-  static override args = { folder: Args.string({ description: 'Folder of the plugin; default: this one', ignoreStdin: true }) }
+  static override args = {
+    folder: Args.string({ description: 'Folder of the plugin; default: the working folder', ignoreStdin: true }),
+  }
   static override flags = {
-    seed: Flags.integer({ summary: 'What is made up follows from it', default: 1, helpValue: '<int>' }),
-    json: Flags.boolean({ summary: 'One JSON object' }),
+    seed: Flags.integer({ summary: 'Seed of the generated arguments', default: 1, helpValue: '<int>' }),
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
   }
 
   async run(): Promise<number> {

@@ -2,9 +2,9 @@ import { BaseCommand } from '@svc/cli/command'
 import { namesArg, unaskedFlags } from './flags.ts'
 
 export class PluginsUninstall extends BaseCommand {
-  static override summary = 'Take installed plugins out'
+  static override summary = 'Uninstall plugins'
   static override description =
-    'A server that runs goes on without them and loses no request; where it cannot (another plugin needs one), everything stays as it is. Their files go once no worker reads them any more. A linked folder itself is not touched.'
+    'A running server reloads without the plugins and drops no request. If the reload fails, for example because another plugin needs one of them, nothing changes. svc deletes the files when no worker uses them. A linked folder stays as it is.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> svc-plugin-weather',
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --json',

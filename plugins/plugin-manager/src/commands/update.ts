@@ -4,7 +4,7 @@ import { changeFlags, offlineFlag, placeFlags } from './flags.ts'
 export class PluginsUpdate extends BaseCommand {
   static override summary = 'Update installed plugins'
   static override description =
-    'Each is asked for again as it was installed: the newest of its range, or its folder or tarball as it is now; a link is left alone. Shows what it asks for now and did not before, and asks you again. An older version is taken by `svc plugins install name@version`.'
+    'Installs the newest version in the range of each plugin, or its folder or tarball in its present state. Linked plugins stay as they are. Shows new permissions and asks you again. To install an older version, run `svc plugins install name@version`.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> svc-plugin-weather --dry-run',

@@ -15,7 +15,7 @@ export interface ChangeRequest {
   readonly offline?: boolean
 }
 
-/** One step, told when it begins. Steps come in this order, those that are needed; `fetch`, `inspect` and `scripts` come once a plugin. */
+/** One step, reported when it begins. Steps come in this order, those that are needed; `fetch`, `inspect` and `scripts` come once a plugin. */
 export interface Progress {
   readonly step: 'fetch' | 'inspect' | 'resolve' | 'copy' | 'install' | 'scripts' | 'unpack' | 'hash' | 'pack' | 'commit'
   /** What is fetched, looked at, or whose scripts run: a name, or the end of a path. */
@@ -61,9 +61,9 @@ export interface Candidate {
   readonly dependencies: number
   /** What the registry tells; undefined for a folder, tarball or link, and where it could not be asked. */
   readonly registry?: {
-    /** How many keys of the registry signed it. Told, not checked. */
+    /** How many keys of the registry signed it, as the registry reports it, unchecked. */
     readonly signatures: number
-    /** The kind of its provenance statement, a URL, where it has one. Told, not checked. */
+    /** The kind of its provenance statement, a URL, where it has one, as the registry reports it, unchecked. */
     readonly provenance?: string
   }
   /** `sha512-…` of its tarball; '' for a link. */

@@ -1,6 +1,6 @@
 import { messageOf, type SvcError, svcError } from '@svc/core'
 
-/** What npm or an archive says, for `details`: where it stands on this machine and who asks is nobody's business. */
+/** The text of npm or an archive, for `details`, without credentials and local paths. */
 export const plainWords = (text: string): string =>
   text
     .replace(/\b(https?:\/\/)[^\s/@]*@/g, '$1')
@@ -11,61 +11,61 @@ const whyOf = (cause: unknown) => plainWords(messageOf(cause))
 
 export const specInvalid = (spec: string, why: string): SvcError =>
   svcError('PLUGIN_SPEC_INVALID', `${JSON.stringify(plainWords(spec))} names no plugin: ${why}`, {
-    hint: 'write name, name@range, a folder (./weather), or a tarball (./weather-1.0.0.tgz)',
+    hint: 'Write name, name@range, a folder (./weather), or a tarball (./weather-1.0.0.tgz)',
   })
 
 export const notInstalled = (plugin: string, near: string | undefined): SvcError =>
   svcError('PLUGIN_NOT_INSTALLED', 'is not installed', {
     plugin,
-    hint: near === undefined ? 'svc plugins list shows what is' : `did you mean "${near}"?`,
+    hint: near === undefined ? 'Run `svc plugins list` to see the installed plugins' : `did you mean "${near}"?`,
   })
 
 export const notAPlugin = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NOT_A_PLUGIN', why, {
     plugin,
-    hint: 'install another package; of your own: add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
+    hint: 'Install another package. In your own package, add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/plugins.md)',
   })
 
 export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
     ...(plugin === undefined ? {} : { plugin }),
-    hint: 'do not install it; of your own: let it depend on packages of the registry, by their names',
+    hint: 'Do not install it. In your own package, depend on packages of the registry by name',
   })
 
 export const nameOurs = (plugin: string): SvcError =>
-  svcError('PLUGIN_NAME_OURS', 'has a name that only what comes with svc may have', {
+  svcError('PLUGIN_NAME_OURS', 'has a name that is reserved for packages of svc', {
     plugin,
-    hint: 'rename the package: names that begin with @svc/ are taken',
+    hint: 'Rename the package: names that begin with @svc/ are reserved',
   })
 
 export const nameDiffers = (asked: string, plugin: string): SvcError =>
-  svcError('PLUGIN_NAME_DIFFERS', `the registry has it as ${asked}, its package.json says ${plugin}`, {
+  svcError('PLUGIN_NAME_DIFFERS', `the registry names it ${asked}, but its package.json says ${plugin}`, {
     plugin: asked,
     details: { asked, name: plugin },
-    hint: 'do not install it, and tell the registry: a package goes by one name',
+    hint: 'Do not install it, and report it to the registry',
   })
 
 export const tarballUnsafe = (plugin: string, why: string, cause?: unknown): SvcError =>
   svcError('PLUGIN_TARBALL_UNSAFE', `its tarball ${why}`, {
     plugin,
     cause,
-    hint: 'do not install it; of your own: make it with npm pack, without links, of files below one folder',
+    hint: 'Do not install it. For your own package, use npm pack, without links, with all files below one folder',
   })
 
 export const unpackedOtherwise = (plugin: string, files: readonly string[]): SvcError =>
-  tarballUnsafe(plugin, `was unpacked as other files than svc found in it: ${files.join(', ')}`)
+  tarballUnsafe(plugin, `unpacks to other files than svc found in it: ${files.join(', ')}`)
 
 export const changedFiles = (plugin: string, files: readonly string[]): SvcError =>
-  svcError('PLUGIN_CHANGED', `its files are not those that were installed${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
+  svcError('PLUGIN_CHANGED', `its files differ from the installed ones${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
     plugin,
     details: { files },
-    hint: `put it together anew: svc plugins update ${plugin}; or disable it: svc plugins disable ${plugin}`,
+    hint: `Restore it (svc plugins update ${plugin}), or disable it (svc plugins disable ${plugin})`,
   })
 
 export const changedDependencies = (): SvcError =>
-  svcError('PLUGIN_CHANGED', 'what the installed plugins depend on is not what was installed', {
+  svcError('PLUGIN_CHANGED', 'the dependencies of the installed plugins differ from the installed ones', {
     where: 'node_modules',
-    hint: 'install the plugins again (svc plugins update), or restore a bundle',
+    hint: 'Install the plugins again (svc plugins update), or restore a bundle',
   })
 
 export const filesMissing = (plugin: string | undefined, what: string): SvcError =>
@@ -73,48 +73,48 @@ export const filesMissing = (plugin: string | undefined, what: string): SvcError
     ...(plugin === undefined ? {} : { plugin }),
     hint:
       plugin === undefined
-        ? 'install the plugins again, or restore a bundle'
-        : `install it again, or take it out: svc plugins uninstall ${plugin}`,
+        ? 'Install the plugins again, or restore a bundle'
+        : `Install it again, or uninstall it: svc plugins uninstall ${plugin}`,
   })
 
 export const setBusy = (what: string, pid: number | undefined, since: string | undefined): SvcError =>
   svcError(
     'PLUGIN_SET_BUSY',
-    `the plugins are being changed: ${what}${pid === undefined ? '' : ` (process ${pid}, since ${since})`}`,
+    `another command is changing the plugins: ${what}${pid === undefined ? '' : ` (process ${pid}, since ${since})`}`,
     {
       details: { what, pid: pid ?? null, since: since ?? null },
-      hint: 'try again when that has ended',
+      hint: 'Try again when that command has ended',
     }
   )
 
 export const setUnbuilt = (): SvcError =>
   svcError('PLUGIN_SET_UNBUILT', 'the new set is not built', {
-    hint: 'call build() before commit(), once, with an entry for each candidate',
+    hint: 'Call build() before commit(), once, with an entry for each candidate',
   })
 
 export const lockInvalid = (why: string): SvcError =>
   svcError('LOCK_INVALID', why, {
     where: 'svc-plugins.lock',
-    hint: 'put the file back as svc wrote it; or remove it, and install the plugins again',
+    hint: 'Restore the file as svc wrote it, or remove it and install the plugins again',
   })
 
 export const npmMissing = (cause: unknown): SvcError =>
-  svcError('NPM_MISSING', 'npm could not be started', {
+  svcError('NPM_MISSING', 'cannot start npm', {
     cause,
-    hint: 'install npm (it comes with Node.js), and let PATH lead to it',
+    hint: 'Install npm (it comes with Node.js), and add it to PATH',
   })
 
 export const notFound = (plugin: string, reason: 'package' | 'version', words: readonly string[]): SvcError =>
   svcError(
     'PLUGIN_NOT_FOUND',
-    reason === 'package' ? 'the registry has no such package, or does not show it' : 'the registry has no such version',
+    reason === 'package' ? 'the registry has no such package, or hides it' : 'the registry has no such version',
     {
       plugin,
       details: { reason, npm: words },
       hint:
         reason === 'package'
-          ? 'fix the name (svc plugins search finds plugins)'
-          : `fix the version: npm view ${nameIn(plugin)} versions`,
+          ? 'Correct the name (svc plugins search finds plugins)'
+          : `Correct the version: npm view ${nameIn(plugin)} versions`,
     }
   )
 
@@ -130,34 +130,38 @@ export interface NpmFault {
 export const npmFailed = ({ reason, says, hint }: NpmFault, words: readonly string[], plugin?: string): SvcError =>
   svcError('NPM_FAILED', says, { ...(plugin === undefined ? {} : { plugin }), details: { reason, npm: words }, hint })
 
-/** Many registries of companies keep packages and search none. */
+/** Many company registries do not support search. */
 export const searchFailed = (cause: SvcError): SvcError => {
   const [, status] = /^code E(\d{3})$/m.exec([cause.details.npm].flat().join('\n')) ?? []
   return svcError('PLUGIN_SEARCH_FAILED', `the registry does not answer a search${status === undefined ? '' : ` (${status})`}`, {
     cause,
     details: cause.details,
-    hint: 'install by name, which needs no search: svc plugins install <name>; or ask another registry: npm_config_registry=<url> svc plugins search …',
+    hint: 'Install by name, which needs no search: svc plugins install <name>; or use another registry: npm_config_registry=<url> svc plugins search …',
   })
 }
 
 export const setEmpty = (): SvcError =>
-  svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { hint: 'install one first: svc plugins install <name>' })
+  svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { hint: 'Install one first: svc plugins install <name>' })
 
 export const linked = (plugin: string): SvcError =>
-  svcError('PLUGIN_LINKED', 'is a link to a folder, which no bundle can hold', {
+  svcError('PLUGIN_LINKED', 'is a link to a folder, which a bundle cannot contain', {
     plugin,
-    hint: `install the folder instead (svc plugins install <folder>), or take it out: svc plugins uninstall ${plugin}`,
+    hint: `Install the folder instead (svc plugins install <folder>), or uninstall it: svc plugins uninstall ${plugin}`,
   })
 
 export const leadsOut = (path: string): SvcError =>
-  svcError('PLUGIN_LEADS_OUT', `${path} is a link that leads out of what is installed: no other machine has what it leads to`, {
-    hint: 'svc plugins update puts the files together anew; or take the plugin out, whose install script made the link',
-  })
+  svcError(
+    'PLUGIN_LEADS_OUT',
+    `${path} is a link that leaves the folder of the installed plugins, so a bundle cannot contain its target`,
+    {
+      hint: 'Run `svc plugins update` to restore the files, or uninstall the plugin whose install script made the link',
+    }
+  )
 
 export const bundleInvalid = (why: string, cause?: unknown): SvcError =>
-  svcError('BUNDLE_INVALID', `it is no whole bundle: ${why}`, {
+  svcError('BUNDLE_INVALID', `the bundle is damaged: ${why}`, {
     cause,
-    hint: 'copy the file again from where svc plugins pack wrote it',
+    hint: 'Copy the file again from the machine on which `svc plugins pack` wrote it',
   })
 
 export const archiveWords = whyOf

@@ -54,7 +54,7 @@ export async function fetchPlugin({ origin, scripts }: Wanted, { work, npm, tell
 const FETCH = {
   registry: ({ spec }: Origin, work: string, npm: Omit<NpmRun, 'cwd'>) => pack(spec, work, npm),
   async folder({ spec }: Origin, work: string, npm: Omit<NpmRun, 'cwd'>) {
-    // what is no plugin is told in our words, before npm has its own
+    // a package that is no plugin gets the error of svc, not one of npm
     await packageIn(spec, labelOf({ kind: 'folder', spec }), work)
     return pack(spec, work, npm)
   },
@@ -86,7 +86,7 @@ interface Dist {
   readonly attestations?: { readonly provenance?: { readonly predicateType?: string } }
 }
 
-/** It is told for a person's eyes: a registry that does not answer this has answered what counts. */
+/** Shown to the user only, so a registry without an answer is no error. */
 async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Candidate['registry']> {
   try {
     const dist = Object(

@@ -16,7 +16,7 @@ interface Holder {
 }
 
 /**
- * Holds the plugins below a home, so that nobody else changes them; `what` is told to who tries. It is a lock of the kernel (by way of SQLite, the one that Node has):
+ * Holds the plugins below a home, so that no other process changes them; another command reports `what`. It is a lock of the kernel (by way of SQLite, the one that Node has):
  * it ends with the process, however that ends, and needs no guess whether a process id still means the same. Throws PLUGIN_SET_BUSY.
  */
 export async function holdSet(home: string, what: string): Promise<Disposable> {
@@ -36,8 +36,8 @@ export async function holdSet(home: string, what: string): Promise<Disposable> {
 }
 
 /**
- * Undefined where it is not sure that the file is still in its place: another may have removed it while this process opened it, and what is held then nobody else would see.
- * Nobody but SQLite may open the file: to close it would end what this process holds of it.
+ * Undefined where it is not sure that the file is still in its place: another may have removed it while this process opened it, and no other process would see that lock.
+ * Only SQLite may open the file: to close it would end what this process holds of it.
  */
 async function tryLock(file: string, note: string): Promise<Disposable | undefined> {
   const { DatabaseSync } = await import('node:sqlite')

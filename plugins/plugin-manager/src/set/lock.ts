@@ -146,7 +146,7 @@ export const setFolder = (home: string, lock: Lock): string | undefined =>
 
 export const setsOf = (home: string): string => join(home, 'plugins', 'sets')
 
-/** Keys in one order, whoever made the lock. */
+/** Keys in one order, independent of the writer. */
 const KEYS = ['version', 'set', 'former', 'plugins', 'dependencies', 'before'] as const
 
 /** Puts a lock in force, in one step that a power cut cannot halve; one without plugins is no file. */

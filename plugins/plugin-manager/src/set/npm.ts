@@ -6,7 +6,7 @@ import type { SetOptions } from './change-types.ts'
 import { npmMissing, dependencyStray, notFound, npmFailed, type NpmFault, plainWords } from './errors.ts'
 
 const LIMIT_MS = 300_000
-/** What npm says of a big set is long; of more nobody reads. */
+/** Limit of the output that is kept: npm writes much about a big set. */
 const MOST_BYTES = 16 * 1024 * 1024
 
 export interface NpmRun extends Pick<SetOptions, 'signal' | 'npm' | 'limitMs'> {
@@ -153,7 +153,7 @@ function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugi
   return npmFailed(faultOf(code), words, plugin)
 }
 
-/** npm was told to fetch none of these, and does not say of whom. */
+/** npm runs with these kinds disabled, and does not name the package. */
 const STRAY: Readonly<Record<string, string>> = {
   EALLOWGIT: 'a git repository',
   EALLOWREMOTE: 'a file from an address',

@@ -52,7 +52,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
 
 const WORDS = ['install', 'link', 'uninstall', 'update'] as const
 
-/** As it is told to who comes meanwhile: `install svc-plugin-x`. */
+/** Shown to a command that finds the plugins busy: `install svc-plugin-x`. */
 function whatOf(request: ChangeRequest): string {
   const names = { ...request, install: request.install?.map(one => one.spec) }
   return WORDS.flatMap(word => (names[word]?.length ? [`${word} ${[names[word]].flat().join(', ')}`] : [])).join('; ')

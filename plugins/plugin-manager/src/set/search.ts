@@ -38,7 +38,7 @@ export async function searchPlugins(
   }
 }
 
-/** That it could not be reached or wants a login is told as it is. */
+/** An unreachable registry and a missing login keep their own errors. */
 function isOfSearch(error: unknown): boolean {
   const { code, details } = asSvcError(error, 'FAILED')
   return code === 'PLUGIN_NOT_FOUND' || (code === 'NPM_FAILED' && ['registry', 'other'].includes(String(details.reason)))

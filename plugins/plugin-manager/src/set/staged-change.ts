@@ -62,7 +62,7 @@ function turns() {
   let isOver = false
   const queue = <T>(work: () => Promise<T>): Promise<T> => {
     const result = turn.then(work)
-    turn = result.catch(() => {}) // who asked for it is told
+    turn = result.catch(() => {}) // the caller gets the error
     return result
   }
   const inTurn = <T>(work: () => Promise<T>) => (isOver ? Promise.reject<T>(setUnbuilt()) : queue(work))

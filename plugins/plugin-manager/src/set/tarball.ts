@@ -79,7 +79,7 @@ function gatherEntries(faults: string[]) {
   return { contents, hashes, json, take }
 }
 
-/** npm leaves links out without a word; what the plugin then lacks nobody would be told. */
+/** npm omits links silently, and the plugin would then lack files. */
 function strayKind(entry: ArchiveEntry, path: string): string | undefined {
   if (isFile(entry)) return path === '' ? 'a file outside its folder' : undefined
   if (entry.type === 'Directory' || entry.type === 'GNUDumpDir') return undefined

@@ -169,7 +169,7 @@ describe('a bundle', () => {
     const error = await failing(packSet(other.home, file))
     expect([error.code, error.message]).to.deep.equal([
       'PLUGIN_LEADS_OUT',
-      'node_modules/svc-plugin-linking/b-outward is a link that leads out of what is installed: no other machine has what it leads to',
+      'node_modules/svc-plugin-linking/b-outward is a link that leaves the folder of the installed plugins, so a bundle cannot contain its target',
     ])
     expect(existsSync(file)).to.equal(false)
   })

@@ -45,7 +45,7 @@ function aboutFindings({ folder, json }: Linted): Finding[] {
     ...(has(/readme/i) ? [] : [error('README_MISSING', 'there is no README.md', 'say what it adds, and how it is configured')]),
     ...(typeof json.license === 'string'
       ? []
-      : [error('LICENSE_MISSING', 'it says no licence: nobody may use it', 'add "license": "MIT", or another')]),
+      : [error('LICENSE_MISSING', 'it has no license, so others must not use it', 'add "license": "MIT", or another')]),
     ...(has(/licen[sc]e/i) ? [] : [warning('LICENSE_FILE_MISSING', 'there is no file LICENSE', 'add the text of the licence')]),
     ...(keywords.includes('svc-plugin')
       ? []

@@ -62,7 +62,7 @@ const variablesIn = ({ code }: Line): string[] => [
 const hostsIn = ({ code }: Line): string[] =>
   [...code.matchAll(/['"`]https?:\/\/([\w.-]+(?::\d+)?)/g)].map(([, host = '']) => host).filter(host => !NO_HOST.test(host))
 
-/** Names in texts that nobody asks: examples, this machine, vocabularies. */
+/** Hosts in texts that the code does not connect to: examples, this machine, vocabularies. */
 const NO_HOST = /^(localhost|127\.0\.0\.1|json-schema\.org|www\.w3\.org)(:\d+)?$|(^|\.)example(\.\w+)?$/
 
 const NETWORK = /(?<![\w.])fetch\(|from ['"]node:(https?|http2|net|tls|dgram)['"]/

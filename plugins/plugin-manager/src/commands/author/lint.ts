@@ -8,7 +8,7 @@ import { sourceFindings } from './lint-source.ts'
 import { takenFindings } from './lint-taken.ts'
 import { matchesPattern } from '@svc/core/isolation'
 
-/** Something that would trip whoever installs the plugin (`error`), or that he should know (`warning`). */
+/** A problem that breaks the installed plugin (`error`), or that its users should know (`warning`). */
 export interface Finding {
   readonly level: 'error' | 'warning'
   readonly code: string

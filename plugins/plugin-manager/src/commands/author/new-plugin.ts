@@ -104,7 +104,7 @@ ${said.trim()}
 npm install             # @svc/core${language === 'ts' ? ', and what checks the types' : ''}
 npm test                # its own tests, and the kit that every plugin must pass
 svc plugins dev         # a server that has it, and reloads when a file is saved
-svc plugins lint        # what would trip somebody who installs it
+svc plugins lint        # checks the package for problems
 svc plugins publish     # all of that, then npm publish; --dry-run shows what it would send
 \`\`\`
 ${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`

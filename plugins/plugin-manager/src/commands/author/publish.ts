@@ -40,7 +40,7 @@ export async function publishPlugin({ folder, dryRun, yes, print }: Asked): Prom
   const packed = await pack(at)
   print(packedText(packed))
   if (dryRun) return 0
-  if (!(yes || (await isAgreed(`Publish ${packed.name} ${packed.version}? [y/N] `)))) throw notPublished('nobody agreed')
+  if (!(yes || (await isAgreed(`Publish ${packed.name} ${packed.version}? [y/N] `)))) throw notPublished('you did not confirm')
   const [code] = (await once(spawn('npm', ['publish'], { cwd: at, stdio: 'inherit' }), 'exit')) as [number | null]
   return code ?? 1
 }
@@ -59,7 +59,7 @@ async function pack(cwd: string): Promise<Packed> {
 const packedText = ({ name, version, size, files }: Packed) =>
   [`${name} ${version}: ${files.length} files, ${size} bytes packed`, ...files.map(one => `  ${one.path}`)].join('\n')
 
-/** Where nobody can answer, nobody has agreed. */
+/** Without a terminal the answer is no. */
 async function isAgreed(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   using lines = createInterface({ input: process.stdin, output: process.stderr })

@@ -55,9 +55,9 @@ export async function testPlugin({ folder, seed, home }: Asked, tell: (result: C
   return { plugin: name, version, seed, cases: results }
 }
 
-const STRAYS = 'throws and rejects nothing where nobody can catch it, which would end a server'
+const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'
 
-/** Hears what a timer or an event of the plugin throws, which would end this process before it has told anything: each once, with the line of the plugin. */
+/** Hears what a timer or an event of the plugin throws, which would end this process before its report: each once, with the line of the plugin. */
 function hearStrays(folder: string): Disposable & { found(): readonly string[] } {
   const seen = new Set<string>()
   const own = `${pathToFileURL(folder).href}/`
@@ -120,7 +120,7 @@ export function summaryText({ plugin, version, seed, cases }: TestResult): strin
   return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
 }
 
-/** What an author has beside his plugin when nobody says anything else: nothing that would need a key or a file. */
+/** The plugins of a test by default: they need no key and no file. */
 const CONFIG = { plugins: DEFAULTS.plugins, providers: { local: {} } }
 const NO_FILES: Readonly<Record<string, string>> = { '@svc/plugin-store-sqlite': '@svc/plugin-store-memory' }
 

@@ -57,7 +57,7 @@ async function filesIn(root: string, folder: string, aside: ReadonlySet<string>)
 
 const copyLink = async (from: string, to: string) => symlink(await readlink(from), to)
 
-/** Whoever reads a build is not always who wrote it: all may read, and what ran may be run. */
+/** Another user may run a build: all users may read it, and executables stay executable. */
 export async function copyOne(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_FICLONE)
   await chmod(to, ((await stat(from)).mode & 0o100) === 0 ? 0o644 : 0o755)

@@ -84,7 +84,7 @@ const packageOf = ({ name = '', version = '', files }: PackageJson, folder: stri
 
 function needsOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {} }: PackageJson) {
   const must = Object.keys(dependencies).filter(name => !Object.hasOwn(optionalDependencies, name))
-  // a peer that is not there was let go by whoever installed this
+  // npm left out a missing peer on purpose
   const may = [...Object.keys(optionalDependencies), ...Object.keys(peerDependencies)]
   return [...must.map(name => ({ name, optional: false })), ...may.map(name => ({ name, optional: true }))]
 }

@@ -81,14 +81,14 @@ function bringsWords({ dependencies, dependencyScripts }: Candidate): string {
   return dependencyScripts.length === 0 ? count : `${count}; the install scripts of ${dependencyScripts.join(', ')} never run`
 }
 
-/** What the registry tells is told on: nobody has checked it. */
+/** As the registry reports it, unchecked. */
 function signedWords({ registry }: Candidate): string[] {
   if (registry === undefined) return []
   const { signatures, provenance } = registry
   const keys =
     signatures === 0 ? 'by no key of the registry' : `by ${signatures} ${signatures === 1 ? 'key' : 'keys'} of the registry`
   return [
-    `${keys}; ${provenance === undefined ? 'no statement of where it was built' : `where it was built: ${provenance}`} (told by the registry, not checked)`,
+    `${keys}; ${provenance === undefined ? 'no statement of where it was built' : `where it was built: ${provenance}`} (as the registry reports, unchecked)`,
   ]
 }
 

@@ -93,7 +93,7 @@ async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { 
 function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
     const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
-    // whoever trusted a plugin on another machine has not done so on this one
+    // trust does not move from another machine to this one
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
     return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
   })

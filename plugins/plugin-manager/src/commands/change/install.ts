@@ -53,7 +53,7 @@ const TARBALL = /\.(tgz|tar\.gz)$/
 const FIRST = 'bundle.json\0'
 const HEAD_BYTES = 4096
 
-/** Whether a file is a bundle of `svc plugins pack`, by its first name; what cannot be read is none, and whoever reads it says why. */
+/** Whether a file is a bundle of `svc plugins pack`, by its first name; an unreadable file is not a bundle, and its reader reports why. */
 async function isBundle(file: string): Promise<boolean> {
   if (!TARBALL.test(file)) return false
   try {

@@ -182,11 +182,7 @@ async function portFinding(host: string, port: number, home: string): Promise<Fi
   const answer = await knock(ANY[host] ?? host, port)
   if (answer === 'ECONNREFUSED') return ok('port', `${place} is free`)
   if (answer !== 'open')
-    return warn(
-      'port',
-      `whether ${place} is free cannot be told: ${answer}`,
-      'see that server.host is an address of this machine'
-    )
+    return warn('port', `cannot tell whether ${place} is free: ${answer}`, 'see that server.host is an address of this machine')
   const owner = await ownerOf(port, home)
   if (owner !== undefined) return ok('port', `${place} is taken by the server of this svc home (process ${owner})`)
   return fail('port', `${place} is taken by another program`, 'stop that program, or serve with --port or server.port on another')
@@ -214,6 +210,6 @@ async function ownerOf(port: number, home: string): Promise<number | undefined> 
 }
 
 async function firstFreeForAll(): Promise<number> {
-  const told = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
-  return Number.parseInt(told, 10)
+  const text = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
+  return Number.parseInt(text, 10)
 }

@@ -62,8 +62,8 @@ function schemaOf(space: unknown): string {
 }
 
 function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
-  const all = Object.entries(detail).map(([name, told]) => {
-    const { healthy, error } = Object(told) as { healthy?: boolean; error?: string }
+  const all = Object.entries(detail).map(([name, value]) => {
+    const { healthy, error } = Object(value) as { healthy?: boolean; error?: string }
     if (healthy) return ok(`provider ${name}`, 'answers')
     return fail(
       `provider ${name}`,

@@ -16,11 +16,7 @@ export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): 
     const ability = await within(LIMIT_MS, ending => sandbox.probe(systemUse(ending, 'doctor')), signal ? { signal } : {})
     return findingOf(ability)
   } catch (error) {
-    return warn(
-      NAME,
-      `it cannot be told what the process sandbox holds: ${messageOf(error)}`,
-      'the log of svc doctor --debug tells more'
-    )
+    return warn(NAME, `cannot probe the process sandbox: ${messageOf(error)}`, 'Run `svc doctor --debug` and read its log')
   }
 }
 

@@ -9,7 +9,7 @@ import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts
 import { sandboxFinding } from '../doctor/sandbox.ts'
 import { visible } from '@svc/cli/command'
 import { reportsOf } from './everywhere.ts'
-import { OLD_FIGURES, type Told } from './live.ts'
+import { OLD_FIGURES, type ServerPlugins } from './live.ts'
 
 /** `svc plugins doctor`: resolves with 1 when something fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
@@ -50,7 +50,7 @@ async function lockFindings(home: string): Promise<Finding[]> {
   }
 }
 
-/** Somebody ended the process that tried it. */
+/** The process of the trial start was ended. */
 const ABANDONED = 'a later change was ended before it was known to serve, and does not count'
 const ABANDONED_HINT = 'make it again; svc reload, where a server runs that has taken it up'
 
@@ -117,7 +117,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Since 11.16 npm can be told to fetch nothing from an address. */
+/** Since 11.16 npm has an option that forbids fetching from an address. */
 function isHeld(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > 11 || (major === 11 && minor >= 16)
@@ -143,10 +143,10 @@ async function serverFindings(): Promise<Finding[]> {
   }
 }
 
-function findingsOf({ plugins, asOf }: Told): Finding[] {
+function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
   const faults = plugins.flatMap(faultOf)
-  const untold = asOf === undefined ? [] : [warn('server', `how isolated plugins stand since ${asOf} is not told`, OLD_FIGURES)]
-  const found = [...faults, ...untold]
+  const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
+  const found = [...faults, ...stale]
   return found.length === 0 ? [ok('server', 'all plugins run in the one that runs')] : found
 }
 

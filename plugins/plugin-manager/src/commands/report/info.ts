@@ -75,7 +75,7 @@ function aboutIn(folder: string): About {
     const pkg = Object(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))) as Record<string, unknown>
     return Object.fromEntries(TEXTS.flatMap(key => (typeof pkg[key] === 'string' ? [[key, pkg[key]]] : [])))
   } catch {
-    return {} // that it is gone or changed is told by the check of its files
+    return {} // the check of the files reports a missing or changed one
   }
 }
 

@@ -69,7 +69,7 @@ export async function listPlugins(asked: ListAsked): Promise<number> {
   const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
   const isNone = asked.names.length > 0 && countOf(tree) === 0
   if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
-  // a program that reads it, and whoever names what he looks for, leaves nothing out that he has not said
+  // --json and names show the plugins of svc, too
   if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
   return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
 }
@@ -118,8 +118,8 @@ async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found 
   try {
     using server = await reachServer(svcHome(), { port })
     const { plugins, version } = await server.control.report(systemUse(AbortSignal.timeout(ASK_MS)))
-    const told = live ? await live(plugins, server.info) : { plugins }
-    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...told }
+    const reported = live ? await live(plugins, server.info) : { plugins }
+    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
   } catch (error) {
     if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
     throw error

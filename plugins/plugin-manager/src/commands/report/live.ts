@@ -4,18 +4,18 @@ import type { ServerInfo } from '@svc/core/processes'
 import { type Metrics, type Series, readFigures } from '@svc/cli/program'
 
 /** Plugins of a server. */
-export interface Told {
+export interface ServerPlugins {
   readonly plugins: readonly PluginReport[]
   /** When isolated ones stood so, in ISO 8601; absent where they stand so now. */
   readonly asOf?: string
 }
 
-/** Isolated plugins as they are now: what their host told when it was ready is told again with what the server counts. Where it does not tell that, as they were, and since when. */
-export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<Told> {
+/** Isolated plugins as they are now: the report of the host, updated with the metrics of the server. Without metrics, the report and its time. */
+export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<ServerPlugins> {
   if (!plugins.some(one => one.isolation === 'process')) return { plugins }
   const workers = info.workers.filter(one => one.state === 'ready')
   const metrics = info.url === '' ? undefined : await metricsOf(info.url)
-  if (metrics === undefined || !isTold(metrics)) return { plugins, asOf: timeOf(workers, info) }
+  if (metrics === undefined || !hasPluginMetrics(metrics)) return { plugins, asOf: timeOf(workers, info) }
   return { plugins: plugins.map(one => live(one, metrics, workers.length)) }
 }
 
@@ -28,15 +28,14 @@ function metricsOf(url: string): Promise<Metrics | undefined> {
   )
 }
 
-const isTold = (metrics: Metrics) => [...metrics.values()].some(one => one.name === 'svc_plugin_up')
+const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(one => one.name === 'svc_plugin_up')
 
-/** A host tells how its plugins stand when it is ready: once for all of its generation. */
+/** A host reports the state of its plugins once, when it is ready. */
 const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
   new Date(Math.min(...workers.map(one => one.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
 
-/** What a person is told with figures that are old. */
-export const OLD_FIGURES =
-  'the server tells no newer ones: the plugin metrics must be loaded, and SVC_API_KEY set where authentication is on'
+/** Shown with outdated states. */
+export const OLD_FIGURES = 'the server publishes no metrics. Load the plugin metrics, and set SVC_API_KEY if authentication is on'
 
 function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
   const { name, instance = '' } = plugin

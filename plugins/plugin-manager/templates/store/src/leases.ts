@@ -36,7 +36,7 @@ export const createLeases = () => {
       return { lease, fence: holding.fence, expiresAt: holding.expiresAt }
     },
     release: async lease => release(lease),
-    // nobody releases them in another process
+    // no other process releases them
     lookAgain: () => Number.POSITIVE_INFINITY,
   })
   return {

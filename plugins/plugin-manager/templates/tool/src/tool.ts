@@ -16,7 +16,7 @@ export const CONFIG = schema<SampleWordConfig>({
   },
 })
 
-/** Arguments have been checked against `parameters` when `call` runs. What it throws is told to the model: write it for it. */
+/** Arguments have been checked against `parameters` when `call` runs. The model reads what it throws, so write errors for the model. */
 //js: /** @type {(config: SampleWordConfig) => import('@svc/core/contracts').Tool} */
 export const createSampleWord = ({ most }: SampleWordConfig): Tool => ({
   description: 'Reverses a text, character by character.',
