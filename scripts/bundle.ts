@@ -65,7 +65,7 @@ async function bundle(folder: string) {
         // as deep as the others, so that what is found by `import.meta.url` is found from each
         chunkFileNames: join(depth, 'part-[hash].js'),
         // of the command line each command shall read its own alone
-        ...(name === '@svc/cli' ? {} : { codeSplitting: { groups: groupsOf(name) } }),
+        ...(['@svc/cli', '@svc/plugin-manager'].includes(name) ? {} : { codeSplitting: { groups: groupsOf(name) } }),
       },
       logLevel: 'warn',
     })

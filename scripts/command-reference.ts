@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { describeCommands } from '../cli/src/command-manifest.ts'
 import { WITH_COMMANDS } from '../cli/src/curated.ts'
+import { MANAGER } from '../cli/src/summaries.ts'
 
 interface Argument {
   readonly name: string
@@ -77,7 +78,7 @@ export async function commandReference(): Promise<string> {
   const own = fileURLToPath(new URL('../cli/src/commands.ts', import.meta.url))
   const modules = [
     { plugin: '@svc/cli', target: own },
-    ...WITH_COMMANDS.map(plugin => ({ plugin, target: fileURLToPath(import.meta.resolve(`${plugin}/commands`)) })),
+    ...[MANAGER, ...WITH_COMMANDS].map(plugin => ({ plugin, target: fileURLToPath(import.meta.resolve(`${plugin}/commands`)) })),
   ]
   const facts = await Promise.all(modules.map(one => describeCommands({ ...one, version: '0.0.0' })))
   const all = facts.flatMap(one => Object.entries(one)).filter(([, one]) => !one.hidden)

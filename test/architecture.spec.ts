@@ -26,6 +26,8 @@ interface Package {
 }
 const packageOf = (folder: string) => JSON.parse(textOf(`${folder}/package.json`)) as Package
 const PLUGINS = packagesBelow('plugins')
+/** It installs, checks and tests plugins: plans, manifests and kits are its subject, and its tests run the command line. */
+const MANAGER = 'plugins/admin/plugin-manager'
 const LIBS = packagesBelow('libs')
 /** One YAML file each, run by test/verticals.spec.ts. */
 const isData = (folder: string) => packageOf(folder).svc?.runtime === 'vertical'
@@ -78,13 +80,16 @@ const undeclared = (folder: string) => {
 
 /** Test support of the repository that tests of plugins import. */
 const SHARED_SUPPORT = /\/test\/support\/(needs|hostile|mcp-crashes|plugin-folder)\.ts$/
+const isShared = (from: string, folder: string) =>
+  folder === MANAGER ? /^(\.\.\/)+(cli\/)?test\/support\/[\w-]+\.ts$/.test(from) : SHARED_SUPPORT.test(from)
 /** The one plugin with a library for the authors of plugins. */
 const LIBRARY_ENTRY = '@svc/plugin-mcp-client/client'
-/** Another plugin, or the command line: only commands and tests import its base class. */
-const isOther = (from: string, file: string) =>
+/** Another plugin, or the command line: only commands and tests import its base class and what runs them. */
+const isOther = (from: string, file: string, folder: string) =>
   /^@svc\/(plugin-(?!kit($|\/))|cli)/.test(from) &&
   from !== LIBRARY_ENTRY &&
-  !(from === '@svc/cli/command' && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
+  packageIn(from) !== packageOf(folder).name &&
+  !(/^@svc\/cli\/(command|program)$/.test(from) && /\/(src\/commands(\/|\.ts)|test\/)/.test(file))
 
 /** The hooks of other services that a source joins. */
 const hooksIn = (text: string) =>
@@ -133,13 +138,14 @@ describe('the architecture', () => {
         expect(
           imports(
             source(folder),
-            ({ from }, file) => leaves(from, file, folder) || isOther(from, file) || from.startsWith('@svc/testing')
+            ({ from }, file) =>
+              leaves(from, file, folder) || isOther(from, file, folder) || (from.startsWith('@svc/testing') && folder !== MANAGER)
           )
         ).to.deep.equal([])
         expect(
           imports(
             filesBelow(folder, TS),
-            ({ from }, file) => (leaves(from, file, folder) && !SHARED_SUPPORT.test(from)) || isOther(from, file)
+            ({ from }, file) => (leaves(from, file, folder) && !isShared(from, folder)) || isOther(from, file, folder)
           )
         ).to.deep.equal([])
         expect(undeclared(folder)).to.deep.equal([])
@@ -148,7 +154,7 @@ describe('the architecture', () => {
       it('has noun files that do not know the host', () => {
         const HOST =
           /^(definePlugin|startHost|planHost|RunningHost|HostOptions|Plan|Plugin|Scope|findConfig|mergeConfig|defineConfig|importFrom|readManifest|\*)$/
-        const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts`)
+        const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts` && folder !== MANAGER)
         expect(imports(nouns, ({ from, names }) => from === '@svc/core' && names.some(name => HOST.test(name)))).to.deep.equal([])
       })
 

@@ -54,8 +54,8 @@ function jsonAnnouncer(): Announcer {
     reloading: why => say('reloading', { why }),
     reloaded: result => say(result.problems.length === 0 ? 'reloaded' : 'reload_failed', reloadedFacts(result)),
     async failed(error) {
-      const { factsOf } = await import('./command/report-error.ts')
-      say('failed', { problems: factsOf(error) })
+      const { errorFacts } = await import('./command/report-error.ts')
+      say('failed', { problems: errorFacts(error) })
     },
   }
 }
@@ -65,8 +65,8 @@ async function eventFacts(event: SupervisorEvent<WorkerReport>): Promise<object>
     case 'ready':
       return { pid: event.worker.pid }
     case 'failed': {
-      const { factsOf } = await import('./command/report-error.ts')
-      return { pid: event.worker.pid, problems: event.problems.flatMap(factsOf) }
+      const { errorFacts } = await import('./command/report-error.ts')
+      return { pid: event.worker.pid, problems: event.problems.flatMap(errorFacts) }
     }
     case 'exited':
       return { pid: event.worker.pid, how: event.how }

@@ -1,6 +1,6 @@
 import { planHost, StartFailed, type SvcError } from '@svc/core'
 import { hostOptions } from './host-options.ts'
-import { factsOf, printError } from './command/report-error.ts'
+import { errorFacts, printError } from './command/report-error.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings, here, sourceNames, sourcesOf } from './settings.ts'
 
@@ -18,7 +18,7 @@ export async function checkConfig(options: ServeOptions, json: boolean): Promise
 }
 
 const print = (text: string) => void process.stdout.write(`${text}\n`)
-const all = (problems: readonly SvcError[]) => problems.flatMap(factsOf)
+const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
 
 /** Whether a file that the command line names can be read; says why where it cannot. */
 export async function isReadable(file: string): Promise<boolean> {

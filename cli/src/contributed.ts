@@ -8,7 +8,7 @@ import type { CommandFacts } from './command-manifest.ts'
 import { DEFAULTS, WITH_COMMANDS } from './curated.ts'
 import { OURS, placed } from './plugin-places.ts'
 import { findSettings, here, type Place } from './settings.ts'
-import { COMPLETION, isOwn, reservedFor } from './summaries.ts'
+import { COMPLETION, isOwn, MANAGER, reservedFor } from './summaries.ts'
 
 /** The commands of one plugin, as its package.json declares them. Nothing of the plugin has run. */
 export interface CommandSource {
@@ -34,8 +34,9 @@ export interface CommandSource {
  */
 export async function commandSources(config?: string, place: Place = here()): Promise<CommandSource[]> {
   const { plugins } = await findSettings(config === undefined ? {} : { config }, place)
-  const taken = new Set<string>()
-  return placed(plugins, place.home)
+  const manager = managerSources()
+  const taken = new Set<string>(manager.flatMap(one => one.ids))
+  const others = placed(plugins, place.home)
     .filter(mayHaveCommands)
     .flatMap(entry => {
       const source = sourceOf(entry)
@@ -43,7 +44,11 @@ export async function commandSources(config?: string, place: Place = here()): Pr
       for (const id of ids) taken.add(id)
       return source && ids.length > 0 ? [{ ...source, ids }] : []
     })
+  return [...manager, ...others]
 }
+
+/** A part of svc, not of a configuration: no server loads it. */
+const managerSources = (): CommandSource[] => [sourceOf({ use: MANAGER, from: OURS }) ?? []].flat()
 
 const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])
 
@@ -69,7 +74,8 @@ const mayHaveCommands = ({ use, from }: PluginEntry) =>
  */
 export async function sourcesFor(argv: readonly string[], file?: string): Promise<CommandSource[]> {
   const isCompletion = argv[0] === COMPLETION
-  if ((isOwn(argv) && !isCompletion) || argv[0] === '--version') return []
+  if (argv[0] === '--version') return []
+  if (isOwn(argv) && !isCompletion) return reservedFor(argv) === MANAGER ? managerSources() : []
   return commandSources(file, { ...here(), onlyNamed: isHelp(argv) || isCompletion })
 }
 

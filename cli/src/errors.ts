@@ -145,3 +145,20 @@ export const pluginForeign = (path: string, reason: string) =>
     where: path,
     hint: 'If it is yours, make yourself its owner and take the write permission from others (chown, chmod go-w)',
   })
+
+export const figuresUntold = (why?: { readonly code: string; readonly message: string }): SvcError =>
+  svcError('METRICS_UNTOLD', `the server tells no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+    hint: 'the plugin metrics must be loaded; where authentication is on, put an API key or a token into SVC_API_KEY',
+  })
+
+/** A start on trial that gave no sign of life. */
+export const trialHung = (ms: number): SvcError =>
+  svcError('SETUP_TIMEOUT', `the start with them gave no sign of life for ${ms / 1000} s: a setup keeps its process busy`, {
+    hint: 'a plugin with --isolation in-process does not let go of the process; fix its setup, or install it without --trust',
+  })
+
+/** A start on trial that ended without a word. */
+export const trialEnded = (how: string): SvcError =>
+  svcError('SETUP_FAILED', `the start with them ended its process (${how})`, {
+    hint: 'a plugin with --isolation in-process ends the process in its setup; fix that, or install it without --trust',
+  })

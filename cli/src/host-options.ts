@@ -40,7 +40,7 @@ export const hostOptions = (
 
 /** What is wrong with files that were good before is a problem; what was wrong then is one already. */
 async function watchedFiles({ plugins, problems }: Config) {
-  const { watchFiles } = await import('./plugins/installed.ts')
+  const { watchFiles } = await import('./installed.ts')
   const changed = watchFiles(plugins)
   const known = new Set(problems.map(one => one.plugin))
   return () => changed().filter(one => !known.has(one.plugin))

@@ -31,7 +31,7 @@ export const isolateWith =
     const { isolate } = await import('@svc/runtime/isolation')
     const { files } = entry
     // it may be started again long after the start of the server
-    const verify = async () => (await import('@svc/plugin-set/installed')).verifyFiles(name, folder, files!)
+    const verify = async () => (await import('@svc/plugin-manager/installed')).verifyFiles(name, folder, files!)
     const options = { contracts: TOKENS, keptOut, ...(files === undefined ? {} : { verify }) }
     const describe = () => (keptOut.some(one => one.plugin === name) ? NOTHING : describeInSandbox(ref, config.value))
     return isolate(ref, options, entry.declares ?? (await describe()))

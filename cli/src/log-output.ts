@@ -1,5 +1,5 @@
 import { write, writeSync } from 'node:fs'
-import { codeOf } from '@svc/core'
+import { codeOf, type LogOptions } from '@svc/core'
 import { visible, visibleLines } from './command/text.ts'
 
 // An `import` of node:util reads all its names, and so loads what they hide: here that would delay every start.
@@ -143,3 +143,14 @@ export function readable(line: string, stream: NodeJS.WriteStream): string {
 }
 
 const shortName = (plugin: string) => visible(plugin.replace(/^@svc\/plugin-/, ''))
+
+/** The log of a host inside a command, of which a person is told what isolated plugins were refused: they themselves see a variable that is not set, a host that cannot be reached. */
+export const REFUSALS: LogOptions = { level: 'warn', destination: { write: line => void process.stderr.write(refusalIn(line)) } }
+
+function refusalIn(line: string): string {
+  const { plugin, of, msg, hint } = JSON.parse(line) as { readonly [fact: string]: unknown }
+  if (plugin !== '@svc/plugin-isolation' || of === undefined) return ''
+  return [`warning: ${String(msg)}`, ...(typeof hint === 'string' ? [`  ${hint}`] : [])]
+    .map(text => `${visible(text)}\n`)
+    .join('')
+}

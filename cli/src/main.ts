@@ -1,4 +1,26 @@
-import { main } from './program.ts'
+import { readConfigFlag } from './config-flag.ts'
+import { endWithReader } from './reader-gone.ts'
+import { parseServe } from './serve-flags.ts'
+import { reservedFor } from './summaries.ts'
+
+/** Runs the command line; resolves with the exit code. `svc serve` is read without oclif, because a server must start fast. */
+async function main(words: string[]): Promise<number> {
+  endWithReader()
+  const { file, argv } = readConfigFlag(words)
+  // a command that came with svc is there without the file, and says itself what is wrong with it
+  if (file !== undefined && reservedFor(argv) === undefined && !(await (await import('./check-config.ts')).isReadable(file)))
+    return 1
+  if (file === undefined && isAtTerminal() && readsProject(argv)) await (await import('./ask-trust.ts')).askForTrust()
+  const options = parseServe(argv)
+  if (options) return (await import('./serve-command.ts')).runServe(options)
+  return (await import('./oclif.ts')).runOclif(argv)
+}
+
+const isAtTerminal = () => process.stdin.isTTY && process.stderr.isTTY
+
+/** Not of the project: help, the version, and what only asks a server that runs. */
+const readsProject = (argv: readonly string[]) =>
+  argv.length > 0 && !['--version', 'reload', 'status'].includes(argv[0]!) && !argv.includes('--help')
 
 const GRACE_MS = 1_000
 

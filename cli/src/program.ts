@@ -1,23 +1,30 @@
-import { readConfigFlag } from './config-flag.ts'
-import { endWithReader } from './reader-gone.ts'
-import { parseServe } from './serve-flags.ts'
-import { reservedFor } from './summaries.ts'
-
-/** Runs the command line; resolves with the exit code. `svc serve` is read without oclif, because a server must start fast. */
-export async function main(words: string[]): Promise<number> {
-  endWithReader()
-  const { file, argv } = readConfigFlag(words)
-  // a command that came with svc is there without the file, and says itself what is wrong with it
-  if (file !== undefined && reservedFor(argv) === undefined && !(await (await import('./check-config.ts')).isReadable(file)))
-    return 1
-  if (file === undefined && isAtTerminal() && readsProject(argv)) await (await import('./ask-trust.ts')).askForTrust()
-  const options = parseServe(argv)
-  if (options) return (await import('./serve-command.ts')).runServe(options)
-  return (await import('./oclif.ts')).runOclif(argv)
-}
-
-const isAtTerminal = () => process.stdin.isTTY && process.stderr.isTTY
-
-/** Not of the project: help, the version, and what only asks a server that runs. */
-const readsProject = (argv: readonly string[]) =>
-  argv.length > 0 && !['--version', 'reload', 'status'].includes(argv[0]!) && !argv.includes('--help')
+// What a command asks of the program that runs it, with a server and without, where the configuration or the lock is broken, too
+export { type Place, findSettings, here, setHome, sourceNames } from './settings.ts'
+export { callerFolder, dottedFromCaller, fromCaller } from './caller.ts'
+export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
+// Hosts: one inside the command, one that is started once to see whether it can, a server
+export { hostOptions } from './host-options.ts'
+export { startInnerHost } from './inner-host.ts'
+export { startProblems } from './try-start.ts'
+export type { ServeOptions } from './serve-flags.ts'
+export { runServe } from './serve-command.ts'
+export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands/shared-flags.ts'
+// Plugins: what comes with svc, what is installed, and what each declares
+export { DEFAULTS } from './curated.ts'
+export { OURS } from './plugin-places.ts'
+export { reservedFor } from './summaries.ts'
+export { entryOf, verified } from './installed.ts'
+export { unconfiguredIn } from './unconfigured.ts'
+export { UNSET_HINT, unsetIn, unsetText } from './variables.ts'
+export { describeInSandbox, whyInProcess } from './isolate-with.ts'
+export { sourceIn } from './contributed.ts'
+export { wrongFact } from './command-manifest.ts'
+export { describeInProcess } from './command-process.ts'
+export { commandBroken } from './errors.ts'
+export { withCompletion } from './completion.ts'
+// What a server counts
+export { type Metrics, type Series } from './metrics-text.ts'
+export { readFigures } from './server-figures.ts'
+// The program's own files
+export { type Imports, noteImports } from './imports.ts'
+export { PACKAGE_FOLDER, RUNS_SOURCES } from './package-folder.ts'

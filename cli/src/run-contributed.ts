@@ -18,11 +18,11 @@ import { commandClass } from './command-class.ts'
 import type { CommandSource } from './contributed.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
-import { readable } from './log-output.ts'
+import { readable, REFUSALS } from './log-output.ts'
 import { OURS } from './plugin-places.ts'
-import { REFUSALS } from './refusal-lines.ts'
 import { createServerClient } from './server-client.ts'
 import { findSettings, here, setHome } from './settings.ts'
+import { MANAGER } from './summaries.ts'
 import { serverUrl } from './which-server.ts'
 
 /** Loads the class of a plugin's command and gives it its context; disposed of, it closes the host that the command started. */
@@ -42,12 +42,12 @@ export class CommandRunner implements AsyncDisposable {
     const found = await commandClass(source, id)
     // its module was read after the files were verified
     await this.#refuseChanged(source)
-    return Object.assign(found, { given: this.#context() })
+    return Object.assign(found, { given: this.#context(source) })
   }
 
   /** Stands for a class that is imported behind the wall of its plugin only: it hands on the command line as it is. */
   #isolated(source: CommandSource, id: string): Command.Class {
-    const context = this.#context()
+    const context = this.#context(source)
     const settings = this.#settings
     return class extends Command {
       static override id = id
@@ -64,16 +64,25 @@ export class CommandRunner implements AsyncDisposable {
   #settings = (debug = false, settings: ConfigTree = {}) =>
     findSettings({ debug, ...(this.#file === undefined ? {} : { config: this.#file }) }, here(), settings)
 
-  #context(): CommandContext {
-    const home = ensureHome()
+  #context({ plugin }: CommandSource): CommandContext {
     const file = this.#file
-    const { signal } = this.#stack.use(abortOnInterrupt())
+    let signal: AbortSignal | undefined
+    const interrupted = () => (signal ??= this.#stack.use(abortOnInterrupt()).signal)
+    // of those of svc some make no home, and some take Ctrl-C themselves or leave it to Node
+    if (plugin !== MANAGER) void [interrupted(), ensureHome()]
     let started: Promise<RunningHost> | undefined
-    const start = async ({ debug, settings }: CommandHostOptions) =>
-      this.#stack.use(await startInnerHost(await this.#settings(debug, settings), home, debug ? WHOLE_LOG : REFUSALS)).host
+    const start = async ({ debug, settings }: CommandHostOptions) => {
+      interrupted()
+      const config = await this.#settings(debug, settings)
+      return this.#stack.use(await startInnerHost(config, ensureHome(), debug ? WHOLE_LOG : REFUSALS)).host
+    }
     return {
-      signal,
-      home,
+      get signal() {
+        return interrupted()
+      },
+      get home() {
+        return ensureHome()
+      },
       cwd: process.cwd(),
       print: line => void process.stdout.write(`${line}\n`),
       note: line => void process.stderr.write(`${line}\n`),
@@ -81,7 +90,7 @@ export class CommandRunner implements AsyncDisposable {
       host: (options = {}) => (started ??= start(options)),
       async server(choice = {}) {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
-        return url === undefined ? undefined : createServerClient(url, signal)
+        return url === undefined ? undefined : createServerClient(url, interrupted())
       },
       unconfigured: async section => (await import('./unconfigured.ts')).unconfiguredIn(section, file),
     }

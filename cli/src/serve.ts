@@ -10,7 +10,7 @@ import {
   type SupervisorEvent,
 } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
-import { createPausing } from './pausing.ts'
+import { createPausing } from './reloading.ts'
 import { outliveReader } from './reader-gone.ts'
 import type { Reloading } from './reloading.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
@@ -205,7 +205,7 @@ async function watchSources({ linked }: ServeOptions, reloading: Reloading, repo
     const began = performance.now()
     const { problems } = await reloading.reload(files.join(', '))
     if (linked !== undefined && problems.length === 0)
-      (await import('./writing/reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
+      (await import('./reloaded.ts')).tellReloaded(linked, files, performance.now() - began)
   }
   const watching = createWatching(reload, linked === undefined ? undefined : SOON_MS)
   const look = ({ watch, readAt, begun }: WorkerReport) => watching.look(watch, readAt, begun)

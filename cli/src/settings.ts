@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config, ConfigTree, PluginEntry } from '@svc/core'
-import { findConfig, svcHome } from '@svc/core/config'
-import type { Lock } from '@svc/plugin-set'
+import { findConfig, svcHome, get } from '@svc/core/config'
+import type { Lock } from '@svc/plugin-manager/installed'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
-import { toolServerLayer } from './tool-server-layer.ts'
 
 /** What a command knows before it reads any configuration. */
 export interface Place {
@@ -54,7 +53,7 @@ async function installedIn(place: Place, { linked }: ServeOptions) {
   // who writes a plugin tries it alone: it may be installed itself, in the form it had
   if (linked !== undefined) return {}
   if (place.installed === undefined && !existsSync(join(home, LOCK_LAYER))) return {}
-  const { readInstalled } = await import('./plugins/installed.ts')
+  const { readInstalled } = await import('./installed.ts')
   return { installed: await readInstalled(home, place.installed) }
 }
 
@@ -65,3 +64,18 @@ export const sourceNames = (config: Config): string[] => used(config).map(layer 
 
 /** The files and layers that a configuration came from, besides the defaults. */
 export const sourcesOf = (config: Config): string[] => used(config).map(layer => layer.file ?? layer.name)
+
+/** What serves something else than tools. */
+const OTHERS = ['@svc/plugin-rest', '@svc/plugin-docs-page']
+const HOST = '127.0.0.1'
+const PORT = 8081
+
+/** The flags of `svc mcp serve` as a layer of configuration: the HTTP server listens where the tool server is to, and serves its paths alone. */
+function toolServerLayer(options: ServeOptions, { value }: Config): ConfigTree {
+  const told = (key: string) => get(value, ['mcp', 'server', key])
+  return merged(flagsLayer(options), {
+    server: { host: told('host') ?? HOST, port: options.port ?? told('port') ?? PORT },
+    mcp: { server: { enabled: true } },
+    plugins: OTHERS.map(use => ({ use, enabled: false })),
+  })
+}

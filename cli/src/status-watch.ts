@@ -5,7 +5,7 @@ import { grownSince } from './metrics-text.ts'
 import { type Asked, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts } from './status-facts.ts'
 import { statusText } from './status-text.ts'
-import { errorPage, factsOf } from './command/report-error.ts'
+import { errorPage, errorFacts } from './command/report-error.ts'
 import { counted, milliseconds } from './command/text.ts'
 
 export interface WatchOptions extends Asked {
@@ -83,7 +83,7 @@ function lines(text: (status: ServerStatus, recent: Recent | undefined) => strin
       if (status) process.stdout.write(`${text(status, recent)}\n`)
       else
         process.stderr.write(
-          `${factsOf(error)
+          `${errorFacts(error)
             .map(one => `${one.code} ${one.message}`)
             .join('\n')}\n`
         )

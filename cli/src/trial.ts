@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { ensureHome, problemsToWire } from '@svc/runtime'
-import type { Lock } from '@svc/plugin-set'
+import type { Lock } from '@svc/plugin-manager/installed'
 import { startInnerHost } from './inner-host.ts'
 import { findSettings, here } from './settings.ts'
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { SvcError } from '@svc/core'
 import { fromWire } from '@svc/runtime'
 import type { Trial } from './trial.ts'
-import { trialEnded, trialHung } from './plugins/errors.ts'
+import { trialEnded, trialHung } from './errors.ts'
 
 /** The other half of this program; the same way up from `src` and from `dist`. */
 const TRIAL = fileURLToPath(new URL('../bin/trial.js', import.meta.url))

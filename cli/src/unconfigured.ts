@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { get, isTree, readManifest } from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
-import { pluginFolder, readLock } from '@svc/plugin-set'
+import { pluginFolder, readLock } from '@svc/plugin-manager/installed'
 import { findSettings, here, setHome } from './settings.ts'
 
 /** Installed plugins that make instances of `section` and have no entry there. What comes with svc is not looked at: its documents name it. */

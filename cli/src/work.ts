@@ -1,19 +1,30 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, get, type HostReport, type Layer, mergeConfig, type RunningHost, startHost, systemUse } from '@svc/core'
-import { Http } from '@svc/core/contracts'
-import { findUnplain, type WorkerLink, workerLink } from '@svc/runtime'
+import {
+  type Config,
+  get,
+  type HostReport,
+  type Layer,
+  mergeConfig,
+  type RunningHost,
+  startHost,
+  systemUse,
+  StartFailed,
+  type SvcError,
+} from '@svc/core'
+import { Http, Store } from '@svc/core/contracts'
+import { findUnplain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
 import { type Begun, begunHere } from './begun.ts'
-import { deadHolders, releaseHolders } from './dead-workers.ts'
 import { type LogOutput, openLog } from './log-output.ts'
-import { withPortOwner } from './port-owner.ts'
-import type { ServeOptions } from './serve-flags.ts'
+import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import type { Imports } from './imports.ts'
 import { protectedPathsOf } from './protected-paths-plugin.ts'
 import { findSettings, setHome, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { workersPlugin } from './workers-plugin.ts'
+import { portOurs } from './errors.ts'
+import { problemsOf } from './command/report-error.ts'
 
 /** What the supervisor tells each worker. */
 export interface WorkerTask {
@@ -77,7 +88,7 @@ export async function work(text: string): Promise<void> {
 async function logUnset(host: RunningHost): Promise<void> {
   const strangers = host.report().plugins.filter(one => one.permissions.env !== undefined && !one.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./plugins/variables.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
     if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
@@ -88,14 +99,14 @@ async function logUnset(host: RunningHost): Promise<void> {
 async function logAbandoned(host: RunningHost): Promise<void> {
   const home = setHome()
   if (!existsSync(join(home, 'svc-plugins.lock'))) return
-  const { isAbandoned } = await import('@svc/plugin-set/installed')
+  const { isAbandoned } = await import('@svc/plugin-manager/installed')
   if (await isAbandoned(home))
     host.log.warn({}, 'a change of the installed plugins was ended before it was known to serve: it does not count')
 }
 
 /** The configuration of a worker that has died. The files of its plugins are verified anew. */
 async function formerSettings(layers: readonly Layer[]): Promise<Config> {
-  const { changedSince } = await import('./plugins/installed.ts')
+  const { changedSince } = await import('./installed.ts')
   return mergeConfig(layers, await changedSince(setHome(), layers))
 }
 
@@ -176,4 +187,50 @@ const CLOSE_MS = 15_000
 function addressOf(host: RunningHost) {
   const serves = host.report().plugins.some(plugin => plugin.provides === Http.name && plugin.state === 'running')
   return serves ? host.service(Http).address(systemUse(AbortSignal.timeout(CLOSE_MS))) : undefined
+}
+
+const RELEASE_MS = 10_000
+
+/**
+ * Who may hold leases and is dead: workers of this server, and servers of this home that were killed as a whole. A lease's holder is
+ * `<id of the server>/<pid of the worker>/`. To be asked before this server is told to be ready: then it clears away what they have left.
+ */
+async function deadHolders(serverId: string, home: string): Promise<string[]> {
+  return [...deadBefore().map(pid => `${serverId}/${pid}/`), ...(await deadServers(home)).map(id => `${id}/`)]
+}
+
+/** Gives back their leases; else whoever waits for one would wait until it runs out. Never throws: what fails is logged. An abort ends it. */
+async function releaseHolders(host: RunningHost, holders: readonly string[], signal: AbortSignal): Promise<void> {
+  const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
+  if (!stores) return
+  const use = systemUse(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
+  const failed = (err: unknown) => host.log.warn({ err }, 'what dead workers held is free only when it runs out')
+  await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, use))).catch(failed)
+}
+
+/** Without this process: the system may have given it the id of a dead one. */
+const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(pid => pid !== '' && pid !== String(process.pid))
+
+/** An error as it is, but for a taken port: who has it may be a server of this very home. */
+async function withPortOwner(error: unknown, home: string): Promise<unknown> {
+  const problems = problemsOf(error)
+  if (!problems.some(isTaken)) return error
+  const servers = await findServers(home).catch(() => [])
+  for (const server of servers) server[Symbol.dispose]()
+  return new StartFailed(
+    problems.map(problem =>
+      nameOwner(
+        problem,
+        servers.map(one => one.info)
+      )
+    )
+  )
+}
+
+const isTaken = ({ code }: SvcError) => code === 'PORT_TAKEN'
+
+function nameOwner(problem: SvcError, servers: readonly { readonly pid: number; readonly port: number }[]): SvcError {
+  const { host, port } = problem.details
+  const owner = isTaken(problem) ? servers.find(one => one.port === port) : undefined
+  return owner === undefined ? problem : portOurs(String(host), owner.port, owner.pid, problem.plugin)
 }

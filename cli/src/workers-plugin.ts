@@ -1,4 +1,4 @@
-import { definePlugin, Host, type SlotView, type Use, within } from '@svc/core'
+import { definePlugin, Host, type SlotView, type Use, within, type SvcError, svcError } from '@svc/core'
 import {
   type Figures,
   type Json,
@@ -10,7 +10,6 @@ import {
   Store,
 } from '@svc/core/contracts'
 import type { WorkerLink } from '@svc/runtime'
-import { memoryNotShared, peerSilent } from './worker-errors.ts'
 
 /** Before the http plugin listens: who serves has taken all news. */
 const BEFORE_SERVING = 900
@@ -77,3 +76,20 @@ async function checkShared(store: Store, workers: number, use: Use): Promise<voi
   const probed = await within(PROBE_MS, signal => store.probe({ ...use, signal }), use).catch(() => undefined)
   if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
 }
+
+/** Each worker would have conversations, tokens and counts of its own. */
+const memoryNotShared = (kind: string, workers: number): SvcError =>
+  svcError(
+    'MEMORY_NOT_SHARED',
+    `${workers} workers cannot share a store of the kind "${kind}": each would have conversations of its own`,
+    {
+      details: { kind, workers },
+      hint: 'take a store that processes share, such as @svc/plugin-store-sqlite, or set server.workers to 1',
+    }
+  )
+
+const peerSilent = (topic: string): SvcError =>
+  svcError('PEER_SILENT', `this worker answers to no topic "${topic}"`, {
+    details: { topic },
+    hint: 'it has another set of plugins than the worker that asked: svc reload brings up both anew',
+  })

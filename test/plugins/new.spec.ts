@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { KINDS, newPlugin } from '../../cli/src/writing/new-plugin.ts'
+import { KINDS, newPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/new-plugin.ts'
 import { CONDITIONS, FRUGAL, SOURCE_TYPES } from '../support/entry.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readLock } from '@svc/plugin-set'
+import { readLock } from '@svc/plugin-manager/set'
 import { expect } from 'chai'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
@@ -219,4 +219,4 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
 /** Fails when whoever installs it is gone for long. */
 const LATE = "return new Promise((_, fail) => setTimeout(() => fail(new Error('no moon tonight')), 2_000))"
 
-const INSTALLING = fileURLToPath(new URL('../../libs/plugin-set/test/support/installing.ts', import.meta.url))
+const INSTALLING = fileURLToPath(new URL('../../plugins/admin/plugin-manager/test/set/support/installing.ts', import.meta.url))

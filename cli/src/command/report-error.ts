@@ -17,7 +17,7 @@ export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
   return [asSvcError(first, 'FAILED'), ...others.map(one => asSvcError(one, 'FAILED'))]
 }
 
-export const factsOf = (error: unknown): ErrorFacts[] =>
+export const errorFacts = (error: unknown): ErrorFacts[] =>
   problemsOf(error).map(({ code, message, plugin, where, hint }) => ({
     code,
     message,

@@ -2,20 +2,15 @@ import { Command, type Config, Errors, Flags, type Interfaces } from '@oclif/cor
 import type { CommandContext } from '@svc/core/contracts'
 
 /** A class that can be run: not the abstract base. */
-export type RunnableCommand = { new (argv: string[], config: Config): SvcCommand } & Pick<typeof SvcCommand, 'run' | 'given'>
+export type RunnableCommand = { new (argv: string[], config: Config): BaseCommand } & Pick<typeof BaseCommand, 'run' | 'given'>
 
 /**
- * The base class of the commands of plugins: an oclif command that svc gives a context. `static args`, `flags`, `examples`, `summary` and `description` are
- * those of oclif; `run` resolves with the exit code, 0 where it resolves with nothing.
+ * An oclif command that svc gives a context. `static args`, `flags`, `examples`, `summary` and `description` are those of oclif; `run` resolves with the exit
+ * code, 0 where it resolves with nothing. It has no flag of its own: for the commands of svc that read no configuration.
  */
-export abstract class SvcCommand extends Command implements CommandContext {
+export abstract class BaseCommand extends Command implements CommandContext {
   /** Set by svc before it runs the class. */
   static given?: CommandContext
-
-  /** Every command has it: the plugins are found through that file before a class runs. */
-  static override baseFlags = {
-    config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>', helpGroup: 'GLOBAL' }),
-  }
 
   get signal(): AbortSignal {
     return this.#context.signal
@@ -42,7 +37,7 @@ export abstract class SvcCommand extends Command implements CommandContext {
   readonly unconfigured: CommandContext['unconfigured'] = section => this.#context.unconfigured(section)
 
   get #context(): CommandContext {
-    const { given } = this.ctor as typeof SvcCommand
+    const { given } = this.ctor as typeof BaseCommand
     if (!given)
       throw new TypeError(`${this.id ?? this.ctor.name} has no context: run it through svc, or with runCommand in a test`)
     return given
@@ -62,5 +57,13 @@ export abstract class SvcCommand extends Command implements CommandContext {
       if ((Object(error) as { oclif?: object }).oclif !== undefined) throw error
       throw Object.assign(new Errors.CLIError(error instanceof Error ? error : String(error), { exit: 2 }), { cause: error })
     }
+  }
+}
+
+/** The base class of the commands of plugins. */
+export abstract class SvcCommand extends BaseCommand {
+  /** Every command has it: the plugins are found through that file before a class runs. */
+  static override baseFlags = {
+    config: Flags.string({ char: 'c', summary: 'Configuration file', helpValue: '<file>', helpGroup: 'GLOBAL' }),
   }
 }

@@ -14,7 +14,7 @@ export class ConfigSchema extends Command {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ConfigSchema)
-    const { writeConfigSchema } = await import('../writing/config-schema.ts')
+    const { writeConfigSchema } = await import('../config-schema.ts')
     process.exitCode = await writeConfigSchema(optionsOf(flags))
   }
 }

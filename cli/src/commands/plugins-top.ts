@@ -30,7 +30,7 @@ export class PluginsTop extends Command {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(PluginsTop)
-    const { top } = await import('../plugins/top.ts')
+    const { top } = await import('../top.ts')
     process.exitCode = await top({ ...flags, interval: flags.interval ?? 2 })
   }
 }

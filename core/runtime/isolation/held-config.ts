@@ -1,5 +1,5 @@
 import { runInNewContext } from 'node:vm'
-import { type Fault, type JsonSchema, schema, type Schema } from '@svc/core'
+import { type Fault, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** The configuration of an isolated plugin: its schema is a stranger's. */
 export interface HeldConfig extends Schema {

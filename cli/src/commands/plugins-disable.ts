@@ -1,9 +1,0 @@
-import { SUMMARIES } from '../summaries.ts'
-import { PluginsSwitch } from './plugins-switch.ts'
-
-export class PluginsDisable extends PluginsSwitch {
-  static override summary = SUMMARIES['plugins:disable']
-  static override description =
-    'Its files stay, and what was accepted stays accepted. A plugin of the configuration is switched off there: plugins: [{ use: …, enabled: false }].'
-  protected readonly enabled = false
-}

@@ -1,4 +1,0 @@
-// What a start needs: to know what is installed, and whether it is as it was
-export type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './lock-types.ts'
-export { isAbandoned, lockFile, pluginFolder, readLock, setFolder } from './lock.ts'
-export { stampOfPlugin, verifyFiles, verifySet } from './verify.ts'

@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { matchesHost, matchesPattern } from '@svc/runtime/isolation'
+import type { Finding, Linted } from './lint.ts'
+
+/** A line of source, without comments. */
+interface Line {
+  readonly where: string
+  readonly code: string
+}
+
+const ASIDE = new Set(['node_modules', 'dist', 'test', 'tests', 'coverage'])
+const CODE = /(?<!\.d)\.[mc]?[jt]s$/
+
+/** What the source seems to reach and the manifest does not declare: an isolated plugin would be refused it. Warnings: reading is no proof. */
+export function sourceFindings({ folder, info }: Linted): Finding[] {
+  if (info === undefined || info.manifest.runtime !== undefined) return []
+  const { env = [], network = [], write = [] } = info.manifest.permissions ?? {}
+  const lines = filesBelow(folder).flatMap(file => linesOf(file, relative(folder, file)))
+  return once([
+    ...lines.flatMap(line =>
+      variablesIn(line)
+        .filter(name => !env.some(one => matchesPattern(one, name)))
+        .map(name => variable(name, line))
+    ),
+    ...lines.flatMap(line =>
+      hostsIn(line)
+        .filter(host => !matchesHost(network, host))
+        .map(host => hostOf(host, line))
+    ),
+    ...(network.length > 0 ? [] : lines.filter(({ code }) => NETWORK.test(code)).map(unnamed)),
+    ...(write.length > 0 ? [] : lines.flatMap(line => writesIn(line).map(name => writes(name, line)))),
+    ...lines.filter(({ code }) => PROCESS.test(code)).map(starts),
+  ])
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap(one => {
+    if (ASIDE.has(one.name) || one.name.startsWith('.')) return []
+    const path = join(folder, one.name)
+    return one.isDirectory() ? filesBelow(path) : CODE.test(one.name) ? [path] : []
+  })
+}
+
+/** Texts stay, comments go; lines keep their numbers. */
+const COMMENT = /(['"`])(?:\\[^]|(?!\1)[^])*?\1|\/\/.*|\/\*[^]*?\*\//g
+
+function linesOf(file: string, name: string): Line[] {
+  const text = readFileSync(file, 'utf8').replaceAll(COMMENT, (found, quote: string | undefined) =>
+    quote === undefined ? found.replaceAll(/[^\n]/g, '') : found
+  )
+  return text.split('\n').map((code, at) => ({ where: `${name}:${at + 1}`, code }))
+}
+
+const variablesIn = ({ code }: Line): string[] => [
+  ...[...code.matchAll(/process\.env(?:\.(\w+)|\[['"](\w+)['"]\])/g)].map(([, dot, bracket]) => dot ?? bracket!),
+  ...[...code.matchAll(/\{([^}]*)\}\s*=\s*process\.env\b/g)].flatMap(([, names = '']) =>
+    names.split(',').flatMap(one => /^\s*(\w+)/.exec(one)?.[1] ?? [])
+  ),
+]
+
+const hostsIn = ({ code }: Line): string[] =>
+  [...code.matchAll(/['"`]https?:\/\/([\w.-]+(?::\d+)?)/g)].map(([, host = '']) => host).filter(host => !NO_HOST.test(host))
+
+/** Hosts in texts that the code does not connect to: examples, this machine, vocabularies. */
+const NO_HOST = /^(localhost|127\.0\.0\.1|json-schema\.org|www\.w3\.org)(:\d+)?$|(^|\.)example(\.\w+)?$/
+
+const NETWORK = /(?<![\w.])fetch\(|from ['"]node:(https?|http2|net|tls|dgram)['"]/
+const PROCESS = /from ['"]node:(child_process|worker_threads|cluster)['"]/
+const WRITES =
+  /\b(writeFile|writeFileSync|appendFile|appendFileSync|createWriteStream|mkdir|mkdirSync|rm|rmSync|unlink|unlinkSync|rename|renameSync|copyFile|cp|open|openSync)\b/g
+
+const writesIn = ({ code }: Line): string[] =>
+  /from ['"]node:fs(\/promises)?['"]/.test(code) ? [...code.matchAll(WRITES)].map(([name]) => name) : []
+
+const warning = (code: string, message: string, hint: string, { where }: Line): Finding => ({
+  level: 'warning',
+  code,
+  message,
+  hint,
+  where,
+})
+
+const variable = (name: string, line: Line) =>
+  warning(
+    'ENV_UNDECLARED',
+    `it reads the variable ${name}, which its manifest does not declare`,
+    `add it: "permissions": { "env": ["${name}"] }`,
+    line
+  )
+
+const hostOf = (host: string, line: Line) =>
+  warning(
+    'NETWORK_UNDECLARED',
+    `it names the host ${host}, which its manifest does not declare`,
+    `add it: "permissions": { "network": ["${host}"] }`,
+    line
+  )
+
+const unnamed = (line: Line) =>
+  warning(
+    'NETWORK_UNDECLARED',
+    'it uses the network, and its manifest declares no host',
+    'name the hosts: "permissions": { "network": ["api.example.org"] }',
+    line
+  )
+
+const writes = (name: string, line: Line) =>
+  warning(
+    'WRITE_UNDECLARED',
+    `it imports ${name} of node:fs, and its manifest declares no path that it writes`,
+    'name the paths: "permissions": { "write": ["…"] }',
+    line
+  )
+
+const starts = (line: Line) =>
+  warning(
+    'PROCESS_STARTED',
+    'it starts processes or threads, which an isolated plugin may not',
+    'do without, or say in the README that it needs `in-process`',
+    line
+  )
+
+/** Each thing once, where it is found first. */
+const once = (findings: readonly Finding[]) =>
+  findings.filter((one, at) => findings.findIndex(other => other.message === one.message) === at)

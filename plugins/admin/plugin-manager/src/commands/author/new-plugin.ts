@@ -1,0 +1,274 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
+import { API, type Manifest, COMMANDS_MODULE } from '@svc/core'
+import { fileURLToPath } from 'node:url'
+import { fromCaller } from '@svc/cli/program'
+import { TEMPLATES } from '../../templates-folder.ts'
+import { folderTaken, nameInvalid } from './errors.ts'
+import { stripTypeScriptTypes, builtinModules } from 'node:module'
+
+/** Kinds of plugins that there is a template of. */
+export const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
+
+interface Asked {
+  readonly name: string
+  readonly kind: (typeof KINDS)[number]
+  readonly js: boolean
+  readonly dir?: string | undefined
+}
+
+/** A package that was made. */
+export interface NewPlugin {
+  readonly folder: string
+  /** As paths from the folder. */
+  readonly files: readonly string[]
+}
+
+/** Makes the package of a plugin that passes its kit. Throws NAME_INVALID, FOLDER_TAKEN; then nothing was written. */
+export async function newPlugin({ name, kind, js, dir }: Asked): Promise<NewPlugin> {
+  const words = wordsOf(name)
+  const folder = fromCaller(dir ?? basename(name))
+  if (existsSync(folder) && readdirSync(folder).length > 0) throw folderTaken(folder)
+  const files = await filesOf(kind, words, js ? 'js' : 'ts')
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text, { flag: 'wx' })
+  }
+  return { folder, files: Object.keys(files).sort() }
+}
+
+/** The files of a new plugin: path → text. */
+async function filesOf(kind: string, words: PluginWords, language: Language): Promise<Record<string, string>> {
+  const read = async (path: string) => withWords(await readFile(new URL(path, TEMPLATES), 'utf8'), words)
+  const folder = fileURLToPath(new URL(`${kind}/`, TEMPLATES))
+  const inside = await readdir(folder, { recursive: true, withFileTypes: true })
+  const paths = inside.filter(one => one.isFile()).map(one => relative(folder, join(one.parentPath, one.name)))
+  const own = paths.filter(path => path !== 'svc.json' && path !== 'README.md')
+  const texts = await Promise.all(
+    own.map(async path => [pathIn(path, words, language), inLanguage(await read(`${kind}/${path}`), path, language)])
+  )
+  const manifest = JSON.parse(await read(`${kind}/svc.json`)) as Omit<Manifest, 'api'>
+  return {
+    'package.json': json(packageJson({ words, language, manifest, api: API, core: coreVersion() })),
+    'README.md': readme(words, await read(`${kind}/README.md`), language, manifest),
+    LICENSE: await read('common/LICENSE'),
+    '.gitignore': await read('common/gitignore'),
+    ...configs(language, manifest),
+    ...(Object.fromEntries(texts) as Record<string, string>),
+  }
+}
+
+const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`
+
+const pathIn = (path: string, words: PluginWords, language: Language) =>
+  withWords(language === 'js' ? path.replace(/\.ts$/, '.js') : path, words)
+
+const inLanguage = (text: string, path: string, language: Language) =>
+  path.endsWith('.ts') ? (language === 'js' ? toJavaScript(text) : typed(text)) : text
+
+/** What this svc was built with. */
+function coreVersion(): string {
+  const text = readFileSync(new URL('../package.json', TEMPLATES), 'utf8')
+  return (JSON.parse(text) as { peerDependencies: Record<string, string> }).peerDependencies['@svc/core']!
+}
+
+const CHECKS = { module: 'nodenext', target: 'esnext', strict: true, noEmit: true, skipLibCheck: true }
+
+/** How its types are checked: in JavaScript by the editor, from the comments. */
+function configs(language: Language, { runtime }: Omit<Manifest, 'api'>): Record<string, string> {
+  const include = runtime === undefined ? ['src', 'test'] : ['test']
+  if (language === 'js') return { 'jsconfig.json': json({ compilerOptions: { ...CHECKS, checkJs: true }, include }) }
+  const erasable = {
+    erasableSyntaxOnly: true,
+    verbatimModuleSyntax: true,
+    rewriteRelativeImportExtensions: true,
+    types: ['node'],
+  }
+  const whole = { 'tsconfig.json': json({ compilerOptions: { ...CHECKS, ...erasable }, include }) }
+  if (runtime !== undefined) return whole
+  const build = { noEmit: false, declaration: true, rootDir: 'src', outDir: 'dist' }
+  return { ...whole, 'tsconfig.build.json': json({ extends: './tsconfig.json', compilerOptions: build, include: ['src'] }) }
+}
+
+function readme(words: PluginWords, text: string, language: Language, { runtime }: Omit<Manifest, 'api'>): string {
+  const isBuilt = language === 'ts' && runtime === undefined
+  const said = language === 'js' ? text.replaceAll(/(`(?:src|test)\/[\w/-]+)\.ts`/g, '$1.js`') : text
+  return `# ${words.package}
+
+${said.trim()}
+
+## Work on it
+
+\`\`\`sh
+npm install             # @svc/core${language === 'ts' ? ', and what checks the types' : ''}
+npm test                # its own tests, and the kit that every plugin must pass
+svc plugins dev         # a server that has it, and reloads when a file is saved
+svc plugins lint        # checks the package for problems
+svc plugins publish     # all of that, then npm publish; --dry-run shows what it would send
+\`\`\`
+${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
+}
+
+type Language = 'ts' | 'js'
+
+const NODE_TYPES = '^24.0.0'
+const TYPESCRIPT = '^7.0.0'
+
+interface Parts {
+  readonly words: PluginWords
+  readonly language: Language
+  readonly manifest: Omit<Manifest, 'api'>
+  readonly api: number
+  /** The version of @svc/core that it is written for. */
+  readonly core: string
+}
+
+/** The package.json of a new plugin. In TypeScript its own source is found under the condition `development`, all others find what was built. */
+function packageJson({ words, language, manifest, api, core }: Parts): object {
+  const isData = manifest.runtime !== undefined
+  const isStore = manifest.kind === 'store'
+  const isBuilt = language === 'ts' && !isData
+  const brought = {
+    ...(manifest.contributes?.commands === undefined ? {} : { '@svc/cli': `^${core}` }),
+    ...(isStore ? { '@svc/storage-kit': `^${core}` } : {}),
+  }
+  return {
+    name: words.package,
+    version: '0.1.0',
+    description: `A plugin for svc (${manifest.kind}): ${words.kebab}`,
+    license: 'MIT',
+    keywords: ['svc-plugin'],
+    type: 'module',
+    engines: { node: '>=24' },
+    ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(manifest, isBuilt) }),
+    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
+    scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
+    peerDependencies: { '@svc/core': `^${core}`, ...brought },
+    // svc brings them, as it brings the core
+    ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
+    devDependencies: {
+      '@svc/core': `^${core}`,
+      '@svc/testing': `^${core}`,
+      ...brought,
+      ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
+      ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
+    },
+    svc: { api, ...manifest },
+  }
+}
+
+const mapped = <T>(entries: Readonly<Record<string, string>>, to: (value: string) => T): Record<string, T> =>
+  Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, to(value)]))
+
+function exportsOf({ contributes }: Omit<Manifest, 'api'>, isBuilt: boolean): object {
+  const modules = { '.': 'index', ...(contributes?.commands === undefined ? {} : { [COMMANDS_MODULE]: 'commands' }) }
+  const place = (name: string) =>
+    isBuilt ? { development: `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` } : `./src/${name}.js`
+  return { ...mapped(modules, place), './package.json': './package.json' }
+}
+
+const FOR_JAVASCRIPT = /^\s*\/\/js: /
+
+/** The TypeScript of a template: without what is meant for JavaScript alone. */
+const typed = (code: string): string =>
+  code
+    .split('\n')
+    .filter(line => !FOR_JAVASCRIPT.test(line))
+    .join('\n')
+
+/**
+ * The same in JavaScript: types become the JSDoc of the lines that begin with `//js:`. Node blanks types with blanks, so that lines keep their places; here the
+ * holes are closed.
+ */
+function toJavaScript(code: string): string {
+  const lines = quietly(() => stripTypeScriptTypes(code)).split('\n')
+  return lines
+    .filter((line, at) => !isHole(line) && !(isLonely(line) && isHole(lines[at + 1] ?? '')))
+    .map(line =>
+      line
+        .replace(/\/\/js: /, '')
+        .replace(/(?<=\S) {2,}(?=[(),;:])/g, '')
+        .replace(/(?<=\S) {2,}/g, ' ')
+        .trimEnd()
+    )
+    .join('\n')
+    .replaceAll(/(from '\.{1,2}\/[\w/-]+)\.ts'/g, "$1.js'")
+    .replaceAll(/import \{ ([^}]*?),? \} from/g, 'import { $1 } from')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .replace(/^\n+/, '')
+}
+
+/** Node warns that it may yet change how it strips: the templates are ours, and tests make all of them. */
+function quietly<T>(work: () => T): T {
+  const before = Object.getOwnPropertyDescriptor(process, 'emitWarning')!
+  process.emitWarning = () => {}
+  try {
+    return work()
+  } finally {
+    Object.defineProperty(process, 'emitWarning', before)
+  }
+}
+
+/** What was a line of types: an empty line is one that the author meant. */
+const isHole = (line: string) => line !== '' && line.trim() === ''
+/** A comment, which is left alone when what it speaks of is gone. */
+const isLonely = (line: string) => /^\s*\/\*\*.*\*\/$/.test(line)
+
+/** The words by which a new plugin calls its parts, all made of the package's name. */
+interface PluginWords {
+  /** `@me/svc-plugin-dice-box`. */
+  readonly package: string
+  /** `dice-box`. */
+  readonly kebab: string
+  /** `dice_box`: what a model reads. */
+  readonly snake: string
+  /** `diceBox`. */
+  readonly camel: string
+  /** `DiceBox`. */
+  readonly pascal: string
+}
+
+const NPM_NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/
+const LONGEST = 214
+const RESERVED = ['node_modules', 'favicon.ico', ...builtinModules]
+
+/** Checks a name by the rules of npm and makes the words of it. Throws NAME_INVALID. */
+function wordsOf(name: string): PluginWords {
+  const why = faultOf(name)
+  if (why !== undefined) throw nameInvalid(name, why)
+  const parts = bare(name)
+    .split(/[^a-z0-9]+/)
+    .filter(part => part !== '')
+  const pascal = parts.map(part => part[0]!.toUpperCase() + part.slice(1)).join('')
+  return {
+    package: name,
+    kebab: parts.join('-'),
+    snake: parts.join('_'),
+    camel: pascal[0]!.toLowerCase() + pascal.slice(1),
+    pascal,
+  }
+}
+
+/** Without scope, and without what says that it is a plugin. */
+const bare = (name: string) => name.replace(/^@[^/]*\//, '').replace(/^svc-plugin-(?=.)/, '')
+
+/** What is wrong with the name of a package that is to be published; `undefined`: nothing. */
+export function faultOf(name: string): string | undefined {
+  if (name.length > LONGEST) return `a name has ${LONGEST} characters at most`
+  if (!NPM_NAME.test(name))
+    return 'a package has a name of a-z, 0-9, "-", "." and "_", like svc-plugin-weather or @me/svc-plugin-weather'
+  if (name.startsWith('@svc/')) return 'names that begin with @svc/ are those of svc itself'
+  if (RESERVED.includes(name)) return 'Node and npm have that name already'
+  return /^[a-z]/.test(bare(name)) ? undefined : 'behind scope and "svc-plugin-" it must begin with a letter'
+}
+
+/** Puts the words in place of those of the templates. */
+const withWords = (text: string, words: PluginWords): string =>
+  text
+    .replaceAll('svc-plugin-sample', words.package)
+    .replaceAll('SAMPLE_WORD', words.snake.toUpperCase())
+    .replaceAll('sample_word', words.snake)
+    .replaceAll('sample-word', words.kebab)
+    .replaceAll('SampleWord', words.pascal)
+    .replaceAll('sampleWord', words.camel)

@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { styleText } from 'node:util'
+import { messageOf, readManifest, within, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
+import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
+import { milliseconds, visible } from '@svc/cli/command'
+import { folderOfPlugin } from './folder.ts'
+import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
+
+/** What came of one case. */
+export interface CaseResult {
+  readonly title: string
+  readonly state: 'passed' | 'failed' | 'skipped'
+  readonly ms: number
+  readonly error?: string
+}
+
+/** What came of a plugin's kit. */
+export interface TestResult {
+  readonly plugin: string
+  readonly version: string
+  readonly seed: number
+  readonly cases: readonly CaseResult[]
+}
+
+interface Asked {
+  readonly folder: string
+  readonly seed: number
+  readonly home: string
+}
+
+/** No case may take longer. */
+const CASE_MS = 60_000
+
+/** Runs the kit on the plugin in a folder, with the samples of its `test` folder where there are some. Throws PLUGIN_UNKNOWN, MANIFEST_INVALID. */
+export async function testPlugin({ folder, seed, home }: Asked, tell: (result: CaseResult) => void): Promise<TestResult> {
+  const at = folderOfPlugin(folder)
+  const { name, version, manifest } = await readManifest(join(at, 'package.json'))
+  const { beside: theirs, ...samples } = await samplesOf(at)
+  const found = theirs ? undefined : await openPackage(at).catch(() => undefined)
+  // what comes with svc need not be installed beside the plugin
+  const beside =
+    theirs?.map(ref => (typeof ref === 'string' ? { use: ref, from: OURS } : ref)) ??
+    (await curatedFor(found?.plugin, manifest.runtime, home))
+  const results: CaseResult[] = []
+  const add = (result: CaseResult) => {
+    results.push(result)
+    tell(result)
+  }
+  using strays = hearStrays(at)
+  for (const one of await pluginKit(at, { ...samples, beside, seed })) add(await resultOf(one))
+  const error = strays.found().join('\n')
+  if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
+  return { plugin: name, version, seed, cases: results }
+}
+
+const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'
+
+/** Hears what a timer or an event of the plugin throws, which would end this process before its report: each once, with the line of the plugin. */
+function hearStrays(folder: string): Disposable & { found(): readonly string[] } {
+  const seen = new Set<string>()
+  const own = `${pathToFileURL(folder).href}/`
+  const hear = (error: unknown) => {
+    const line = error instanceof Error ? error.stack?.split('\n').find(one => one.includes(own)) : undefined
+    seen.add([messageOf(error), ...(line === undefined ? [] : [line.replace(own, '').trim()])].join('\n  '))
+  }
+  process.on('uncaughtException', hear)
+  return { found: () => [...seen], [Symbol.dispose]: () => void process.off('uncaughtException', hear) }
+}
+
+async function samplesOf(folder: string): Promise<PluginSamples> {
+  const file = ['ts', 'mts', 'js', 'mjs'].map(end => join(folder, 'test', `samples.${end}`)).find(existsSync)
+  if (file === undefined) return {}
+  const module = (await import(pathToFileURL(file).href)) as { default?: PluginSamples }
+  return module.default ?? {}
+}
+
+async function resultOf(one: KitCase): Promise<CaseResult> {
+  const { title, skipped } = one
+  if (skipped !== undefined) return { title, state: 'skipped', ms: 0 }
+  const began = performance.now()
+  const took = () => Math.round(performance.now() - began)
+  let missing: string | undefined
+  const skip = (why: string) => (missing = why)
+  try {
+    await within(CASE_MS, () => one.run.call({ skip }))
+    return missing === undefined
+      ? { title, state: 'passed', ms: took() }
+      : { title: `${title} – skipped: ${missing}`, state: 'skipped', ms: took() }
+  } catch (error) {
+    return { title, state: 'failed', ms: took(), error: messageOf(error) }
+  }
+}
+
+const SIGNS = { passed: ['green', 'ok  '], failed: ['red', 'FAIL'], skipped: ['gray', 'skip'] } as const
+
+/** A case as a person reads it. */
+export function caseText({ title, state, ms, error = '' }: CaseResult): string {
+  const [color, sign] = SIGNS[state]
+  const time = ms >= 1000 ? `   (${milliseconds(ms)})` : ''
+  const why =
+    error === ''
+      ? ''
+      : `\n${error
+          .split('\n')
+          .map(line => `       ${visible(line)}`)
+          .join('\n')}`
+  return `${styleText(color, sign, { stream: process.stdout })}   ${title}${time}${why}`
+}
+
+export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state }) => state === 'failed')
+
+export function summaryText({ plugin, version, seed, cases }: TestResult): string {
+  const count = (state: CaseResult['state']) => cases.filter(one => one.state === state).length
+  const skipped =
+    count('skipped') === 0
+      ? ''
+      : `, ${count('skipped')} skipped: what it reads and asks there was not looked at (samples in test/samples show more)`
+  return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
+}
+
+/** The plugins of a test by default: they need no key and no file. */
+const CONFIG = { plugins: DEFAULTS.plugins, providers: { local: {} } }
+const NO_FILES: Readonly<Record<string, string>> = { '@svc/plugin-store-sqlite': '@svc/plugin-store-memory' }
+
+/** The curated plugins that give a plugin the services it needs, and those what they need; provider-local where there is a chat. */
+async function curatedFor(plugin: Plugin | undefined, runtime: string | undefined, home: string): Promise<PluginRef[]> {
+  const wanted = [...servicesOf(plugin), ...(runtime === undefined ? [] : [`runtime.${runtime}`])]
+  if (wanted.length === 0) return []
+  const { loaded } = await planHost(hostOptions(mergeConfig([{ name: 'defaults', value: CONFIG }]), home))
+  const needed = new Map<string, (typeof loaded)[number]>()
+  for (const service of wanted) {
+    const giver = loaded.find(one => one.plugin.provides?.name === service)
+    if (!giver || needed.has(giver.name)) continue
+    needed.set(giver.name, giver)
+    // what is added here is gone through, too
+    wanted.push(...servicesOf(giver.plugin))
+  }
+  const local = wanted.includes('chat') ? loaded.filter(one => one.name === '@svc/plugin-provider-local') : []
+  return [...needed.values(), ...local].map(({ name }) => ({ use: NO_FILES[name] ?? name, from: OURS }))
+}
+
+const servicesOf = (plugin: Plugin | undefined): string[] =>
+  Object.values(plugin?.requires ?? {}).flatMap(token => (token.what === 'service' ? [token.name] : []))

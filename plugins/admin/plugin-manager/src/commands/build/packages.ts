@@ -1,0 +1,114 @@
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { PACKAGE_FOLDER, RUNS_SOURCES } from '@svc/cli/program'
+import { dependencyMissing } from './errors.ts'
+import { execFile } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { copyTree } from './copy.ts'
+
+/** A package that is part of a build. */
+export interface BuildPackage {
+  readonly name: string
+  readonly version: string
+  /** Where it lies now; a package of a repository is linked there. */
+  readonly folder: string
+  /** Where it lies in the build: `node_modules/@svc/core`, or within another package. */
+  readonly path: string
+  /** What its package.json says is published, where it is not unpacked from a tarball. */
+  readonly files: readonly string[] | undefined
+}
+
+interface PackageJson {
+  readonly name?: string
+  readonly version?: string
+  readonly files?: readonly string[]
+  readonly svc?: unknown
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
+}
+
+const CLI = '@svc/cli'
+/** Plugins that svc itself needs: they read the lock. */
+const NEEDED = ['@svc/plugin-manager']
+const MODULES = 'node_modules'
+
+/** The folder whose node_modules this command line runs from. */
+export function rootOf(): string {
+  for (let folder = PACKAGE_FOLDER; dirname(folder) !== folder; folder = dirname(folder)) {
+    const found = join(folder, MODULES, CLI)
+    if (existsSync(found) && realpathSync(found) === realpathSync(PACKAGE_FOLDER)) return folder
+  }
+  throw dependencyMissing(CLI, 'svc')
+}
+
+/** The command line, these plugins, and all that they need, each where it is found at run time. Plugins that came with svc and are not among them stay out. */
+export function packagesFor(plugins: readonly string[]): BuildPackage[] {
+  const root = rootOf()
+  const cli = join(root, MODULES, CLI)
+  const found = new Map<string, BuildPackage>()
+  const open = [cli, ...plugins.map(name => near(name, cli, root) ?? missing(name, CLI))]
+  for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
+    if (found.has(folder)) continue
+    const pkg = readPackage(folder)
+    found.set(folder, packageOf(pkg, folder, root))
+    const isWanted = (name: string) =>
+      folder !== cli || plugins.includes(name) || NEEDED.includes(name) || !isPlugin(near(name, cli, root))
+    const wanted = needsOf(pkg).filter(({ name }) => isWanted(name))
+    for (const { name, optional } of wanted) {
+      const next = near(name, folder, root)
+      if (next !== undefined) open.push(next)
+      else if (!optional) missing(name, pkg.name ?? folder)
+    }
+  }
+  return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+function missing(name: string, by: string): never {
+  throw dependencyMissing(name, by)
+}
+
+const readPackage = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageJson
+
+const isPlugin = (folder: string | undefined) => folder !== undefined && readPackage(folder).svc !== undefined
+
+const packageOf = ({ name = '', version = '', files }: PackageJson, folder: string, root: string): BuildPackage => ({
+  name,
+  version,
+  folder,
+  path: relative(root, folder),
+  files: realpathSync(folder).includes(`/${MODULES}/`) ? undefined : files,
+})
+
+function needsOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {} }: PackageJson) {
+  const must = Object.keys(dependencies).filter(name => !Object.hasOwn(optionalDependencies, name))
+  // npm left out a missing peer on purpose
+  const may = [...Object.keys(optionalDependencies), ...Object.keys(peerDependencies)]
+  return [...must.map(name => ({ name, optional: false })), ...may.map(name => ({ name, optional: true }))]
+}
+
+/** A package as Node finds it from a folder, but not beyond the root. */
+function near(name: string, from: string, root: string): string | undefined {
+  for (let folder = from; folder.startsWith(root); folder = dirname(folder)) {
+    const candidate = join(folder, MODULES, name)
+    if (basename(folder) !== MODULES && existsSync(join(candidate, 'package.json'))) return candidate
+  }
+  return undefined
+}
+
+const run = promisify(execFile)
+const ASIDE = new Set(['node_modules', 'dist', 'test'])
+
+/** Packages of a repository as they would be published: bundled in a folder of their own, so that the repository stays as it is. Where svc runs from bundles these are it. */
+export async function bundled(packages: readonly BuildPackage[], work: string, signal: AbortSignal): Promise<BuildPackage[]> {
+  const own = packages.filter(one => one.files !== undefined)
+  if (!RUNS_SOURCES || own.length === 0) return [...packages]
+  await mkdir(work, { recursive: true })
+  await Promise.all(own.map(one => copyTree(one.folder, join(work, shortOf(one)), () => true, ASIDE)))
+  await run(process.execPath, [join(rootOf(), 'scripts', 'bundle.ts'), ...own.map(shortOf)], { cwd: work, signal })
+  return packages.map(one => (one.files === undefined ? one : { ...one, folder: join(work, shortOf(one)) }))
+}
+
+const shortOf = ({ name }: BuildPackage) => name.replace(/^@[^/]*\//, '')

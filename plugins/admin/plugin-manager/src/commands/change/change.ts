@@ -1,0 +1,181 @@
+import { join } from 'node:path'
+import type { SvcError } from '@svc/core'
+import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
+import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { errorFacts, printError, visible, passingPerson } from '@svc/cli/command'
+import { type Proposal, proposalFacts, proposalText } from './candidate-text.ts'
+import { checkNames } from './check-names.ts'
+import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
+import { checkIsolation, goesWithout, isolationOf, type Wish } from './isolation.ts'
+import { openProgress, type ProgressLine } from './progress.ts'
+import { refusedText, settleAbandoned, type TakenUp, tryChange } from './take-up.ts'
+import { consentMissing } from './errors.ts'
+
+/** What a person wants of a change. */
+export interface Asked extends Wish {
+  /** `install`, `update`. */
+  readonly verb: string
+  /** What has happened: `installed`. */
+  readonly done: string
+  readonly yes: boolean
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly config?: string | undefined
+  /** What is said where there is nothing to change. */
+  readonly nothing: string
+  /** A bundle says itself where its plugins run: it is looked into before anybody is asked. */
+  readonly isBundle?: boolean
+}
+
+/** Prepares a change, shows what comes, asks, puts it in force, and takes it back where nothing can serve with it. Resolves with the exit code. */
+export async function runChange(
+  plan: (home: string, options: SetOptions) => Promise<StagedChange>,
+  asked: Asked
+): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const { signal } = interrupt
+  using progress = openProgress()
+  try {
+    await settleAbandoned(setHome(), here().home)
+    await using change = await plan(setHome(), { signal, onProgress: progress.tell })
+    progress.clear()
+    return await carryOut(change, asked, { signal, progress })
+  } catch (error) {
+    if (!signal.aborted) throw error
+    progress.clear()
+    return endUnchanged()
+  }
+}
+
+interface Around {
+  readonly signal: AbortSignal
+  readonly progress: ProgressLine
+}
+
+async function carryOut(change: StagedChange, asked: Asked, around: Around): Promise<number> {
+  const { signal, progress } = around
+  const early = asked.isBundle === true ? await change.build() : undefined
+  const proposals = proposalsOf(change, asked, early)
+  progress.clear()
+  if (change.isEmpty && proposals.every(one => isAsBefore(one, change)))
+    return tell(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
+  const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(one => one.name) }
+  if (proposals.length > 0) await show(proposals, change, asked)
+  await checkNames(change, asked.config)
+  for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
+  if (asked.dryRun) return tell(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
+  if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
+    process.stderr.write('nothing was changed\n')
+    return 1
+  }
+  const built = early ?? (await change.build())
+  const taken = await takenUp(change, await lockedOf(built, proposals, asked, around), asked, around)
+  progress.clear()
+  if (taken.problems.length > 0) return refused(asked, taken.problems)
+  const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
+  return tell(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+/** Its author may do without some of them: a note, no fault. */
+function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
+  const unset = unsetIn(permissions)
+  return unset.length === 0 ? [] : [`note: of the variables that ${name} may read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
+}
+
+/** What is in force from now on, or was before where nothing can serve with it. */
+async function takenUp(change: StagedChange, locked: readonly LockedPlugin[], { config }: Asked, { signal, progress }: Around) {
+  const taking = { config, before: change.before, signal, tell: (step: 'reload' | 'start') => progress.tell({ step }) }
+  const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
+  signal.throwIfAborted()
+  return taken
+}
+
+function proposalsOf(change: StagedChange, asked: Asked, built: BuiltSet | undefined): Proposal[] {
+  return change.candidates.map(candidate => {
+    const before = (built?.plugins ?? change.before.plugins).find(one => one.name === candidate.name)
+    // trust does not move from another machine to this one
+    const trusted = asked.trust || (built === undefined && before?.trusted === true)
+    return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
+  })
+}
+
+/** Whether a plugin that is installed already runs where it shall. */
+const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
+  before.plugins.some(one => one.name === candidate.name && one.isolation === isolation && one.trusted === trusted)
+
+/** The entries of the lock: what the person chose, and what the plugins declare, learnt behind the wall. */
+async function lockedOf(built: BuiltSet, proposals: readonly Proposal[], { config }: Asked, { signal, progress }: Around) {
+  const locked = built.plugins.map(one => ({ ...one, ...choiceOf(one, proposals) }))
+  // what a link declares may be another thing at each start
+  const unknown = locked.filter(one => one.isolation === 'process' && one.declares === undefined && one.origin.kind !== 'link')
+  const folders = unknown.map(one => ({ locked: one, folder: folderIn(built, one) }))
+  const described = await describeAll(folders, { place: here(), config, signal, tell: progress.tell })
+  for (const one of locked) if (isImported(one) && !unknown.includes(one)) await checkBuilt(one, folderIn(built, one))
+  const learnt = locked.map(one => described.find(({ name }) => name === one.name) ?? one)
+  const known = learnt.filter(one => isImported(one) && one.commands === undefined && one.origin.kind !== 'link')
+  const withCommands = await describeCommandsOf(
+    known.map(one => ({ locked: one, folder: folderIn(built, one) })),
+    { place: here(), config, signal, tell: progress.tell }
+  )
+  return learnt.map(one => withCommands.find(({ name }) => name === one.name) ?? one)
+}
+
+const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
+  origin.kind === 'link' ? origin.spec : join(folder, 'node_modules', name)
+
+const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
+
+function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
+  const { isolation, trusted } = proposals.find(one => one.candidate.name === name)!
+  return { isolation, trusted }
+}
+
+async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: Asked) {
+  if (json && yes) return
+  const isOpen = proposals.some(one => one.isolation === 'process') && (await goesWithout(config))
+  const goes = removed.length > 0 && candidates.length > 0 ? [`takes out ${removed.map(one => one.name).join(', ')}`] : []
+  const stream = json ? process.stderr : process.stdout
+  stream.write(`${[...proposals.map(one => proposalText(one, isOpen)), ...goes].join('\n\n')}\n\n`)
+}
+
+function questionOf({ candidates }: StagedChange, { verb }: Asked): string {
+  const [first] = candidates
+  const what = candidates.length === 1 ? `${first!.name} ${first!.version}` : `these ${candidates.length} plugins`
+  return `${verb[0]!.toUpperCase()}${verb.slice(1)} ${what}?`
+}
+
+const namesOf = ({ candidates, removed }: StagedChange) =>
+  candidates.length > 0 ? candidates.map(one => `${one.name} ${one.version}`).join(', ') : removed.map(one => one.name).join(', ')
+
+export const servedBy = ({ urls }: TakenUp): string =>
+  urls.length === 0
+    ? 'no server runs: the next svc serve takes it up'
+    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} taken it up`
+
+/** One line for a person, or one object for a program; the exit code of what went well. */
+export function tell(
+  { json }: { readonly json: boolean },
+  { text, facts }: { readonly text: string; readonly facts: object }
+): number {
+  process.stdout.write(`${json ? JSON.stringify({ ok: true, ...facts }, null, 2) : text}\n`)
+  return 0
+}
+
+/** Says why a change was taken back; the exit code of that. */
+export function refused({ json }: { readonly json: boolean }, problems: readonly SvcError[]): number {
+  if (json)
+    process.stdout.write(`${JSON.stringify({ ok: false, rolled_back: true, problems: problems.flatMap(errorFacts) }, null, 2)}\n`)
+  else {
+    process.stderr.write('taken back, what was installed before is in force: nothing can serve with it\n\n')
+    printError(refusedText(problems))
+  }
+  return 1
+}
+
+/** Asks a person at the terminal; what is not plainly a yes is a no. Throws CONSENT_MISSING where there is no terminal. */
+async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
+  const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
+  signal.throwIfAborted()
+  return /^\s*y(es)?\s*$/i.test(answer ?? '')
+}

@@ -1,0 +1,138 @@
+import { existsSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import {
+  type ConfigTree,
+  configOf,
+  definePlugin,
+  type Isolate,
+  planHost,
+  readManifest,
+  StartFailed,
+  type SvcError,
+} from '@svc/core'
+import type { LockedPlugin } from '../../set.ts'
+import {
+  interruption,
+  describeInSandbox,
+  wrongFact,
+  describeInProcess,
+  sourceIn,
+  commandBroken,
+  findSettings,
+  type Place,
+  entryOf,
+} from '@svc/cli/program'
+import { notBuilt } from './errors.ts'
+
+interface Around {
+  readonly place: Place
+  readonly config?: string | undefined
+  readonly signal: AbortSignal
+  readonly tell: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
+}
+
+/** Runs each plugin once, held to what it may have, to learn what it declares. Throws what importing it throws, and why it cannot be held here. */
+export async function describeAll(
+  plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
+  { place, config, signal, tell }: Around
+): Promise<LockedPlugin[]> {
+  if (plugins.length === 0) return []
+  const { value } = await findSettings(config === undefined ? {} : { config }, place)
+  const described: LockedPlugin[] = []
+  for (const { locked, folder } of plugins) {
+    signal.throwIfAborted()
+    tell({ step: 'describe', plugin: locked.name })
+    described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
+  }
+  signal.throwIfAborted()
+  return described
+}
+
+/** Describes the commands of each plugin that declares some, in a process of its own, for help and completion. Throws COMMAND_BROKEN. */
+export async function describeCommandsOf(
+  plugins: readonly { readonly locked: LockedPlugin; readonly folder: string }[],
+  { place, config, signal, tell }: Around
+): Promise<LockedPlugin[]> {
+  const found = plugins.flatMap(({ locked, folder }) => {
+    const source = sourceIn(folder, entryOf(locked, folder))
+    return source ? [{ locked, source }] : []
+  })
+  if (found.length === 0) return []
+  const { value } = await findSettings(config === undefined ? {} : { config }, place)
+  const described: LockedPlugin[] = []
+  for (const { locked, source } of found) {
+    signal.throwIfAborted()
+    tell({ step: 'describe', plugin: locked.name })
+    const facts = await describeInProcess(source, value).catch((error: unknown) => {
+      throw commandBroken(source.ids[0]!.replaceAll(':', ' '), locked.name, error)
+    })
+    const missing = source.ids.find(id => !Object.hasOwn(Object(facts) as object, id))
+    if (missing !== undefined)
+      throw commandBroken(missing.replaceAll(':', ' '), locked.name, new TypeError(`COMMANDS has no class "${missing}"`))
+    const broken = source.ids.find(id => wrongFact(facts[id]) !== undefined)
+    if (broken !== undefined)
+      throw commandBroken(
+        broken.replaceAll(':', ' '),
+        locked.name,
+        new TypeError(`its "${wrongFact(facts[broken])}" has not the form that oclif's help reads`)
+      )
+    described.push({ ...locked, commands: facts })
+  }
+  return described
+}
+
+async function describe(
+  locked: LockedPlugin,
+  folder: string,
+  settings: Parameters<typeof describeInSandbox>[1]
+): Promise<{ readonly declares?: unknown }> {
+  let declares: unknown
+  const problems = await planAlone(locked, folder, async ({ name, module, folder: own }) => {
+    const unbuilt = unbuiltOf({ name, module, folder: own })
+    if (unbuilt) throw unbuilt
+    const held = { folder: own, permissions: locked.permissions }
+    declares = await describeInSandbox({ name, module, held }, settings)
+  })
+  if (problems.length > 0) throw new StartFailed(problems)
+  return declares === undefined ? {} : { declares }
+}
+
+/** Throws PLUGIN_IMPORT_FAILED where the file is not there that would be imported. Whatever else is wrong, a start tells. */
+export async function checkBuilt(locked: LockedPlugin, folder: string): Promise<void> {
+  let unbuilt: SvcError | undefined
+  await planAlone({ ...locked, isolation: 'process' }, folder, async info => {
+    unbuilt = unbuiltOf(info)
+  })
+  if (unbuilt) throw unbuilt
+}
+
+type Taken = Parameters<Isolate>[0]
+
+function unbuiltOf({ name, module, folder }: Pick<Taken, 'name' | 'module' | 'folder'>): SvcError | undefined {
+  const file = fileURLToPath(module)
+  return existsSync(file) ? undefined : notBuilt(name, relative(folder, file))
+}
+
+/** A plan of this plugin alone, whose module is not imported but given to `take`. Where it has instances it gets an entry: without one a plan asks nothing of it. */
+async function planAlone(
+  locked: LockedPlugin,
+  folder: string,
+  take: (info: Taken) => Promise<void>
+): Promise<readonly SvcError[]> {
+  const { instances } = (await readManifest(join(folder, 'package.json'))).manifest
+  const entries = instances ? nested(instances.section.split('.'), { [instances.type]: { type: instances.type } }) : {}
+  const plan = await planHost({
+    config: configOf({ ...entries, plugins: [entryOf(locked, folder)] }),
+    async isolate(info) {
+      await take(info)
+      return instances
+        ? definePlugin({ instances: instances.section, type: instances.type, setup() {} })
+        : definePlugin({ setup() {} })
+    },
+  })
+  return plan.problems
+}
+
+const nested = (path: readonly string[], value: ConfigTree) =>
+  path.reduceRight<ConfigTree>((inner, key) => ({ [key]: inner }), value)

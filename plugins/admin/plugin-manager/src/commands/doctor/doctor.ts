@@ -1,0 +1,215 @@
+import { type Plan, planHost, type SvcError, messageOf, type RunningHost, systemUse, within, codeOf } from '@svc/core'
+import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/contracts'
+import { certificateFindings, type Ssl } from './certificate.ts'
+import { fail, type Finding, ok, warn, findingsText } from './finding.ts'
+import { homeFindings, nodeFinding } from './machine.ts'
+import { partFindings } from './parts.ts'
+import { profileFindings } from './profiles.ts'
+import { sandboxFinding } from './sandbox.ts'
+import { problemsOf } from '@svc/cli/command'
+import {
+  abortOnInterrupt,
+  findSettings,
+  here,
+  hostOptions,
+  type ServeOptions,
+  sourceNames,
+  startInnerHost,
+} from '@svc/cli/program'
+import { isIP, connect } from 'node:net'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { findServers } from '@svc/runtime'
+
+/** `svc doctor`: looks at everything, prints what it found; resolves with the exit code, 1 when something fails. */
+export async function doctor(options: ServeOptions, json: boolean): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  const findings = await examine(options, interrupt.signal)
+  const good = findings.every(one => one.state !== 'fail')
+  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
+  return good ? 0 : 1
+}
+
+async function examine(options: ServeOptions, signal: AbortSignal): Promise<Finding[]> {
+  const place = here()
+  const machine = [nodeFinding(), ...(await homeFindings(place.home))]
+  const { plan, findings } = await configuration(options, place.home)
+  const isSound = [...machine, ...findings].every(one => one.state !== 'fail')
+  const met = isSound && plan ? await parts(plan, place.home, signal) : [SKIPPED, await sandboxFinding()]
+  // profiles that are good by themselves are not, where one names what only a started host shows not to be there
+  const lost = met.some(one => one.name === 'profiles')
+  return [
+    ...machine,
+    ...findings.filter(one => !lost || one.name !== 'profiles'),
+    ...met,
+    ...(plan ? await surface(plan, place.home) : []),
+  ]
+}
+
+const SKIPPED = warn('plugins', 'store and providers were not looked at', 'fix what fails above first')
+
+/** Every fault of the configuration and of what it names. */
+async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: Finding[] }> {
+  try {
+    const config = await findSettings(options)
+    const plan = await planHost(hostOptions(config, home))
+    return { plan, findings: [...configurationFindings(plan), ...plan.notes.map(noteOf)] }
+  } catch (error) {
+    return { findings: problemsOf(error).map(problem => problemOf('configuration', problem)) }
+  }
+}
+
+function configurationFindings(plan: Plan): Finding[] {
+  const profiles = providerOf(plan, Selection.name)
+  const faults = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
+  const good = (name: string, message: string) => (faults.some(one => one.name === name) ? [] : [ok(name, message)])
+  const from = sourceNames(plan.config).join(', ') || 'defaults only'
+  return [
+    ...good('configuration', `${from}, ${plan.plannedPlugins.length + plan.failed.length} plugins`),
+    ...(profiles === undefined ? [] : good('profiles', 'good')),
+    ...faults,
+  ]
+}
+
+const providerOf = ({ loaded }: Plan, service: string) => loaded.find(one => one.plugin.provides?.name === service)?.name
+const isOf = (problem: SvcError, plugin: string | undefined) => plugin !== undefined && problem.plugin === plugin
+
+function problemOf(name: string, { code, message, hint, where, plugin }: SvcError): Finding {
+  const who = plugin === undefined ? '' : `${plugin}: `
+  return { ...fail(name, `${who}${message} (${code})`, hint), ...(where === undefined ? {} : { where }) }
+}
+
+const noteOf = ({ message, where, hint = '' }: SvcError): Finding => ({
+  ...warn('configuration', message, hint),
+  ...(where === undefined ? {} : { where }),
+})
+
+/** Starts the plugins, but for what would listen, and lets each look at its own. */
+async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
+  try {
+    await using inner = await startInnerHost(plan.config, home, undefined, ['mcp.server'])
+    const failed = inner.host.report().plugins.filter(one => one.state === 'failed')
+    const lost = failed.map(({ name, error }) =>
+      warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.hint ?? '')
+    )
+    const server = serverOf(plan)
+    const who = server ? await authenticationFindings(inner.host, server, signal) : []
+    const named = await profileFindings(inner.host, signal)
+    return [...named, ...(await partFindings(inner.host, signal)), ...who, ...lost, await sandboxFinding(inner.host, signal)]
+  } catch (error) {
+    const faults = problemsOf(error).map(problem =>
+      problemOf(isOf(problem, providerOf(plan, Store.name)) ? 'store' : 'plugins', problem)
+    )
+    return [...faults, await sandboxFinding()]
+  }
+}
+
+interface Server {
+  readonly host: string
+  readonly port: number
+  readonly ssl: Ssl
+  readonly auth: { readonly enabled: boolean }
+}
+
+/** Its section, as the very plugin that owns it has checked it. */
+function serverOf({ plannedPlugins }: Plan): Server | undefined {
+  const planned = plannedPlugins.find(one => one.plugin.provides?.name === Http.name)
+  return planned && planned.problems.length === 0 ? (planned.config as Server) : undefined
+}
+
+/** What only a server needs: its port and its certificate. */
+async function surface(plan: Plan, home: string): Promise<Finding[]> {
+  const server = serverOf(plan)
+  return server ? [await portFinding(server.host, server.port, home), ...(await certificateFindings(server.ssl))] : []
+}
+
+const NAME = 'authentication'
+const LIMIT_MS = 30_000
+
+/** Whether who comes from outside is asked for a credential, and whether each scheme can check one: what would fail the start of a server. */
+async function authenticationFindings(
+  host: RunningHost,
+  server: { readonly host: string; readonly auth: { readonly enabled: boolean } },
+  signal: AbortSignal
+): Promise<Finding[]> {
+  const schemes = host.slot(AuthSchemes).entries()
+  const prepared = (asked: typeof schemes) => Promise.all(asked.map(([name, scheme]) => prepare(name, scheme, signal)))
+  if (!server.auth.enabled) {
+    const off = isLoopback(server.host) ? ok(NAME, `off, and only this machine reaches ${server.host}`) : open(server.host)
+    return [off, ...(await prepared(schemes.filter(([, { always }]) => always)))]
+  }
+  if (schemes.every(([, { guards }]) => guards !== undefined))
+    return [fail(NAME, 'it is on, and no loaded plugin knows any credential', HINT)]
+  return await prepared(schemes)
+}
+
+const HINT = 'add a plugin that does ("@svc/plugin-auth-api-key", "@svc/plugin-auth-bearer") to "plugins"'
+
+const open = (host: string) =>
+  warn(
+    NAME,
+    `it is off, and everybody who reaches ${host} may use the server`,
+    'set server.auth.enabled to true, or server.host to 127.0.0.1'
+  )
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<Finding> {
+  try {
+    await within(LIMIT_MS, async ending => scheme.prepare?.(systemUse(ending, 'doctor')), { signal })
+    const { doubt } = scheme
+    return doubt ? warn(NAME, `${name}: ${doubt.message}`, doubt.hint) : ok(NAME, `${name} is ready`)
+  } catch (error) {
+    const { hint } = Object(error) as Partial<SvcError>
+    return fail(NAME, `${name}: ${messageOf(error)}`, hint)
+  }
+}
+
+const ANSWER_MS = 2_000
+const ANY: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+/** Whether the server could listen: asked by knocking, for nothing listens here. */
+async function portFinding(host: string, port: number, home: string): Promise<Finding> {
+  const place = `${host}:${port}`
+  if (port === 0) return ok('port', 'any free one')
+  const closed = port < (await firstFreeForAll()) && process.getuid?.() !== 0
+  if (closed)
+    return fail(
+      'port',
+      `${place} is for root alone`,
+      'take a higher one and put a proxy before it, or give node CAP_NET_BIND_SERVICE'
+    )
+  const answer = await knock(ANY[host] ?? host, port)
+  if (answer === 'ECONNREFUSED') return ok('port', `${place} is free`)
+  if (answer !== 'open')
+    return warn('port', `cannot tell whether ${place} is free: ${answer}`, 'see that server.host is an address of this machine')
+  const owner = await ownerOf(port, home)
+  if (owner !== undefined) return ok('port', `${place} is taken by the server of this svc home (process ${owner})`)
+  return fail('port', `${place} is taken by another program`, 'stop that program, or serve with --port or server.port on another')
+}
+
+/** `open`, or why not. */
+async function knock(host: string, port: number): Promise<string> {
+  const socket = connect({ host, port })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(ANSWER_MS) })
+    return 'open'
+  } catch (error) {
+    // a name with several addresses: refused by each
+    const [first = error] = Object(error).errors ?? []
+    return codeOf(first) ?? messageOf(first)
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function ownerOf(port: number, home: string): Promise<number | undefined> {
+  const servers = await findServers(home).catch(() => [])
+  for (const server of servers) server[Symbol.dispose]()
+  return servers.find(one => one.info.port === port)?.info.pid
+}
+
+async function firstFreeForAll(): Promise<number> {
+  const text = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(() => '0')
+  return Number.parseInt(text, 10)
+}

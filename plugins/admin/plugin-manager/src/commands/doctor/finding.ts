@@ -1,0 +1,63 @@
+import { styleText } from 'node:util'
+import { oneLine, wrapped } from '@svc/cli/command'
+
+/** What `svc doctor` found of one thing. */
+export interface Finding {
+  /** What was looked at: `store`, `provider local`. */
+  readonly name: string
+  readonly state: 'ok' | 'warn' | 'fail'
+  readonly message: string
+  readonly hint?: string
+  /** File and line. */
+  readonly where?: string
+}
+
+export const ok = (name: string, message: string): Finding => ({ name, state: 'ok', message })
+export const warn = (name: string, message: string, hint: string): Finding => ({ name, state: 'warn', message, hint })
+export const fail = (name: string, message: string, hint?: string): Finding => ({
+  name,
+  state: 'fail',
+  message,
+  ...(hint === undefined ? {} : { hint }),
+})
+
+const GB = 1e9
+const MB = 1e6
+
+/** What a disk with a store on it should have left. */
+const SCARCE = 1 * GB
+const SPENT = 100 * MB
+
+const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` : `${Math.floor(count / MB)} MB`)
+
+/** How much room is left, as a finding where that is little; `text` for one where it is enough. */
+export function room(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
+  const text = `${bytes(free)} free`
+  const hint = 'make room on that disk: without any, nothing can be kept'
+  if (free < SPENT) return { text, finding: fail(name, `only ${text}`, hint) }
+  return free < SCARCE ? { text, finding: warn(name, `only ${text}`, hint) } : { text }
+}
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
+
+/** Findings below each other, and how many there are to be looked at. */
+export function findingsText(findings: readonly Finding[]): string {
+  const names = Math.max(...findings.map(one => one.name.length))
+  const indent = names + STATE + 4
+  const width = Math.max(40, (process.stdout.columns || 100) - indent)
+  const lines = findings.map(({ name, state, message, hint, where }) => {
+    const word = styleText(COLOURS[state], state.padEnd(STATE), { stream: process.stdout })
+    const said = [message, where, hint].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
+    return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
+  })
+  const count = (state: Finding['state']) => findings.filter(one => one.state === state).length
+  return `${lines.join('\n')}\n\n${summary(count('fail'), count('warn'))}`
+}
+
+const STATE = 'fail'.length
+
+function summary(fails: number, warns: number): string {
+  if (fails + warns === 0) return 'All is well.'
+  const faults = fails === 0 ? 'Nothing fails' : `${fails} ${fails === 1 ? 'thing fails' : 'things fail'}`
+  return `${faults}, ${warns} ${warns === 1 ? 'is' : 'are'} to be looked at.`
+}

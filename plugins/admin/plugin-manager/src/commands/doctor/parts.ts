@@ -1,0 +1,78 @@
+import { messageOf, type RunningHost, systemUse, within } from '@svc/core'
+import { Checks, type Check, type CheckReport } from '@svc/core/contracts'
+import { shownPath } from '@svc/core/config'
+import { fail, type Finding, ok, room, warn } from './finding.ts'
+
+const LIMIT_MS = 120_000
+/** What people call what `/health` shows under these words. */
+const WORDS: Readonly<Record<string, string>> = { database: 'store' }
+
+/** Everything that the plugins of a host can look at: each check, as thoroughly as it can. */
+export async function partFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
+  const checks = host.slot(Checks).entries()
+  const found = await Promise.all(checks.map(async ([name, check]) => describe(name, await look(check, signal))))
+  return found.flat()
+}
+
+async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
+  const work = (ending: AbortSignal) => {
+    const use = systemUse(ending, 'doctor')
+    return check.examine ? check.examine(use) : check.probe(use)
+  }
+  try {
+    return await within(LIMIT_MS, work, { signal })
+  } catch (error) {
+    return { status: 'unhealthy', reason: messageOf(error) }
+  }
+}
+
+function describe(check: string, report: CheckReport): Finding[] {
+  const { status, reason, detail = {} } = report
+  if (check === 'providers') return providers(report)
+  const name = WORDS[check] ?? check
+  const free = typeof detail.free_bytes === 'number' ? room(name, detail.free_bytes) : undefined
+  const text = [...wordsOf(detail), ...(free ? [free.text] : [])].join(', ')
+  const main =
+    status === 'healthy'
+      ? ok(name, text || 'works')
+      : status === 'degraded'
+        ? warn(name, reason ?? 'does not work in full', HINT)
+        : fail(name, reason ?? 'does not work', check === 'database' ? STORE_HINT : HINT)
+  return [main, ...(free?.finding ? [free.finding] : [])]
+}
+
+const HINT = 'the log of the server (svc serve --debug) tells more'
+const STORE_HINT = 'stop the server and bring back a backup (svc store restore), or free what holds the file'
+
+function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {
+  return [
+    ...(typeof path === 'string' ? [shownPath(path)] : []),
+    ...(typeof kind === 'string' ? [kind] : []),
+    ...(durable === false ? ['nothing in it lasts'] : []),
+    ...(Array.isArray(spaces) ? ['whole', ...spaces.map(schemaOf)] : []),
+    ...(typeof records === 'number' ? [`${records} records`] : []),
+    ...(typeof entries === 'number' ? [`${entries} log entries`] : []),
+  ]
+}
+
+/** `conversations in schema version 1`: what a plugin keeps, and the version of its form. */
+function schemaOf(space: unknown): string {
+  const { name, version } = Object(space) as { name?: string; version?: number }
+  return `${name} in schema version ${version}`
+}
+
+function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
+  const all = Object.entries(detail).map(([name, value]) => {
+    const { healthy, error } = Object(value) as { healthy?: boolean; error?: string }
+    if (healthy) return ok(`provider ${name}`, 'answers')
+    return fail(
+      `provider ${name}`,
+      error ?? 'does not answer',
+      `look at providers.${name}: address, key, whether its server runs`
+    )
+  })
+  if (all.length > 0) return all
+  return [
+    status === 'healthy' ? ok('providers', 'answer') : fail('providers', reason ?? 'do not answer', 'name one under "providers"'),
+  ]
+}

@@ -1,0 +1,164 @@
+import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { codeOf, type SvcError, asSvcError, type PluginReport } from '@svc/core'
+import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
+import { setHome, startProblems, verified, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts'
+import { sandboxFinding } from '../doctor/sandbox.ts'
+import { visible } from '@svc/cli/command'
+import { reportsOf } from './everywhere.ts'
+import { OLD_FIGURES, type ServerPlugins } from './live.ts'
+
+/** `svc plugins doctor`: resolves with 1 when something fails. */
+export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
+  const home = setHome()
+  const found = [...(await lockFindings(home)), leftovers(home), await npmFinding(), await sandboxFinding()]
+  const findings = [...found, ...(isGood(found) ? await startFindings() : []), ...(await serverFindings())]
+  const good = isGood(findings)
+  process.stdout.write(`${json ? JSON.stringify({ ok: good, findings }, null, 2) : findingsText(findings)}\n`)
+  return good ? 0 : 1
+}
+
+const isGood = (findings: readonly Finding[]) => findings.every(one => one.state !== 'fail')
+
+/** What nothing but a start shows: names that clash, a setup that throws, a wall that this machine has not. */
+async function startFindings(): Promise<Finding[]> {
+  const problems = await startProblems()
+  if (problems.length === 0) return [ok('start', 'a host has started with them')]
+  return problems.map(({ plugin, message, code, hint }) =>
+    fail('start', visible(`${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`), hint)
+  )
+}
+
+async function lockFindings(home: string): Promise<Finding[]> {
+  try {
+    const lock = await readLock(home)
+    const off = lock.plugins.filter(one => !one.enabled).length
+    const count = `${lock.plugins.length} installed${off > 0 ? `, ${off} of them disabled` : ''}`
+    return [
+      (await isAbandoned(home)) ? warn('lock', `${count}; ${ABANDONED}`, ABANDONED_HINT) : ok('lock', count),
+      ...(await fileFindings(home, lock)),
+      ...variableFindings(lock),
+      ...(await packageFindings(home, lock)),
+    ]
+  } catch (error) {
+    const { code, message, hint } = error as SvcError
+    if (code !== 'LOCK_INVALID') throw error
+    return [fail('lock', `${message} (${code})`, hint)]
+  }
+}
+
+/** The process of the trial start was ended. */
+const ABANDONED = 'a later change was ended before it was known to serve, and does not count'
+const ABANDONED_HINT = 'make it again; svc reload, where a server runs that has taken it up'
+
+/** Of plugins that are switched on. */
+const variableFindings = ({ plugins }: Lock): Finding[] =>
+  plugins.flatMap(({ name, enabled, permissions }) => {
+    const unset = enabled ? unsetIn(permissions) : []
+    return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_HINT)]
+  })
+
+async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
+  if (lock.plugins.length === 0) return []
+  const problems = await verified(home, lock)
+  if (problems.length === 0) return [ok('files', 'those that were installed')]
+  return problems.map(({ plugin, message, code, hint }) =>
+    fail('files', `${plugin === undefined ? '' : `${plugin}: `}${message} (${code})`, hint)
+  )
+}
+
+const run = promisify(execFile)
+const NPM_MS = 60_000
+const HINT = 'svc plugins update, or install it again in a version that fits'
+
+/** What npm says of the packages of the set: peers of another range, packages that are missing or belong to none. */
+async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
+  const cwd = setFolder(home, lock)
+  if (cwd === undefined) return []
+  const problems = await problemsIn(cwd)
+  if (problems === undefined) return []
+  return problems.length === 0
+    ? [ok('packages', 'all that they need is there, in a version that fits')]
+    : problems.map(text => warn('packages', text, HINT))
+}
+
+/** npm ends with 1 when it has something to say; undefined where it could not be asked. */
+async function problemsIn(cwd: string): Promise<string[] | undefined> {
+  const { stdout = '' } = (await run('npm', ['ls', '--all', '--json'], { cwd, timeout: NPM_MS, maxBuffer: 2 ** 26 }).catch(
+    Object
+  )) as {
+    stdout?: string
+  }
+  if (stdout === '') return undefined
+  const { problems = [] } = JSON.parse(stdout) as { problems?: string[] }
+  return problems.filter(text => !OF_SVC.test(text)).map(text => text.replaceAll(cwd, '…'))
+}
+
+/** What svc itself needs lies where svc does. */
+const OF_SVC = /required by (\S*:)?@svc\/core@/
+
+/** What interrupted changes have left; the former set is kept for workers that may still read it. */
+function leftovers(home: string): Finding {
+  const staged = namesIn(join(home, 'plugins', 'staging'))
+  const sets = namesIn(join(home, 'plugins', 'sets'))
+  if (staged.length === 0 && sets.length <= 2) return ok('leftovers', 'none')
+  return warn('leftovers', 'a change was interrupted, or is under way', 'the next change of plugins takes them away')
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+/** Since 11.16 npm has an option that forbids fetching from an address. */
+function isHeld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 11 || (major === 11 && minor >= 16)
+}
+const LOOSE = 'asks an address that a package of the registry names for a dependency, before that is refused'
+
+async function npmFinding(): Promise<Finding> {
+  try {
+    const version = (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim()
+    return isHeld(version) ? ok('npm', version) : warn('npm', `${version} ${LOOSE}`, 'npm install --global npm@11')
+  } catch {
+    return warn('npm', 'could not be started', 'install npm (it comes with Node.js): without it only bundles can be installed')
+  }
+}
+
+/** How plugins stand in the servers that run: one may be out there that starts well anywhere else. None where no server runs. */
+async function serverFindings(): Promise<Finding[]> {
+  try {
+    return (await reportsOf(() => true)).flatMap(findingsOf)
+  } catch (error) {
+    const { message, code, hint } = asSvcError(error, 'FAILED')
+    return [warn('server', visible(`could not be asked: ${message} (${code})`), hint ?? 'svc status tells more')]
+  }
+}
+
+function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
+  const faults = plugins.flatMap(faultOf)
+  const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
+  const found = [...faults, ...stale]
+  return found.length === 0 ? [ok('server', 'all plugins run in the one that runs')] : found
+}
+
+function faultOf({ name, instance, state, error }: PluginReport): Finding[] {
+  const who = visible(instance === undefined ? name : `${name} (${instance})`)
+  if (state === 'quarantined')
+    return [fail('server', `${who} is quarantined: its process has died too often, or has ended workers`, OUT_HINT)]
+  if (state === 'restarting') return [warn('server', `${who} is being brought up again: its process has died`, ENDED)]
+  if (state === 'running') return []
+  const why = error === undefined ? '' : `: ${error.message} (${error.code})`
+  return [fail('server', visible(`${who} has failed${why}`), error?.hint ?? 'svc reload tries again')]
+}
+
+const ENDED = 'the log line "the process of an isolated plugin has ended" says how'
+const OUT_HINT = `svc reload brings it up again, svc plugins disable goes without it; ${ENDED}`

@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { styleText } from 'node:util'
+import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/core'
+import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from '../../set.ts'
+import { setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { counted, milliseconds, oneLine, visible } from '@svc/cli/command'
+import { lockedFacts, originWords } from '../change/candidate-text.ts'
+import { reportsOf } from './everywhere.ts'
+import { type Idle, idleOf, idleText } from './idle.ts'
+import { goesWithout, runsText } from '../change/isolation.ts'
+import { OLD_FIGURES, refusedText } from './live.ts'
+import { permissionWords } from '../change/permission-words.ts'
+import { routeWords } from '../change/route-words.ts'
+import { named } from '../change/update.ts'
+
+interface Info {
+  readonly locked: LockedPlugin
+  readonly folder: string
+  readonly about: About
+  /** What its manifest declares. */
+  readonly contributes: Manifest['contributes']
+  /** What is wrong with its files. */
+  readonly fault: string | undefined
+  /** As it stands in the servers that run. */
+  readonly running: readonly PluginReport[]
+  readonly isServed: boolean
+  /** Why none of them has it. */
+  readonly idle: Idle | undefined
+  /** When its process stood so, where that is not now. */
+  readonly asOf: string | undefined
+  /** Variables that it may read and that are not set here. */
+  readonly unset: readonly string[]
+  /** Its process may run where no sandbox holds it. */
+  readonly isOpen: boolean
+}
+
+/** What a package says of itself. */
+interface About {
+  readonly description?: string
+  readonly homepage?: string
+  readonly license?: string
+}
+
+/** `svc plugins info`: one installed plugin; 1 where its files are not those that were installed. */
+export async function showInfo({ name, json }: { readonly name: string; readonly json: boolean }): Promise<number> {
+  const home = setHome()
+  const lock = await readLock(home)
+  const locked = named(lock.plugins, name)
+  const folder = pluginFolder(home, lock, locked)
+  const reports = await reportsOf(one => one.name === name)
+  const running = reports.flatMap(one => one.plugins)
+  const info: Info = {
+    locked,
+    folder,
+    about: aboutIn(folder),
+    contributes: await contributesIn(folder),
+    fault: await faultOf(home, lock, locked),
+    running,
+    isServed: reports.length > 0,
+    idle: (await idleOf([locked], running)).at(0),
+    asOf: reports.find(one => one.asOf !== undefined)?.asOf,
+    unset: unsetIn(locked.permissions),
+    // what is wrong with the configuration is not this command's matter
+    isOpen: await goesWithout().catch(() => false),
+  }
+  process.stdout.write(`${json ? JSON.stringify(factsOf(info), null, 2) : textOf(info)}\n`)
+  return info.fault === undefined ? 0 : 1
+}
+
+const TEXTS = ['description', 'homepage', 'license'] as const
+
+function aboutIn(folder: string): About {
+  try {
+    const pkg = Object(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))) as Record<string, unknown>
+    return Object.fromEntries(TEXTS.flatMap(key => (typeof pkg[key] === 'string' ? [[key, pkg[key]]] : [])))
+  } catch {
+    return {} // the check of the files reports a missing or changed one
+  }
+}
+
+/** Nothing of a manifest that cannot be read: the check of its files tells that. */
+const contributesIn = (folder: string): Promise<Manifest['contributes']> =>
+  readManifest(join(folder, 'package.json')).then(
+    ({ manifest }) => manifest.contributes,
+    () => undefined
+  )
+
+async function faultOf(home: string, lock: Lock, { name }: LockedPlugin): Promise<string | undefined> {
+  // one that is switched off is verified as if it were not
+  const on = { ...lock, plugins: lock.plugins.map(one => ({ ...one, enabled: true })) }
+  const problem = (await verifySet(home, on)).find(one => one.plugin === undefined || one.plugin === name)
+  return problem && `${problem.message} (${problem.code})`
+}
+
+const healthOf = ({ locked, running, isServed, idle }: Info): string => {
+  if (!locked.enabled) return 'disabled'
+  if (idle && (isServed || idle.health === 'not configured')) return idleText(idle)
+  return isServed ? running.map(one => one.state).join(', ') : 'no server runs'
+}
+
+const factsOf = (info: Info) => ({
+  ...lockedFacts(info.locked),
+  ...info.about,
+  contributes: info.contributes ?? {},
+  folder: info.folder,
+  health: healthOf(info),
+  ...(info.fault === undefined ? {} : { fault: info.fault }),
+  unset_variables: info.unset,
+  ...(info.asOf === undefined ? {} : { process_as_of: info.asOf }),
+  running: info.running,
+})
+
+/** Of one in a process of its own. */
+function processRows(plugin: PluginReport): string[][] {
+  const { restarts, memoryBytes, cpuMs } = plugin
+  if (restarts === undefined) return []
+  const taken = `${counted((memoryBytes ?? 0) / MIB)} MiB, ${milliseconds(cpuMs ?? 0)} of processor time`
+  return [
+    ['process', `${taken}, brought up again ${restarts} ${restarts === 1 ? 'time' : 'times'}`],
+    ['refused', refusedText(plugin) ?? 'nothing'],
+  ]
+}
+
+const MIB = 1_048_576
+
+function textOf(info: Info): string {
+  const { locked, folder, about, contributes, fault, running, unset, asOf, isOpen } = info
+  const added = running[0]?.added ?? {}
+  const rows = [
+    ['from', originWords(locked.origin)],
+    ...(about.description === undefined ? [] : [['what', oneLine(about.description)]]),
+    ...(about.homepage === undefined ? [] : [['home', about.homepage]]),
+    ...(about.license === undefined ? [] : [['licence', about.license]]),
+    ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
+    ...permissionWords(locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
+    ['runs', runsText(locked.isolation, isOpen)],
+    ['scripts', locked.scripts ? 'were allowed at install' : 'never run'],
+    ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),
+    ['health', healthOf(info)],
+    ...running.flatMap(processRows),
+    ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
+    ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
+    ['files', fault ?? 'those that were installed'],
+    ['folder', shownPath(folder)],
+    ...(locked.integrity === '' ? [] : [['bytes', locked.integrity]]),
+  ]
+  const lines = rows.map(([word = '', text = '']) => `  ${word.padEnd(8)}  ${visible(text)}`)
+  return [`${styleText('bold', locked.name, { stream: process.stdout })} ${locked.version}`, ...lines].join('\n')
+}

@@ -1,0 +1,173 @@
+import { reachServer, ensureHome } from '@svc/runtime'
+import { codeOf, type PluginReport, systemUse } from '@svc/core'
+import { matchesPattern } from '@svc/runtime/isolation'
+import { svcHome } from '@svc/core/config'
+import type { LockedPlugin } from '../../set.ts'
+import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
+import { lockedFacts } from '../change/candidate-text.ts'
+import { type Idle, idleOf } from './idle.ts'
+import { countOf, isCurated, originOf, treeText } from './tree-text.ts'
+
+interface Asked {
+  readonly port?: number | undefined
+  readonly config?: string | undefined
+  readonly json: boolean
+}
+
+export interface ListAsked extends Asked {
+  /** Those that come with svc, too. */
+  readonly all: boolean
+  /** Only plugins with such names: a part of the name, or a pattern with `*`. None: all. */
+  readonly names: readonly string[]
+}
+
+/** A plugin that runs nowhere here. */
+export interface Resting {
+  readonly name: string
+  readonly version: string
+  readonly kind: string
+}
+
+interface Found {
+  readonly from: string
+  readonly version: string
+  readonly plugins: readonly PluginReport[]
+  /** Loaded, but not started here. */
+  readonly leftOut: readonly Resting[]
+  /** When those in processes of their own stood so, where that is not now. */
+  readonly asOf?: string
+}
+
+/** Plugins in start order, and what was looked at. */
+export interface PluginTree extends Found {
+  /** At which place each was started. */
+  readonly orders: ReadonlyMap<PluginReport, number>
+  /** What is installed and how each plugin came here, where that was asked for. */
+  readonly installed?: readonly LockedPlugin[]
+  /** Installed, and switched off. */
+  readonly disabled?: readonly LockedPlugin[]
+  /** Installed, switched on, and nowhere here. */
+  readonly idle?: readonly Idle[]
+  /** How many are loaded, where not all of them stand here. */
+  readonly whole?: number
+}
+
+/** `svc plugins`: prints the tree; resolves with the exit code, 1 when a plugin failed. */
+export async function showPlugins(asked: Asked): Promise<number> {
+  const found = await find(asked)
+  print(asked, { ...found, orders: ordersOf(found) })
+  return codeFor(found)
+}
+
+/** `svc plugins list`: what a person has put there, where each is from and how it is; resolves with the exit code, 1 also where no plugin has such a name. */
+export async function listPlugins(asked: ListAsked): Promise<number> {
+  const { asTheyAre } = await import('./live.ts')
+  const found = await find(asked, asTheyAre)
+  const installed = await installedPlugins()
+  const disabled = installed.filter(one => !one.enabled)
+  const idle = await idleOf(installed, [...found.plugins, ...found.leftOut], asked.config)
+  const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
+  const isNone = asked.names.length > 0 && countOf(tree) === 0
+  if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
+  // --json and names show the plugins of svc, too
+  if (asked.json || !isNone) print(asked, asked.json || asked.all || asked.names.length > 0 ? tree : withoutOwn(tree))
+  return isNone ? 1 : codeFor(asked.names.length > 0 ? tree : found)
+}
+
+const find = async (asked: Asked, live?: Live): Promise<Found> =>
+  (asked.config === undefined ? await ofServer(asked, live) : undefined) ?? (await ofHost(asked.config))
+
+const print = ({ json }: Asked, tree: PluginTree) =>
+  void process.stdout.write(`${json ? JSON.stringify(wire(tree), null, 2) : treeText(tree)}\n`)
+
+const codeFor = ({ plugins }: Pick<Found, 'plugins'>) => (plugins.some(plugin => plugin.state === 'failed') ? 1 : 0)
+
+const ordersOf = ({ plugins }: Found) => new Map(plugins.map((one, at) => [one, at + 1]))
+
+function withNames(tree: PluginTree, names: readonly string[]): PluginTree {
+  if (names.length === 0) return tree
+  const isMeant = ({ name }: { readonly name: string }) => names.some(one => fits(one, name))
+  const { plugins, leftOut, disabled = [], idle = [] } = tree
+  return {
+    ...tree,
+    plugins: plugins.filter(isMeant),
+    leftOut: leftOut.filter(isMeant),
+    disabled: disabled.filter(isMeant),
+    idle: idle.filter(one => isMeant(one.locked)),
+  }
+}
+
+const fits = (asked: string, name: string) => (asked.includes('*') ? matchesPattern(asked, name) : name.includes(asked))
+
+/** Of those that come with svc only what failed: they are many, and always there. */
+function withoutOwn(tree: PluginTree): PluginTree {
+  const { plugins, leftOut } = tree
+  return {
+    ...tree,
+    plugins: plugins.filter(one => !isCurated(one.name) || one.state !== 'running'),
+    leftOut: leftOut.filter(one => !isCurated(one.name)),
+    whole: plugins.length + leftOut.length,
+  }
+}
+
+const ASK_MS = 10_000
+
+type Live = typeof import('./live.ts').asTheyAre
+
+async function ofServer({ port }: Asked, live: Live | undefined): Promise<Found | undefined> {
+  try {
+    using server = await reachServer(svcHome(), { port })
+    const { plugins, version } = await server.control.report(systemUse(AbortSignal.timeout(ASK_MS)))
+    const reported = live ? await live(plugins, server.info) : { plugins }
+    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
+  } catch (error) {
+    if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
+    throw error
+  }
+}
+
+async function ofHost(config: string | undefined): Promise<Found> {
+  const found = await findSettings(config === undefined ? {} : { config })
+  await using inner = await startInnerHost(found, ensureHome())
+  const { plugins, version } = inner.host.report()
+  const versions = new Map(inner.plan.loaded.map(one => [one.name, one.found.version]))
+  const leftOut = inner.plan.loaded.filter(one => inner.leftOut.has(one.name))
+  return {
+    from: `the configuration, started in this process without what listens${config === undefined ? ' (no server runs)' : ''}`,
+    version,
+    // what the command line adds itself is in no configuration
+    plugins: plugins.flatMap(plugin => {
+      const version = versions.get(plugin.name)
+      return version === undefined ? [] : [{ ...plugin, version }]
+    }),
+    leftOut: leftOut.map(one => ({ name: one.name, version: one.found.version, kind: one.found.manifest.kind })),
+  }
+}
+
+/** What a person installed, as the lock has it. */
+async function installedPlugins(): Promise<readonly LockedPlugin[]> {
+  const { readLock } = await import('../../set.ts')
+  return (await readLock(setHome())).plugins
+}
+
+const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle = [], orders, asOf }: PluginTree) => ({
+  from,
+  version,
+  ...(asOf === undefined ? {} : { processes_as_of: asOf }),
+  plugins: plugins.map(one => {
+    const { setupMs, ...plugin } = one
+    return {
+      order: orders.get(one),
+      ...plugin,
+      setup_ms: Number(setupMs.toFixed(1)),
+      ...(installed ? { origin: originOf(plugin.name, installed), health: plugin.state } : {}),
+    }
+  }),
+  left_out: leftOut,
+  ...(installed
+    ? {
+        disabled: disabled.map(one => ({ ...lockedFacts(one), health: 'disabled' })),
+        idle: idle.map(({ locked, health, hint }) => ({ ...lockedFacts(locked), health, hint })),
+      }
+    : {}),
+})

@@ -1,0 +1,99 @@
+import { styleText } from 'node:util'
+import type { PluginReport } from '@svc/core'
+import type { LockedPlugin } from '../../set.ts'
+import type { PluginTree, Resting } from './list.ts'
+import { milliseconds, visible } from '@svc/cli/command'
+import type { Idle } from './idle.ts'
+import { OLD_FIGURES, refusedText } from './live.ts'
+
+/** The tree as a person reads it. What stands in it may be a stranger's. */
+export function treeText(tree: PluginTree): string {
+  const { version, from, plugins, leftOut, whole, disabled = [], idle = [], asOf } = tree
+  const rest = whole === undefined ? 0 : whole - plugins.length - leftOut.length
+  const count = countOf(tree)
+  const what =
+    whole === undefined || rest === 0 ? 'plugins' : `${count === 1 ? 'plugin' : 'plugins'} installed, configured or failed,`
+  const branches = [
+    ...plugins.map(one => [nameLine(one, tree), [...factsOf(one), ...originFacts(one, tree)]] as const),
+    ...leftOut.map(one => [`${marked(one)} not started here`, []] as const),
+    ...disabled.map(one => [`${marked(one)} disabled`, [`from      ${visible(originText(one))}`]] as const),
+    ...idle.map(one => [`${marked(one.locked)} ${one.health}`, idleFacts(one)] as const),
+    ...(rest > 0 ? [[`${rest} of svc itself  ${dim('svc plugins list --all shows them')}`, []] as const] : []),
+  ]
+  const old = asOf === undefined ? [] : [`processes of plugins as they were at ${asOf}: ${OLD_FIGURES}`]
+  return [
+    `svc ${version}: ${count} ${what} of ${from}`,
+    ...old,
+    ...branches.map(([name, facts], at) => branch(name, facts, at === branches.length - 1)),
+  ].join('\n')
+}
+
+/** How many plugins stand in it. */
+export const countOf = ({ plugins, leftOut, disabled = [], idle = [] }: PluginTree): number =>
+  plugins.length + leftOut.length + disabled.length + idle.length
+
+const CURATED = /^@svc\/plugin-/
+
+/** Where a plugin is from: `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
+export function originOf(name: string, installed: readonly LockedPlugin[]): string {
+  const locked = installed.find(one => one.name === name)
+  if (locked) return originText(locked)
+  return isCurated(name) ? 'svc' : 'configuration'
+}
+
+/** Parts of the command line itself. */
+const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
+
+/** One that comes with svc, or is a part of the command line. */
+export const isCurated = (name: string): boolean => CURATED.test(name) || OWN.has(name)
+
+const originText = ({ origin }: LockedPlugin) => `${origin.kind} ${origin.spec}`
+
+function originFacts(plugin: PluginReport, { installed }: PluginTree): string[] {
+  if (installed === undefined) return []
+  const { name, isolation, state, restarts } = plugin
+  const refused = refusedText(plugin)
+  return [
+    `from      ${visible(originOf(name, installed))}`,
+    `runs      ${isolation}`,
+    `health    ${state}${restarts === undefined || restarts === 0 ? '' : `, brought up again ${restarts} times`}`,
+    ...(refused === undefined ? [] : [`refused   ${visible(refused)}`]),
+  ]
+}
+
+const idleFacts = ({ locked, hint }: Idle) => [`from      ${originText(locked)}`, `hint      ${hint}`].map(visible)
+
+const dim = (text: string) => styleText('gray', text, { stream: process.stdout })
+const bold = (text: string) => styleText('bold', visible(text), { stream: process.stdout })
+const marked = ({ name, version, kind }: Partial<Resting> & Pick<Resting, 'name' | 'version'>) =>
+  `${visible(name)} ${dim(visible([version, kind].filter(Boolean).join(' ')))}`
+
+function nameLine(plugin: PluginReport, { orders }: PluginTree): string {
+  const { name, instance, version, kind, setupMs, optional, state } = plugin
+  const marks = [
+    version,
+    kind,
+    milliseconds(setupMs),
+    ...(optional ? ['optional'] : []),
+    ...(state === 'running' ? [] : [state.toUpperCase()]),
+  ]
+  return `${orders.get(plugin)} ${bold(instance === undefined ? name : `${name} (${instance})`)} ${dim(visible(marks.join('  ')))}`
+}
+
+function factsOf({ provides, requires, added, absent = {}, permissions, error }: PluginReport): string[] {
+  const lists = (word: string, record: Readonly<Record<string, readonly string[]>>) =>
+    Object.entries(record).map(([key, names]) => `${word} ${key}: ${names.join(', ')}`)
+  return [
+    ...(error ? [`failed    ${error.code}: ${error.message}`] : []),
+    ...(provides ? [`provides  ${provides}`] : []),
+    ...(requires.length > 0 ? [`requires  ${requires.join(', ')}`] : []),
+    ...lists('added    ', added),
+    ...lists('declared, but not added:', absent),
+    ...lists('may      ', permissions),
+  ].map(visible)
+}
+
+function branch(head: string, facts: readonly string[], last: boolean): string {
+  const lines = facts.map((fact, at) => `${last ? '   ' : '│  '}${at === facts.length - 1 ? '└─' : '├─'} ${fact}`)
+  return [`${last ? '└─' : '├─'} ${head}`, ...lines].join('\n')
+}

@@ -1,0 +1,153 @@
+import { nearest } from '@svc/core'
+import type { Candidate, ChangeRequest, SetOptions, StagedChange } from './change-types.ts'
+import { buildSet, type Plan } from './build-set.ts'
+import { candidateOf } from './candidate.ts'
+import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
+import { type Fetched, fetchPlugin, type Wanted } from './fetch.ts'
+import { holdSet } from './hold.ts'
+import { needsSet, setFolder, settledLock } from './lock.ts'
+import { readNpmLock, strayDependency } from './lock-graph.ts'
+import type { Lock, LockedPlugin } from './lock-types.ts'
+import { writeSet } from './new-set.ts'
+import { runNpm } from './npm.ts'
+import { linkOrigin, originOf } from './spec.ts'
+import { createStagedChange } from './staged-change.ts'
+import { createStaging, sweep, type Staging } from './staging.ts'
+import { problemsOf } from './verify.ts'
+
+/**
+ * Finds out what a change would do: fetches tarballs, looks into them without unpacking, resolves dependencies. Nothing of what is installed is touched, no code of a plugin runs.
+ * Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED, PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE,
+ * PLUGIN_DEPENDENCY_STRAY, PLUGIN_CHANGED (a tarball that stays is not what it was), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
+ */
+export async function planChange(home: string, request: ChangeRequest, options: SetOptions = {}): Promise<StagedChange> {
+  options.signal?.throwIfAborted()
+  const asked = askedBy(request)
+  await using undo = new AsyncDisposableStack()
+  const hold = undo.use(await holdSet(home, whatOf(request)))
+  const before = await settledLock(home)
+  const wanted = [...asked, ...updatedBy(request, before)]
+  const removed = removedBy(request, before)
+  await sweep(home, before)
+  const staging = createStaging(home)
+  undo.defer(() => staging.remove(false))
+  const fetched = await fetchAll(wanted, staging, request, options)
+  // what was changed since is put together anew, from the very same tarballs too
+  const isWhole = (await problemsOf(home, before)).length === 0
+  const plan = planOf(home, before, fetched, removed, { staging, request, options, isWhole })
+  const candidates = await candidatesOf(plan)
+  undo.move()
+  return createStagedChange({
+    home,
+    before,
+    candidates,
+    removed,
+    isEmpty: isWhole && removed.length === 0 && candidates.every(one => one.same && sameOrigin(one, before)),
+    staging,
+    hold,
+    make: () => buildSet(plan, candidates),
+    tell: step => options.onProgress?.({ step }),
+  })
+}
+
+const WORDS = ['install', 'link', 'uninstall', 'update'] as const
+
+/** Shown to a command that finds the plugins busy: `install svc-plugin-x`. */
+function whatOf(request: ChangeRequest): string {
+  const names = { ...request, install: request.install?.map(one => one.spec) }
+  return WORDS.flatMap(word => (names[word]?.length ? [`${word} ${[names[word]].flat().join(', ')}`] : [])).join('; ')
+}
+
+/** What is nothing that can be installed is refused before anything of it is written down: it may be an address with a password. */
+const askedBy = ({ install = [], link = [] }: ChangeRequest): Wanted[] => [
+  ...install.map(({ spec, scripts = false }) => ({ origin: originOf(spec), scripts })),
+  ...link.map(spec => ({ origin: linkOrigin(spec), scripts: false })),
+]
+
+function updatedBy({ update = [] }: ChangeRequest, lock: Lock): Wanted[] {
+  const names = update === 'all' ? lock.plugins.map(one => one.name) : update
+  return names.map(name => installed(lock, name)).filter(needsSet)
+}
+
+const removedBy = ({ uninstall = [] }: ChangeRequest, lock: Lock): LockedPlugin[] =>
+  [...new Set(uninstall)].map(name => installed(lock, name))
+
+function installed({ plugins }: Lock, name: string): LockedPlugin {
+  const found = plugins.find(one => one.name === name)
+  if (found) return found
+  const names = plugins.map(one => one.name)
+  throw notInstalled(name, nearest(name, names))
+}
+
+async function fetchAll(
+  wanted: readonly Wanted[],
+  { work }: Staging,
+  { offline = false }: ChangeRequest,
+  options: SetOptions
+): Promise<Fetched[]> {
+  const found = new Map<string, Fetched>()
+  const tell = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
+  for (const [at, one] of wanted.entries()) {
+    const plugin = await fetchPlugin(one, { work: `${work}/${at}`, npm: { ...options, offline }, tell })
+    if (found.has(plugin.name)) throw specInvalid(one.origin.spec, `${plugin.name} is named twice`)
+    found.set(plugin.name, plugin)
+  }
+  return [...found.values()]
+}
+
+type Around = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
+
+function planOf(home: string, before: Lock, fetched: readonly Fetched[], removed: readonly LockedPlugin[], around: Around): Plan {
+  const { request, isWhole, ...rest } = around
+  const isSame = (one: Fetched) => isWhole && before.plugins.some(old => sameBytes(one, old))
+  const fresh = fetched.filter(one => one.tarball !== undefined && !isSame(one))
+  const gone = new Set([...fresh, ...fetched.filter(one => one.tarball === undefined), ...removed].map(one => one.name))
+  const dropped = before.plugins.filter(one => needsSet(one) && gone.has(one.name)).map(one => one.name)
+  return {
+    home,
+    before,
+    fetched,
+    ingredients: {
+      old: setFolder(home, before),
+      kept: before.plugins.filter(one => needsSet(one) && !gone.has(one.name)),
+      fresh,
+      // a name that was a dependency so far is resolved anew too
+      dropped: [...new Set([...dropped, ...fresh.map(one => one.name)])],
+    },
+    removed,
+    offline: request.offline ?? false,
+    ...rest,
+  }
+}
+
+const sameBytes = (one: Fetched, old: LockedPlugin) =>
+  one.name === old.name && one.tarball !== undefined && one.integrity === old.integrity && one.scripts === old.scripts
+
+const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
+  const old = plugins.find(one => one.name === name)
+  return old?.origin.kind === origin.kind && old.origin.spec === origin.spec
+}
+
+/** To know what an address or a repository holds npm would ask it, before anybody has said yes. npm before 11.16 does not know these, and asks. */
+const NOTHING_FROM_ELSEWHERE = ['--allow-git=none', '--allow-remote=none']
+
+/** Resolves what the new ones bring with them: npm writes it down, and installs nothing yet. Where none brings anything it need not be asked. */
+async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: Plan): Promise<Candidate[]> {
+  const { fresh, old } = ingredients
+  const isAsked = fresh.some(one => one.hasDependencies)
+  if (isAsked) {
+    options.onProgress?.({ step: 'resolve' })
+    await writeSet(staging.set, ingredients)
+    const plugin = fresh.length === 1 ? { plugin: fresh[0]!.name } : {}
+    await runNpm(['install', '--package-lock-only', ...NOTHING_FROM_ELSEWHERE], {
+      ...options,
+      ...plugin,
+      cwd: staging.set,
+      offline,
+    })
+  }
+  const lock = isAsked || old === undefined ? await readNpmLock(staging.set) : await readNpmLock(old)
+  const stray = isAsked && lock !== undefined ? strayDependency(lock) : undefined
+  if (stray) throw dependencyStray(stray.of, stray.what)
+  return fetched.map(one => candidateOf(one, before, lock))
+}

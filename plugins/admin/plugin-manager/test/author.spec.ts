@@ -1,0 +1,203 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pluginKit } from '@svc/testing'
+import { expect } from 'chai'
+import { lintPlugin } from '../src/commands/author/lint.ts'
+import { testPlugin } from '../src/commands/author/test-plugin.ts'
+import { TIDES } from '../../../../test/support/tides.ts'
+import { link } from './support/linked.ts'
+import { makePlace, type Place } from '../../../../cli/test/support/svc.ts'
+
+const MANIFEST = { api: 1, kind: 'tool', contributes: { tools: ['liar', 'ghost'] } }
+/** Declares a tool that it does not add, and reads, asks and breaks what it does not say. */
+const LIAR = `
+import { Tools } from '@svc/core/contracts'
+export default {
+  setup(scope) {
+    const home = process.env.SECRET_HOME
+    scope.add(Tools, 'liar', {
+      description: 'Says how long a list is.', category: 'text', effects: ['read'],
+      parameters: { type: 'object', properties: { list: { type: 'array', items: { type: 'string' }, description: 'It' } }, additionalProperties: false },
+      call: async ({ list }) => ({ content: [{ type: 'text', text: String(list.length) }] }),
+    })
+  },
+}
+`
+
+async function liar(place: Place, code = LIAR, more: object = {}): Promise<string> {
+  const file = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js', svc: MANIFEST, ...more }
+  await place.write('liar/package.json', JSON.stringify(file))
+  await place.write('liar/index.js', code)
+  return join(place.folder, 'liar')
+}
+
+const failedIn = (cases: readonly { title: string; state: string; error?: string }[]) =>
+  new Map(cases.filter(({ state }) => state === 'failed').map(({ title, error = '' }) => [title, error]))
+
+describe('svc plugins test', function () {
+  this.timeout(60_000)
+
+  it('tells a manifest that lies, a variable that is not declared, and a tool that breaks', async () => {
+    await using place = await makePlace()
+    const { cases } = await testPlugin({ folder: await liar(place), seed: 1, home: place.home }, () => {})
+    const failed = failedIn(cases)
+    expect([...failed.keys()]).to.include.members([
+      'adds what its manifest declares, and nothing else',
+      'declares the variables that it reads and the hosts that it asks while it starts',
+      'tools liar: ends made-up calls with a result or in words, changes no argument and leaves nothing open',
+      'tools liar: does not begin a made-up call that is aborted already',
+    ])
+    expect(failed.get('adds what its manifest declares, and nothing else')).to.include('ghost')
+    expect(failed.get('declares the variables that it reads and the hosts that it asks while it starts')).to.include(
+      'SECRET_HOME'
+    )
+    expect([...failed.values()].join('\n')).to.match(/it broke: Cannot read properties of undefined/)
+  })
+
+  it('tells what a plugin adds and does not declare, and what it leaves open', async () => {
+    await using place = await makePlace()
+    const undeclared = await liar(place, LIAR.replace("'liar', {", "'other', {"))
+    const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: place.home }, () => {})).cases)
+    expect([...first.values()].join('\n')).to.include('which its manifest does not declare')
+    await using other = await makePlace()
+    const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
+    const cases = await pluginKit(await liar(other, LIAR.replace('const home', opens)))
+    const again = cases.find(one => one.title === 'can be started again after its end, and leaves nothing behind')
+    const error = await again!.run().then(
+      () => undefined,
+      (why: Error) => why
+    )
+    expect(error?.message).to.include('a timer')
+    for (const timer of (globalThis as { leaks?: NodeJS.Timeout[] }).leaks ?? []) clearInterval(timer)
+  })
+
+  it('tells a variable that only a call reads', async () => {
+    await using place = await makePlace()
+    const later = LIAR.replace('const home = process.env.SECRET_HOME', '').replace(
+      'call: async ({ list }) => ({',
+      'call: async ({ list = [] }) => ({ said: process.env.LATE_KEY, '
+    )
+    const run = async (code: string) => testPlugin({ folder: await liar(place, code), seed: 1, home: place.home }, () => {})
+    expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
+  })
+
+  it('ends with 1 when a case fails, and says all of it in JSON', async () => {
+    await using place = await makePlace()
+    await liar(place)
+    const { code, out } = await place.svc(['plugins', 'test', 'liar', '--json', '--seed', '3'])
+    expect(code).to.equal(1)
+    expect(JSON.parse(out)).to.include({ ok: false, plugin: 'svc-plugin-liar', version: '1.0.0', seed: 3 })
+  })
+})
+
+describe('svc plugins lint', function () {
+  this.timeout(60_000)
+  const codes = async (folder: string) => (await lintPlugin(folder)).map(({ level, code }) => `${level} ${code}`)
+
+  it('tells what would trip whoever installs it', async () => {
+    await using place = await makePlace()
+    const code = `${LIAR}\nimport { writeFile } from 'node:fs/promises'\n// https://in-a-comment.org\nfetch('https://api.somebody.org/x')\n`
+    const svc = {
+      ...MANIFEST,
+      contributes: {
+        tools: ['read_file'],
+        commands: ['serve it'],
+        routes: { chat: { method: 'GET', path: '/.well-known/x' } },
+      },
+    }
+    const more = {
+      exports: './src/index.ts',
+      dependencies: { '@svc/core': '*', near: 'file:../near' },
+      scripts: { postinstall: 'x' },
+      private: true,
+      svc,
+    }
+    expect(await codes(await liar(place, code, more))).to.include.members([
+      'error README_MISSING',
+      'error LICENSE_MISSING',
+      'error KEYWORD_MISSING',
+      'error FILE_MISSING',
+      'error TYPES_NOT_STRIPPED',
+      'error CORE_TWICE',
+      'error PLUGIN_DEPENDENCY_STRAY',
+      'error CORE_MISSING',
+      'error PRIVATE',
+      'error NAME_TAKEN',
+      'error PERMISSION_MISSING',
+      'warning ROUTE_RESERVED',
+      'error COMMAND_TAKEN',
+      'error COMMANDS_MISSING',
+      'warning INSTALL_SCRIPTS',
+      'warning ENV_UNDECLARED',
+      'warning NETWORK_UNDECLARED',
+      'warning WRITE_UNDECLARED',
+    ])
+    const hosts = (await lintPlugin(join(place.folder, 'liar'))).filter(one => one.code === 'NETWORK_UNDECLARED')
+    expect(hosts.map(({ message }) => message).join())
+      .to.include('api.somebody.org')
+      .and.to.not.include('in-a-comment')
+  })
+
+  it('finds nothing in a new plugin of JavaScript, and publish --dry-run shows what npm would send', async () => {
+    await using place = await makePlace()
+    const made = await place.svc(['plugins', 'new', 'svc-plugin-clean', '--kind', 'command', '--js'])
+    expect(made.code, made.err).to.equal(0)
+    expect(await lintPlugin(join(place.folder, 'svc-plugin-clean'))).to.deep.equal([])
+    await place.write('svc-plugin-clean/test/samples.js', 'export default {}\n')
+    const { code, out, err } = await place.svc(['plugins', 'publish', 'svc-plugin-clean', '--dry-run'])
+    expect(code, err).to.equal(0)
+    expect(out)
+      .to.include('0 errors, 0 warnings')
+      .and.to.match(/ {2}src\/commands\.js/)
+      .and.to.not.include('test/')
+  })
+
+  it('tells a manifest of an api that is too old, or too new', async () => {
+    await using place = await makePlace()
+    expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 0 } }))).to.include('error MANIFEST_OLDER')
+    expect(await codes(await liar(place, LIAR, { svc: { ...MANIFEST, api: 99 } }))).to.include('error MANIFEST_NEWER')
+  })
+})
+
+describe('svc plugins new, on the command line', function () {
+  this.timeout(60_000)
+
+  it('refuses names that npm or svc refuse and a folder that is not empty, and writes nothing then', async () => {
+    await using place = await makePlace()
+    await place.write('svc-plugin-there/mine.txt', 'mine')
+    for (const [name, code] of [
+      ['Upper', 'NAME_INVALID'],
+      ['@svc/mine', 'NAME_INVALID'],
+      ['svc-plugin-there', 'FOLDER_TAKEN'],
+    ] as const) {
+      const { code: exit, err } = await place.svc(['plugins', 'new', name, '--kind', 'tool'])
+      expect([exit, err.split('\n')[0]]).to.deep.equal([1, code])
+    }
+    expect(await readFile(join(place.folder, 'svc-plugin-there/mine.txt'), 'utf8')).to.equal('mine')
+  })
+})
+
+describe('svc plugins dev', function () {
+  this.timeout(60_000)
+
+  it('serves the plugin from its TypeScript source, without those that are installed, and takes up each file that is saved', async () => {
+    await using place = await makePlace()
+    await link(place, [{ version: '1.0.0' }])
+    await place.svc(['plugins', 'new', 'svc-plugin-live', '--kind', 'routes'])
+    const server = await place.serve([], { command: ['plugins', 'dev', 'svc-plugin-live', '--port', '0'] })
+    const hello = async () => {
+      const answer = await fetch(`${server.url}/live?name=Ada`, { headers: { connection: 'close' } })
+      return (await answer.json()) as object
+    }
+    expect(await hello()).to.deep.equal({ hello: 'Ada' })
+    expect(server.err()).to.contain('svc-plugin-live').and.not.contain(TIDES)
+    const route = join(place.folder, 'svc-plugin-live/src/route.ts')
+    await place.write(
+      'svc-plugin-live/src/route.ts',
+      (await readFile(route, 'utf8')).replace('hello: name', 'hello: name, twice: true')
+    )
+    await server.said(/src\/route\.ts: taken up in /)
+    expect(await hello()).to.deep.equal({ hello: 'Ada', twice: true })
+    expect((await server.end()).code).to.equal(0)
+  })
+})

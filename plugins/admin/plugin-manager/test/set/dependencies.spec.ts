@@ -1,0 +1,44 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { strayDependency } from '../../src/set/lock-graph.ts'
+import { CODE, failing, openPlace, type Place, plugin, stateOf } from './support/place.ts'
+
+describe('what a plugin brings with it', function () {
+  this.timeout(60_000)
+  let place: Place
+  before(async () => {
+    place = await openPlace()
+  })
+  after(() => place[Symbol.asyncDispose]())
+
+  it('is no folder of this machine: npm would link it into the set, and the plugin would read it', async () => {
+    const project = join(place.folder, 'project')
+    await mkdir(project)
+    await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'project', version: '1.0.0' }))
+    const spec = await place.tarball(plugin('svc-plugin-reader', '1.0.0', { dependencies: { project: `file:${project}` } }), CODE)
+    const error = await failing(place.change({ install: [{ spec }] }))
+    expect(error.code).to.equal('PLUGIN_DEPENDENCY_STRAY')
+    expect(error.plugin).to.equal('svc-plugin-reader')
+    expect(error.message).to.match(/^needs project as .*, which is no package of the registry$/)
+    expect(await stateOf(place)).to.deep.equal({ lock: '', files: [] })
+  })
+
+  const packages = (asks: string) => ({
+    '': { name: 'svc-plugins', dependencies: { 'svc-plugin-a': 'file:tarballs/a.tgz', 'svc-plugin-b': 'file:tarballs/b.tgz' } },
+    'node_modules/svc-plugin-a': { dependencies: { lodash: 'npm:strange@4.0.0' } },
+    // that nobody brings stands nowhere
+    'node_modules/svc-plugin-b': { dependencies: { lodash: asks }, peerDependencies: { absent: '*' } },
+    'node_modules/lodash': { name: 'strange', version: '4.0.0' },
+  })
+
+  it('is given to no other plugin under a name that is not its own', () => {
+    const stray = strayDependency({ packages: packages('^4.0.0') })
+    expect(stray).to.include({ of: 'svc-plugin-b' })
+    expect(stray?.what).to.contain('strange for lodash')
+  })
+
+  it('may be a package under another name, for whoever calls it so', () => {
+    expect(strayDependency({ packages: packages('npm:strange@^4.0.0') })).to.equal(undefined)
+  })
+})

@@ -1,0 +1,97 @@
+import { homedir } from 'node:os'
+import { dirname } from 'node:path'
+import { expect } from 'chai'
+import { proposalText } from '../src/commands/change/candidate-text.ts'
+import { permissionWords } from '../src/commands/change/permission-words.ts'
+
+const candidate = {
+  name: 'svc-plugin-tides',
+  version: '1.0.0',
+  origin: { kind: 'registry', spec: 'svc-plugin-tides' },
+  manifest: { api: 1, kind: 'tool\u001b[8m\n  may       nothing' },
+  description: 'tells tides\u202e\u001b[2J',
+  permissions: { env: ['A_KEY'] },
+  permissionChange: { added: [], removed: [] },
+  installScripts: [],
+  dependencyScripts: [],
+  scripts: false,
+  dependencies: 0,
+  integrity: '',
+  bytes: 1,
+  same: false,
+} as const
+
+describe('what a person reads before a plugin is let in', () => {
+  it('has nothing of the plugin that a terminal would obey, and no line of its making', () => {
+    const text = proposalText({ candidate, isolation: 'process', trusted: false }, false)
+    expect(text.match(/[^\n\P{C}]/u)).to.equal(null)
+    expect(text.split('\n').filter(line => line.startsWith('  may'))).to.deep.equal(['  may       read the variable A_KEY'])
+  })
+
+  it('says what runs at its install and what it brings, and tells on where the registry says that it was built', () => {
+    const shown = (more: object) =>
+      proposalText({ candidate: { ...candidate, ...more }, isolation: 'process', trusted: false }, false)
+    expect(shown({}))
+      .to.match(/^ {2}scripts +none at install$/m)
+      .and.match(/^ {2}brings +no other packages$/m)
+      .and.not.match(/^ {2}signed/m)
+    const told = shown({
+      installScripts: ['postinstall'],
+      dependencies: 2,
+      dependencyScripts: ['near@1.0.0'],
+      registry: { signatures: 1, provenance: 'https://slsa.dev/provenance/v1' },
+    })
+    expect(told)
+      .to.contain('postinstall: will not run (--allow-scripts lets them)')
+      .and.contain('2 other packages; the install scripts of near@1.0.0 never run')
+      .and.contain(
+        'by 1 key of the registry; where it was built: https://slsa.dev/provenance/v1 (as the registry reports, unchecked)'
+      )
+    expect(shown({ installScripts: ['postinstall'], scripts: true })).to.contain('postinstall: WILL RUN NOW, held by nothing')
+    expect(shown({ registry: { signatures: 0 } })).to.contain('by no key of the registry; no statement of where it was built')
+  })
+
+  it('says where its routes answer, which need no credential, and that its schemes see credentials', () => {
+    const contributes = {
+      routes: { notes: { method: 'GET', path: '/notes', scope: 'read' }, hook: { method: 'POST', path: '/hook' } },
+      auth_schemes: ['badge'],
+    }
+    const manifest = { ...candidate.manifest, contributes }
+    const text = proposalText({ candidate: { ...candidate, manifest }, isolation: 'process', trusted: false }, false)
+    expect(text)
+      .to.match(/^ {2}adds +routes: notes, hook$/m)
+      .and.match(/^ {2}answers +POST \/hook: OPEN to every client, without a credential\n +GET \/notes: needs the scope read$/m)
+      .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and says who may do what$/m)
+  })
+
+  it('says where the network is open to a plugin in a process of its own', () => {
+    const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
+      /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]
+    expect(runs('process', false)).to.equal('in a process of its own, held to what it may')
+    expect(runs('process', true)).to.include('only where this machine has a sandbox').and.include('NETWORK IS OPEN')
+    expect(runs('quickjs', true)).to.equal(runs('quickjs', false))
+  })
+
+  it('begins with what is wide, marked, and of a long list says how many more there are', () => {
+    const words = permissionWords({
+      network: [...Array.from({ length: 30 }, (_, at) => `h${at}.example`), '*', '*.org', '*.example.org'],
+      read: ['/var/data', dirname(homedir())],
+      write: ['/'],
+      env: ['A_KEY', 'AWS_*'],
+      services: ['store', '*'],
+      hooks: ['chat.*'],
+    })
+    expect(words.filter(word => word.startsWith('WIDE'))).to.deep.equal(words.slice(0, 7))
+    expect(words.slice(0, 8)).to.deep.equal([
+      'WIDE: use * of this service, with all that it holds',
+      'WIDE: join chat.*: see and change what goes through it',
+      'WIDE: write /',
+      `WIDE: read ${dirname(homedir())}`,
+      'WIDE: read the variable AWS_*',
+      'WIDE: connect to *',
+      'WIDE: connect to *.org',
+      'use store of this service, with all that it holds',
+    ])
+    expect(words.slice(27)).to.deep.equal(['and 14 more, none of them wide: --json lists all'])
+  })
+})
