@@ -148,22 +148,26 @@ function hookTable(hooks: Readonly<Record<string, AnyHook>>, { members = [] }: D
 
 type Find = (name: string) => Declared | undefined
 
+function factsOf(token: AnyService | AnySlot, type: string, base: string | undefined): string {
+  const facts = [
+    `${token.what} \`${token.name}\``,
+    type === '' ? '' : `of \`${type}\``,
+    base === undefined ? '' : `all of \`${base}\`, and what is below`,
+    `api ${token.api}`,
+    token.what === 'slot' && token.local ? 'in the process of svc only' : '',
+  ]
+  return facts.filter(Boolean).join(' · ')
+}
+
 function tokenSection({ name, comment, types: [type = '', hooks = ''] }: DeclaredToken, find: Find): string {
   const token = RUNNING[name] as AnyService | AnySlot | Topic
   if (!('what' in token)) return ''
   const item = find(type)
   const words = [item?.comment, comment].filter(Boolean).map(one => prose(one!))
-  const facts = [
-    `${token.what} \`${token.name}\``,
-    type === name ? '' : `of \`${type}\``,
-    item?.base === undefined ? '' : `all of \`${item.base}\`, and what is below`,
-    `api ${token.api}`,
-    token.what === 'slot' && token.local ? 'in the process of svc only' : '',
-  ]
   const members = (item?.members ?? []).map(one => [code(one.text), prose(one.comment)])
   const taps = find(hooks)
   return [
-    `\n## ${name}\n\n${facts.filter(Boolean).join(' · ')}\n`,
+    `\n## ${name}\n\n${factsOf(token, type === name ? '' : type, item?.base)}\n`,
     words.length > 0 ? `\n${words.join(' ')}\n` : '',
     members.length > 0 ? table('Member', members) : '',
     taps && token.what === 'service' ? hookTable(token.hooks as Readonly<Record<string, AnyHook>>, taps) : '',

@@ -4,8 +4,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { JsonSchema } from '../core/kernel/config/schema.ts'
-import { precompile } from '../core/kernel/config/validator.ts'
+import { type JsonSchema, precompile } from '../core/kernel/config/validator.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 

@@ -1,9 +1,6 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { nearest } from './nearest.ts'
-import { compileSchema, type How, precompiledOf, publishSchema } from './validator.ts'
-
-/** A JSON Schema, as plain data. */
-export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
+import { compileSchema, type How, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
 
 /** One thing wrong with a value, in the terms of whoever wrote it. */
 export interface Fault {

@@ -4,7 +4,8 @@ import type { SvcError } from '../src/svc-error.ts'
 import type { Plugin } from '../src/plugin.ts'
 import { KERNEL_SCHEMA, type KernelConfig } from './kernel.ts'
 import { nearest } from './nearest.ts'
-import { type Fault, type JsonSchema, pathOf, schema, type Schema, show } from './schema.ts'
+import { type Fault, pathOf, schema, type Schema, show } from './schema.ts'
+import type { JsonSchema } from './validator.ts'
 
 /** A documented part of the configuration that may have no owner yet: known, checked, and refused where it asks for something to be done. */
 export interface ReservedSection {

@@ -3,9 +3,11 @@ import { channel, hasSubscribers } from 'node:diagnostics_channel'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Ajv, CodeKeywordDefinition, Options, ValidateFunction } from 'ajv'
-import type { JsonSchema } from './schema.ts'
 
 const require = createRequire(import.meta.url)
+
+/** A JSON Schema, as plain data. */
+export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
 
 /** How a schema is checked; the engine for its patterns is as ajv takes it. */
 export interface How {

@@ -35,7 +35,8 @@ export {
   type Waterfall,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
-export { type Fault, type JsonSchema, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
+export { type Fault, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
+export type { JsonSchema } from '../config/validator.ts'
 export { maskArguments } from '../config/secrets.ts'
 export { asSvcError, codeOf, type ErrorParts, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'

@@ -47,3 +47,9 @@ export const filesChanging = (plugin: string): SvcError =>
     plugin,
     hint: 'Find out what writes to them, then start again; `svc plugins update` installs them anew',
   })
+
+/** Its code stays; the stack begins with the message, and is what a log shows. */
+export function reword(error: Error, message: string): void {
+  error.stack = error.stack?.replace(error.message, () => message) ?? message
+  error.message = message
+}

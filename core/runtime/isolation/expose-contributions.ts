@@ -1,25 +1,12 @@
-import { type AnyService, type AnySlot, type Scope, type SlotChange, type SlotToken, type SlotView, systemUse } from '@svc/core'
+import { type Scope, type SlotChange, type SlotToken, type SlotView, systemUse } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
-import { type Description, hooksToken, HostBridge, Shell } from './contract.ts'
+import { hooksToken, HostBridge, Shell } from './contract.ts'
 import { createContributions } from './contributions.ts'
-import type { IsolatedRef, IsolateOptions } from './isolated-ref.ts'
-import type { HeldConfig } from './held-config.ts'
+import type { Isolated } from './isolated-ref.ts'
 import { createBorrowedContexts, type BorrowedContexts } from './borrowed-contexts.ts'
 import { hostBridgeOf } from './host-bridge.ts'
 import type { LineBudget } from './line-budget.ts'
-
-/** A plugin that runs elsewhere, as the host holds it. */
-export interface Isolated {
-  readonly ref: IsolatedRef
-  readonly options: IsolateOptions
-  readonly section: string | undefined
-  readonly requires: Description['requires']
-  readonly optional: Description['optional']
-  readonly provides: AnyService | undefined
-  readonly config?: HeldConfig
-  own<T extends AnyService | AnySlot>(token: T): T
-}
 
 export type Method = (...args: unknown[]) => unknown
 

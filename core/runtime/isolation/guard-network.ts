@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { pipeline } from 'node:stream'
-import { undeclared } from './errors.ts'
-import { reword } from './guard-calls.ts'
+import { reword, undeclared } from './errors.ts'
 
 /** Opens a port on the loopback of the sandbox, behind which is the host's proxy: HTTP libraries know no proxies at sockets. */
 export async function openProxyDoor({ socket, port }: { readonly socket: string; readonly port: number }): Promise<void> {

@@ -1,8 +1,14 @@
+import childProcess from 'node:child_process'
+import { type EventEmitter, errorMonitor } from 'node:events'
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { Socket } from 'node:net'
+import { isAbsolute, resolve, sep } from 'node:path'
 import process from 'node:process'
+import { codeOf } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
-import { guardCalls } from './guard-calls.ts'
-import { guardSockets } from './guard-sockets.ts'
-import { guardVariables } from './guard-variables.ts'
+import { matchesPattern } from '@svc/core/internal'
+import { reword, undeclared } from './errors.ts'
 
 /** What the policy lets a guarded process know, in the variable `SVC_ISOLATED`. */
 interface GuardSettings {
@@ -41,4 +47,149 @@ export async function openGuard(tell: Refuse): Promise<void> {
   guardCalls(refuse, visible)
   if (proxy) guardSockets(refuse)
   guardVariables(refuse, env)
+}
+
+const DENIED = 'ERR_ACCESS_DENIED'
+type Call = (...args: unknown[]) => unknown
+interface Failure {
+  readonly code?: string
+  readonly permission?: string
+  readonly resource?: string
+  readonly path?: unknown
+}
+
+/** What is in every sandbox, and what is not there is not hidden. */
+const COMMON = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/proc', '/dev', '/tmp']
+const WRITES = /^(write|append|mkdir|rm|unlink|rename|copy|cp|ch|lch|truncate|symlink|link|utimes|lutimes|mkdtemp)/
+const PERMISSIONS: Readonly<Record<string, RefusalKind>> = { FileSystemRead: 'read', FileSystemWrite: 'write' }
+
+/** Tells of what Node's own modules refuse: files that may not be read or written, and other programs. All of it goes through the functions of these two. */
+function guardCalls(refuse: Refuse, visible: readonly string[]): void {
+  const see = (name: string, error: unknown) => {
+    const found = refusalIn(name, Object(error) as Failure, [...COMMON, ...visible])
+    if (!found) return
+    refuse(...found)
+    if (codeOf(error) === DENIED) reword(error as Error, undeclared(...found))
+  }
+  for (const module of [fs, fs.promises, childProcess] as object[]) wrapAll(module as Record<string, unknown>, see)
+  syncBuiltinESMExports()
+}
+
+function wrapAll(module: Record<string, unknown>, see: (name: string, error: unknown) => void): void {
+  for (const [name, call] of Object.entries(module)) {
+    // classes (fs.Stats) begin with a capital, and private helpers with an underline
+    if (typeof call !== 'function' || !/^[a-z]/.test(name)) continue
+    const answer = watched(call as Call, error => see(name, error))
+    // its manual says that it does not throw; under the permission model it does
+    const wrapped = name === 'existsSync' ? orFalse(answer) : answer
+    for (const key of Reflect.ownKeys(call)) {
+      const property = Reflect.getOwnPropertyDescriptor(call, key)!
+      if (key !== 'length' && key !== 'name' && key !== 'prototype') Object.defineProperty(wrapped, key, property)
+    }
+    module[name] = wrapped
+  }
+}
+
+function orFalse(call: Call): Call {
+  return function (this: unknown, ...args) {
+    try {
+      return Reflect.apply(call, this, args)
+    } catch (error) {
+      if (codeOf(error) !== DENIED) throw error
+      return false
+    }
+  }
+}
+
+/** A function whose failures are seen, whether it throws, rejects, or calls back. */
+function watched(call: Call, see: (error: unknown) => void): Call {
+  return function (this: unknown, ...args) {
+    const back = args.at(-1)
+    if (typeof back === 'function') args[args.length - 1] = seenFirst(back as Call, see)
+    try {
+      const answer = Reflect.apply(call, this, args)
+      if (answer instanceof Promise) answer.catch(see)
+      return answer
+    } catch (error) {
+      see(error)
+      throw error
+    }
+  }
+}
+
+function seenFirst(back: Call, see: (error: unknown) => void): Call {
+  return function (this: unknown, ...args) {
+    if (args[0] instanceof Error) see(args[0])
+    return Reflect.apply(back, this, args)
+  }
+}
+
+function refusalIn(name: string, error: Failure, visible: readonly string[]): [RefusalKind, string] | undefined {
+  const { code, permission, resource, path } = error
+  if (code === DENIED) return [PERMISSIONS[permission ?? ''] ?? 'process', fullPath(permission, resource)]
+  if (typeof path !== 'string') return undefined
+  if (code === 'EROFS') return ['write', resolve(path)]
+  if (code === 'EACCES' || code === 'EPERM') return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
+  if (code !== 'ENOENT' || !isAbsolute(path) || visible.some(one => isWithin(resolve(path), one))) return undefined
+  return [WRITES.test(name) ? 'write' : 'read', resolve(path)]
+}
+
+const fullPath = (permission = '', resource = '') =>
+  permission.startsWith('FileSystem') ? resolve(resource) : resource || permission
+const isWithin = (path: string, folder: string) =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+
+interface SocketFailure {
+  readonly syscall?: string
+  readonly address?: string
+  readonly port?: number
+  readonly hostname?: string
+  /** Of the addresses that were tried one after the other. */
+  readonly errors?: readonly SocketFailure[]
+}
+
+/** Tells of sockets that found no network: the way out is the proxy. Whoever hears no errors of his socket ends with it as before (`errorMonitor`). */
+function guardSockets(refuse: Refuse): void {
+  // oxlint-disable-next-line typescript/unbound-method -- bound at each call
+  const { connect } = Socket.prototype
+  const watched = function (this: EventEmitter, ...args: unknown[]) {
+    this.once(errorMonitor, (error: SocketFailure) => {
+      const place = placeOf(error)
+      if (place !== undefined) refuse('network', `${place} by a bare socket`)
+    })
+    return Reflect.apply(connect, this, args) as Socket
+  }
+  Socket.prototype.connect = watched as typeof connect
+}
+
+function placeOf({ errors, ...error }: SocketFailure): string | undefined {
+  const { syscall, address, port, hostname } = errors?.[0] ?? error
+  if (syscall === 'getaddrinfo') return hostname
+  return syscall === 'connect' && port !== undefined ? `${address}:${port}` : undefined
+}
+
+/** What Node and common libraries look for everywhere, and do without: nobody declares it. */
+export const USUAL =
+  /^(NODE|NPM|npm|LC|XDG|UNDICI|WS|READABLE_STREAM|JEST|MOCHA|VITEST|WATCH)(_|$)|^(DEBUG|TERM|COLORTERM|CI|HOME|PATH|PWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|EDITOR|BABEL_ENV|SYSTEMROOT|APPDATA|LOCALAPPDATA|SVC_EGRESS)$|COLOR|_PROXY$|_proxy$|^no_proxy$/
+
+/** Tells of each variable that is read, not declared, and so not there. */
+function guardVariables(refuse: Refuse, declared: readonly string[]): void {
+  const look = (all: NodeJS.ProcessEnv, name: string | symbol) => {
+    if (typeof name !== 'string' || name in all || USUAL.test(name)) return
+    if (!declared.some(word => matchesPattern(word, name))) refuse('env', name)
+  }
+  process.env = new Proxy(process.env, {
+    get(all, name) {
+      look(all, name)
+      return Reflect.get(all, name)
+    },
+    has(all, name) {
+      look(all, name)
+      return Reflect.has(all, name)
+    },
+    getOwnPropertyDescriptor(all, name) {
+      look(all, name)
+      return Reflect.getOwnPropertyDescriptor(all, name)
+    },
+  })
 }

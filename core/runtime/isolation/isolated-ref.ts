@@ -4,6 +4,8 @@ import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
+import type { Description } from './contract.ts'
+import type { HeldConfig } from './held-config.ts'
 
 /** A plugin by what can be known before it runs. */
 export interface IsolatedRef {
@@ -39,6 +41,18 @@ export interface IsolateOptions {
   readonly onBack?: () => void
   /** Called before its process is started and once it has loaded its module: throws where its files are not those that were accepted; what it returns changes with every write to them. */
   readonly verify?: () => Promise<string>
+}
+
+/** A plugin that runs elsewhere, as the host holds it. */
+export interface Isolated {
+  readonly ref: IsolatedRef
+  readonly options: IsolateOptions
+  readonly section: string | undefined
+  readonly requires: Description['requires']
+  readonly optional: Description['optional']
+  readonly provides: AnyService | undefined
+  readonly config?: HeldConfig
+  own<T extends AnyService | AnySlot>(token: T): T
 }
 
 export const START_MS = 30_000

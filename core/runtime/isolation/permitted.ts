@@ -2,7 +2,7 @@ import type { Manifest } from '@svc/core'
 import { matchesPattern } from '@svc/core/internal'
 import { usesNotPermitted } from './errors.ts'
 import type { Description } from './contract.ts'
-import type { Isolated } from './expose-contributions.ts'
+import type { Isolated } from './isolated-ref.ts'
 
 type Permissions = NonNullable<Manifest['permissions']>
 

@@ -1,19 +1,6 @@
 import { defineService, type ServiceToken, type SlotToken, type Use } from '@svc/core'
-import { cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
-import {
-  ANSWER,
-  CALL,
-  cheatIn,
-  FAIL,
-  HELLO,
-  type HeldLimits,
-  ITEM,
-  isMessage,
-  type Message,
-  PROTOCOL,
-  SHAPE,
-  type Shape,
-} from './message.ts'
+import { type HeldLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
+import { ANSWER, CALL, cheatIn, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
 import { Server } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'

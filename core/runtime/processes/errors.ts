@@ -1,6 +1,5 @@
 import { codeOf, messageOf, svcError, type SvcError } from '@svc/core'
 import { isSmall } from '@svc/core/internal'
-import type { HeldLimits } from './message.ts'
 
 const GONE_HINT = 'the log tells why it ended; what it offered is back once it runs again'
 export const pluginGone = (plugin: string, why: string) =>
@@ -59,6 +58,12 @@ export const frameOverBudget = (bytes: number, why: string) =>
     details: { bytes },
     hint: 'send plain values (JSON, undefined, bigint, Date, Uint8Array), large ones in pieces, as items of a stream',
   })
+
+/** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
+export interface HeldLimits {
+  readonly calls: number
+  readonly bytes: number
+}
 
 export const askedTooMuch = (plugin: string, { calls, bytes }: HeldLimits) =>
   svcError('ASKED_TOO_MUCH', `${plugin} has more than ${calls} calls, or calls of more than ${bytes} bytes, under way at once`, {

@@ -17,12 +17,6 @@ export const ITEM = 6
 export const FAIL = 7
 export const SHAPE = 8
 
-/** What a far side may make this one hold at a time: calls under way, and bytes of what it asks with, of items that nobody has read yet, and of forms that it expects (each of the three). */
-export interface HeldLimits {
-  readonly calls: number
-  readonly bytes: number
-}
-
 /** What two sides of a contract must agree on. */
 export interface Shape {
   readonly name: string

@@ -1,21 +1,7 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
-import { askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
-import {
-  ABORT,
-  ANSWER,
-  CALL,
-  CREDIT,
-  FAIL,
-  type HeldLimits,
-  ITEM,
-  type Message,
-  plainUse,
-  RETURN,
-  SHAPE,
-  type Shape,
-  WINDOW,
-} from './message.ts'
+import { type HeldLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, SHAPE, type Shape, WINDOW } from './message.ts'
 
 export interface ServerOptions {
   /** This side's name, for errors, and the far side's. */

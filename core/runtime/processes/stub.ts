@@ -1,19 +1,6 @@
 import type { MethodKind, Use } from '@svc/core'
-import { deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
-import {
-  ABORT,
-  ANSWER,
-  CALL,
-  CREDIT,
-  FAIL,
-  type HeldLimits,
-  ITEM,
-  type Message,
-  plainUse,
-  RETURN,
-  WINDOW,
-  type WireUse,
-} from './message.ts'
+import { type HeldLimits, deadlineOver, fromWire, toWire, unreadTooMuch, useMissing } from './errors.ts'
+import { ABORT, ANSWER, CALL, CREDIT, FAIL, ITEM, type Message, plainUse, RETURN, WINDOW, type WireUse } from './message.ts'
 
 /** One call or stream under way, as its caller sees it. */
 interface Waiting {

@@ -1,9 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { type Channel, openChannel } from '../processes/channel.ts'
 import { fromWire } from '../processes/errors.ts'
+import type { HandledPlugin } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import { codeOf, messageOf, type SvcError, systemUse } from '@svc/core'
-import type { Blame } from './blame.ts'
 import type { Connections } from './connections.ts'
 import { listenLate, workerBlocked, workerSlow } from './errors.ts'
 import { watchBeats } from './heartbeat.ts'
@@ -78,7 +78,10 @@ export interface SpawnContext<R> {
   readonly env: NodeJS.ProcessEnv | undefined
   /** What the first of its generation has left; absent for the first. */
   readonly legacy: unknown
-  readonly blame: Blame
+  /** The file in which it is to leave whose frame it handles; `undefined`: nowhere. */
+  readonly trace: string | undefined
+  /** Plugins that it must not start. */
+  readonly keptOut: readonly HandledPlugin[]
   onReady(member: WorkerHandle<R>, report: R): void
   onFailed(member: WorkerHandle<R>, problems: readonly SvcError[]): void
   onExit(member: WorkerHandle<R>, how: string): void
@@ -86,10 +89,8 @@ export interface SpawnContext<R> {
 
 /** Forks a worker and attends to its line until it is gone. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
-  const { hub, connections, generation, legacy, blame } = place
+  const { hub, connections, generation, legacy, trace, keptOut } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
-  const trace = blame.newTrace()
-  const keptOut = blame.keptOut(generation)
   const env = {
     ...place.env,
     ...(legacy === undefined ? {} : { [HEIR]: '1' }),

@@ -4,7 +4,7 @@ import { assertHeaders } from './auth-kit.ts'
 import { abortable, caseMaker, frozen } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { assertCode, fitting, soundEnd } from './made-up-calls.ts'
-import type { Thing } from './plugin-things.ts'
+import type { Thing } from './plugin-host.ts'
 
 /** What can be asked of a scheme whose author gives no credentials. */
 export function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {

@@ -6,7 +6,7 @@ import type { KitCase } from './kit.ts'
 import { fitting, soundEnd } from './made-up-calls.ts'
 import { play } from './node-play.ts'
 import { assertDescribed, assertSettings } from './node-settings.ts'
-import type { Thing } from './plugin-things.ts'
+import type { Thing } from './plugin-host.ts'
 
 const PLAYS = 'answers made-up settings, or fails with a code'
 

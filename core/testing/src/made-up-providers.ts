@@ -3,7 +3,7 @@ import type { ModelRequest, Provider } from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, frozen, skipped } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
 import { assertCode, fitting, soundEnd } from './made-up-calls.ts'
-import type { Thing } from './plugin-things.ts'
+import type { Thing } from './plugin-host.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { checkOrder, readAll } from './provider-events.ts'
 

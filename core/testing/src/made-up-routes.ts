@@ -5,7 +5,7 @@ import { abortable, assertPlain, caseMaker, compileSchema, frozen, skipped } fro
 import type { KitCase } from './kit.ts'
 import { fitting, soundEnd } from './made-up-calls.ts'
 import type { RouteSample } from './plugin-samples.ts'
-import type { Thing } from './plugin-things.ts'
+import type { Thing } from './plugin-host.ts'
 
 /** What is read of a stream that a made-up request opens. */
 const ITEMS = 20

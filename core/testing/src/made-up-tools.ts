@@ -5,7 +5,7 @@ import { abortable, atOnce, becomes, caseMaker, frozen, outcome, skipped } from 
 import type { KitCase } from './kit.ts'
 import { fitting, soundEnd } from './made-up-calls.ts'
 import { openNow } from './open-now.ts'
-import type { Thing } from './plugin-things.ts'
+import type { Thing } from './plugin-host.ts'
 import { assertReadable, checkResult, describeTool, shown, type ToolSubject } from './tool-kit.ts'
 
 type Arguments = { readonly [name: string]: Json | undefined }

@@ -1,4 +1,4 @@
-import type { ConfigTree, Plugin, RunningHost } from '@svc/core'
+import type { ConfigTree, Plugin, RunningHost, SlotToken } from '@svc/core'
 import { testHost } from './host.ts'
 import { madeUp, randomOf } from './made-up.ts'
 import type { PluginPackage } from './plugin-package.ts'
@@ -50,6 +50,47 @@ export async function openPlugin(
     environment[Symbol.dispose]()
     throw error
   }
+}
+
+/** One thing that a plugin adds, in a host of its own for each case. */
+export interface Thing<T> {
+  readonly name: string
+  /** As it was in a host that has ended: its data, nothing to call. */
+  readonly seen: T
+  readonly options: PluginKitOptions
+  readonly permissions: NonNullable<PluginPackage['info']['manifest']['permissions']>
+  open(): Promise<{ readonly item: T; close(): Promise<void> }>
+}
+
+/** Opens nothing yet: each `open` starts a host, and what the plugin reaches for there is noted in `reached`. */
+export function thingOf<T>(
+  found: PluginPackage,
+  options: PluginKitOptions,
+  slot: SlotToken<T>,
+  name: string,
+  seen: T,
+  reached: Set<string>
+): Thing<T> {
+  return {
+    name,
+    seen,
+    options,
+    permissions: found.info.manifest.permissions ?? {},
+    async open() {
+      const { host, close, undeclared } = await openPlugin(found, options)
+      const end = async () => {
+        for (const one of undeclared()) reached.add(one)
+        await close()
+      }
+      return { item: itemOf(host, slot, name), close: end }
+    },
+  }
+}
+
+function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
+  const item = host.slot(slot).get(name)
+  if (item === undefined) throw new Error(`${slot.name} has no "${name}" any more`)
+  return item
 }
 
 const folderUrl = (folder: string) =>

@@ -21,22 +21,12 @@ import { providerCases } from './made-up-providers.ts'
 import { routeCases } from './made-up-routes.ts'
 import { toolCases } from './made-up-tools.ts'
 import { nodeKit } from './node-kit.ts'
-import { openPlugin } from './plugin-host.ts'
+import { openPlugin, type Thing, thingOf } from './plugin-host.ts'
 import type { PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
 import { toolKit } from './tool-kit.ts'
-
-/** One thing that a plugin adds, in a host of its own for each case. */
-export interface Thing<T> {
-  readonly name: string
-  /** As it was in a host that has ended: its data, nothing to call. */
-  readonly seen: T
-  readonly options: PluginKitOptions
-  readonly permissions: NonNullable<PluginPackage['info']['manifest']['permissions']>
-  open(): Promise<{ readonly item: T; close(): Promise<void> }>
-}
 
 /** The cases of each thing that the plugin adds: its kit where its author gives samples, and what can be asked with made-up data. */
 export function thingCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
@@ -70,36 +60,6 @@ const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonl
       assert.deepEqual([...reached], [], [...reached].join('\n'))
     },
   }))
-
-function thingOf<T>(
-  found: PluginPackage,
-  options: PluginKitOptions,
-  slot: SlotToken<T>,
-  name: string,
-  seen: T,
-  reached: Set<string>
-): Thing<T> {
-  return {
-    name,
-    seen,
-    options,
-    permissions: found.info.manifest.permissions ?? {},
-    async open() {
-      const { host, close, undeclared } = await openPlugin(found, options)
-      const end = async () => {
-        for (const one of undeclared()) reached.add(one)
-        await close()
-      }
-      return { item: itemOf(host, slot, name), close: end }
-    },
-  }
-}
-
-function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
-  const item = host.slot(slot).get(name)
-  if (item === undefined) throw new Error(`${slot.name} has no "${name}" any more`)
-  return item
-}
 
 const missing = (what: string): KitCase => skipped(`passes the ${what}`, `samples of it in test/samples`)
 

@@ -40,19 +40,33 @@ function sourceOf(glob: string, pattern: string): string {
   return source
 }
 
+/** What begins with `form` means `source` in RE2, anywhere or only in one place: where a name begins, or within braces. The first that fits counts. */
+interface Token {
+  readonly form: RegExp
+  readonly source: string | ((found: RegExpExecArray) => string)
+  readonly where?: 'begins' | 'braces'
+}
+
+const TOKENS: readonly Token[] = [
+  { form: /^\*\*\/(\*\*\/)*/, source: '(?:.*/)?', where: 'begins' },
+  { form: /^\*\*+$/, source: '.+', where: 'begins' },
+  { form: /^\*+/, source: '[^/]*' },
+  { form: /^\?/, source: '[^/]' },
+  {
+    form: /^\[([!^]?)(\]?(?:[^\]\\/]|\\.)*)\]/,
+    source: ([, not, range]) => `[${not ? '^/' : ''}${range!.replace(/[[\]&~^]/g, '\\$&')}]`,
+  },
+  { form: /^\{/, source: '(?:' },
+  { form: /^\}/, source: ')', where: 'braces' },
+  { form: /^,/, source: '|', where: 'braces' },
+]
+
 /** The next piece of a pattern and what it says in RE2. */
 function tokenOf(rest: string, begins: boolean, depth: number): [token: string, source: string] {
-  const folders = begins ? /^\*\*\/(\*\*\/)*/.exec(rest)?.[0] : undefined
-  if (folders) return [folders, '(?:.*/)?']
-  if (begins && /^\*\*+$/.test(rest)) return [rest, '.+']
-  const stars = /^\*+/.exec(rest)?.[0]
-  if (stars) return [stars, '[^/]*']
-  if (rest.startsWith('?')) return ['?', '[^/]']
-  const range = /^\[([!^]?)(\]?(?:[^\]\\/]|\\.)*)\]/.exec(rest)
-  if (range) return [range[0], `[${range[1] ? '^/' : ''}${range[2]!.replace(/[[\]&~^]/g, '\\$&')}]`]
-  if (rest.startsWith('{')) return ['{', '(?:']
-  if (depth > 0 && rest.startsWith('}')) return ['}', ')']
-  if (depth > 0 && rest.startsWith(',')) return [',', '|']
+  for (const { form, source, where } of TOKENS) {
+    const found = where === undefined || (where === 'begins' ? begins : depth > 0) ? form.exec(rest) : null
+    if (found) return [found[0], typeof source === 'string' ? source : source(found)]
+  }
   const plain = /^\\?./su.exec(rest)![0]
   return [plain, quoted(plain.length > 1 && plain.startsWith('\\') ? plain.slice(1) : plain)]
 }

@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { type Log, show } from '@svc/core'
 import type { Mount, RouteReply, RouteRequest } from '@svc/core/contracts'
-import type { Context, Life, Middleware } from './context.ts'
+import type { Bound, Context, Life, Middleware } from './context.ts'
 import { answerInvalid } from './errors.ts'
 import { createRouteReplies } from './route-replies.ts'
-import type { Bound } from './routing.ts'
 import { type StreamLimits, sendStream } from './stream.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'

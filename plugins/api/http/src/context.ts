@@ -1,7 +1,35 @@
-import type { Principal, Use } from '@svc/core'
-import type { Mount } from '@svc/core/contracts'
+import type { Fault, Principal, Use } from '@svc/core'
+import type { Mount, Route } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
-import type { Bound } from './routing.ts'
+
+/** A route with what is made once for it. */
+export interface Bound {
+  readonly name: string
+  /** The plugin that added it. */
+  readonly plugin: string | undefined
+  readonly route: Route
+  readonly checks: Checks
+  /** Its plugin runs in a process of its own: it is no part of the server, and must not act as one. */
+  readonly isIsolated: boolean
+}
+
+/** The checks of one route, made once and compiled at its first request. */
+export interface Checks {
+  readonly body: Check | undefined
+  readonly query: Check | undefined
+}
+
+/** How one schema of a route is held. */
+export interface Check {
+  readonly faults: (fields: Fields) => Fault[] | Promise<Fault[]>
+  readonly required: readonly string[]
+  /** Query parameters that are numbers or booleans. */
+  readonly typed: ReadonlyMap<string, string>
+  /** The names it knows; others are nobody's business. */
+  readonly known: ReadonlySet<string>
+}
+
+export type Fields = Readonly<Record<string, unknown>>
 
 /** Koa's context of a request, with our state. */
 export type Context = ParameterizedContext<RequestState>

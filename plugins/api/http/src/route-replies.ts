@@ -1,7 +1,7 @@
 import type { Log } from '@svc/core'
 import { ROUTE_HEADERS, type RouteReply } from '@svc/core/contracts'
 import { answerInvalid } from './errors.ts'
-import type { Bound } from './routing.ts'
+import type { Bound } from './context.ts'
 
 const OF_THE_SERVER: ReadonlySet<string> = new Set(ROUTE_HEADERS.server)
 const OF_ISOLATED: ReadonlySet<string> = new Set(ROUTE_HEADERS.isolated)

@@ -1,23 +1,12 @@
 import { createRequire } from 'node:module'
 import { type Log, type SlotView, show } from '@svc/core'
 import type { HttpMethod, Mount, Route } from '@svc/core/contracts'
-import type { Context, Middleware, RequestState } from './context.ts'
+import type { Bound, Context, Middleware, RequestState } from './context.ts'
 import { methodNotAllowed, routeInvalid, routeUnknown } from './errors.ts'
-import { type Checks, createChecks } from './validation.ts'
+import { createChecks } from './validation.ts'
 
 // Its module for `import` reads all names of node:http: see socket.ts.
 const { Router } = createRequire(import.meta.url)('@koa/router') as typeof import('@koa/router')
-
-/** A route with what is made once for it. */
-export interface Bound {
-  readonly name: string
-  /** The plugin that added it. */
-  readonly plugin: string | undefined
-  readonly route: Route
-  readonly checks: Checks
-  /** Its plugin runs in a process of its own: it is no part of the server, and must not act as one. */
-  readonly isIsolated: boolean
-}
 
 /** Finds routes by method and path. */
 export interface Routing {

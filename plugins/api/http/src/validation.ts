@@ -1,23 +1,8 @@
 import { type Fault, type JsonSchema, schema } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Middleware } from './context.ts'
+import type { Check, Checks, Fields, Middleware } from './context.ts'
 import { invalidValue, missingField } from './errors.ts'
-
-/** The checks of one route, made once and compiled at its first request. */
-export interface Checks {
-  readonly body: Check | undefined
-  readonly query: Check | undefined
-}
-interface Check {
-  readonly faults: (fields: Fields) => Fault[] | Promise<Fault[]>
-  readonly required: readonly string[]
-  /** Query parameters that are numbers or booleans. */
-  readonly typed: ReadonlyMap<string, string>
-  /** The names it knows; others are nobody's business. */
-  readonly known: ReadonlySet<string>
-}
-type Fields = Readonly<Record<string, unknown>>
 
 /** `isIsolated`: the schemas are a stranger's, whose patterns JavaScript's own engine might take for ever with. */
 export const createChecks = (route: Route, isIsolated: boolean): Checks => ({

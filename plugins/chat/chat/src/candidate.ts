@@ -1,16 +1,9 @@
 import { type Use, within } from '@svc/core'
-import type { ModelInfo, ModelRef, ModelRequest, Provider, ProviderFeatures } from '@svc/core/contracts'
+import type { ModelInfo, ModelRef, ModelRequest, Provider } from '@svc/core/contracts'
 import { invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
 import { hasImage, shaped } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
-import type { Turn } from './turn.ts'
-
-/** A model that can be asked, and what its request depends on. */
-export interface Candidate extends ModelRef {
-  readonly source: Provider
-  readonly info: ModelInfo | undefined
-  readonly features: ProviderFeatures
-}
+import type { Candidate, Turn } from './turn.ts'
 
 /** Milliseconds a provider may take to tell its models. */
 const LIST_MS = 5_000

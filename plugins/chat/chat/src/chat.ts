@@ -1,13 +1,12 @@
 import { svcError, type Use } from '@svc/core'
-import type { Chat, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
+import type { Chat, ModelEvent, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
 import { createClock } from './clock.ts'
 import { told } from './errors.ts'
 import type { ChatParts, ChatRoom } from './parts.ts'
 import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
 import { mayUseTools, runTools } from './tool-round.ts'
-import { isFit } from './form.ts'
-import { beginTurn, endEvent, keepTurn, leaveTurn, spend, startEvent, type Turn, type TurnHow } from './turn.ts'
+import { beginTurn, endEvent, isFit, keepTurn, leaveTurn, spend, startEvent, type Turn, type TurnHow } from './turn.ts'
 
 /** Runs turns: the reply is the stream, gathered. */
 export function createChat(parts: ChatParts): Chat {
@@ -26,66 +25,151 @@ function withoutKey(use: Use): Use {
   return rest
 }
 
-/** `isShown`: somebody reads along. An event that nobody sees is not handed from generator to generator: the turn has it all anyway. */
+/** `isShown`: a reader follows. Tokens go to that reader directly, not through a second generator. */
 async function* runTurn(room: ChatRoom, request: TurnRequest, how: TurnHow, use: Use): AsyncGenerator<TurnEvent, TurnReply> {
   const { isShown } = how
   const turn = await beginTurn(room, request, how, use)
-  let started = false
-  let round: ModelStep | undefined
-  let status: TurnStatus = 'cancelled'
-  let end: TurnEnd | undefined
+  const run = new TurnRun(room, turn, isShown, use)
   try {
-    for (let number = 1; ; number++) {
-      const withTools = mayUseTools(room, turn, number)
-      round = new ModelStep(room, turn, number, withTools, use)
+    for (;;) {
+      const round = run.beginRound()
       for (;;) {
         const pending = round.next()
-        if (isShown && !started && (await isSlow(pending, room.config.start_after_ms))) {
-          started = true
-          yield startEvent(turn, use)
-        }
+        if (run.isStartDue && (await isSlow(pending, room.config.start_after_ms))) yield run.start()
         const event = await pending
-        if (!started) {
-          started = true
-          if (isShown) yield startEvent(turn, use)
-        }
+        if (run.isStartDue) yield run.start()
         if (!event) break
-        const text = round.answer.take(event)
-        if (text === undefined) continue
-        turn.said += text
-        if (isShown && !turn.form) yield { type: 'token', content: text, index: turn.tokens++ }
+        const token = run.take(round, event)
+        if (token) yield token
       }
-      // whatever it wants: there is no further round in which it could be told
-      if (!withTools) round.answer.dropCalls()
-      closeRound(turn, round)
-      const { calls } = round.answer
-      round = undefined
+      const calls = run.endRound(round)
       if (calls.length > 0) yield* runTools(room, turn, calls, isShown, use)
-      else if (!turn.form || isFit(turn, turn.form)) break
+      else if (isAnswered(turn)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
-    await keepTurn(room, turn, 'completed', use)
-    end = endEvent(turn, 'completed', use)
+    const end = await run.complete()
     if (isShown) yield end
     return replyOf(turn, end)
   } catch (error) {
-    if (!use.signal.aborted) status = 'failed'
-    if (!started) throw error
-    end = await broken(room, turn, round, status, use)
-    const failure = told(error)
-    // what an abort throws is nobody's fault
-    if (status === 'failed' && failure.code === 'INTERNAL_ERROR')
-      room.log.error({ err: error, request_id: use.requestId }, 'a turn failed')
-    if (!isShown && status === 'failed') throw svcError(failure.code, failure.message, { details: { ...failure.details } })
-    if (status === 'failed') yield { type: 'error', error: failure }
-    if (isShown) yield end
+    const { end, events } = await run.fail(error)
+    for (const event of events) yield event
     return replyOf(turn, end)
   } finally {
-    round?.leave()
-    end ??= await broken(room, turn, round, status, use)
-    await leaveTurn(room, turn)
-    void room.hooks.end({ turn: turn.id, end, kept: turn.kept ? turn.made : [] }, use)
+    await run.leave()
   }
+}
+
+const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
+
+/** How far a turn has come: its start event, its model steps one by one, and its single end. */
+class TurnRun {
+  readonly #room: ChatRoom
+  readonly #turn: Turn
+  readonly #isShown: boolean
+  readonly #use: Use
+  #started = false
+  #number = 0
+  #withTools = true
+  #round: ModelStep | undefined
+  #status: TurnStatus = 'cancelled'
+  #end: TurnEnd | undefined
+
+  constructor(room: ChatRoom, turn: Turn, isShown: boolean, use: Use) {
+    this.#room = room
+    this.#turn = turn
+    this.#isShown = isShown
+    this.#use = use
+  }
+
+  /** Whether the reader still waits for the start event. */
+  get isStartDue(): boolean {
+    return this.#isShown && !this.#started
+  }
+
+  start(): TurnEvent {
+    this.#started = true
+    return startEvent(this.#turn, this.#use)
+  }
+
+  beginRound(): ModelStep {
+    this.#number += 1
+    this.#withTools = mayUseTools(this.#room, this.#turn, this.#number)
+    this.#round = new ModelStep(this.#room, this.#turn, this.#number, this.#withTools, this.#use)
+    return this.#round
+  }
+
+  /** Adds an event of the model to the answer; returns what the reader sees of it. */
+  take({ answer }: ModelStep, event: ModelEvent): TurnEvent | undefined {
+    this.#started = true
+    const text = answer.take(event)
+    if (text === undefined) return undefined
+    this.#turn.said += text
+    return this.#isShown && !this.#turn.form ? { type: 'token', content: text, index: this.#turn.tokens++ } : undefined
+  }
+
+  /** Closes the model step; returns the tools that it calls. */
+  endRound({ answer }: ModelStep): readonly ToolCallPart[] {
+    this.#started = true
+    // no further step could return their results
+    if (!this.#withTools) answer.dropCalls()
+    closeAnswer(this.#turn, answer)
+    this.#round = undefined
+    return answer.calls
+  }
+
+  async complete(): Promise<TurnEnd> {
+    await keepTurn(this.#room, this.#turn, 'completed', this.#use)
+    return (this.#end = endEvent(this.#turn, 'completed', this.#use))
+  }
+
+  /** Ends the turn after an error; returns what the reader still sees. Throws where nothing was shown. */
+  async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
+    if (!this.#use.signal.aborted) this.#status = 'failed'
+    if (!this.#started) throw error
+    const end = (this.#end = await this.#broken())
+    // an error after an abort is the effect of that abort
+    if (this.#status !== 'failed') return { end, events: this.#isShown ? [end] : [] }
+    const failure = told(error)
+    if (failure.code === 'INTERNAL_ERROR') this.#room.log.error({ err: error, request_id: this.#use.requestId }, 'a turn failed')
+    if (!this.#isShown) throw svcError(failure.code, failure.message, { details: { ...failure.details } })
+    return { end, events: [{ type: 'error', error: failure }, end] }
+  }
+
+  /** Lets go of the model and of the conversation, however the turn went. */
+  async leave(): Promise<void> {
+    this.#round?.leave()
+    const end = (this.#end ??= await this.#broken())
+    await leaveTurn(this.#room, this.#turn)
+    const { id, kept, made } = this.#turn
+    void this.#room.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#use)
+  }
+
+  /** Keeps what there is of a turn that did not complete. */
+  async #broken(): Promise<TurnEnd> {
+    const closed = this.#round && closeBroken(this.#turn, this.#round)
+    try {
+      await keepTurn(this.#room, this.#turn, this.#status, this.#use)
+    } catch (error) {
+      const facts = { err: error, request_id: this.#use.requestId }
+      this.#room.log.error(facts, 'what there was of a broken turn could not be kept')
+    }
+    await closed
+    return endEvent(this.#turn, this.#status, this.#use)
+  }
+}
+
+function closeAnswer(turn: Turn, answer: ModelStep['answer']): void {
+  spend(turn, answer)
+  turn.made.push(answer.message(turn.who.provider))
+}
+
+/** A round that its provider did not end: the turn and the metrics count the same tokens. */
+async function closeBroken(turn: Turn, round: ModelStep): Promise<void> {
+  const { answer } = round
+  if (answer.any) turn.made.push(answer.message(turn.who.provider))
+  await round.settle()
+  spend(turn, answer)
+  round.close()
 }
 
 /** Whether the first event is later than the start may be. */
@@ -97,32 +181,6 @@ async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boole
     () => resolve(false)
   )
   return promise.finally(() => clearTimeout(timer))
-}
-
-function closeRound(turn: Turn, { answer }: ModelStep) {
-  spend(turn, answer)
-  turn.made.push(answer.message(turn.who.provider))
-}
-
-/** Keeps what there is of a turn that did not complete. */
-async function broken(room: ChatRoom, turn: Turn, round: ModelStep | undefined, status: TurnStatus, use: Use): Promise<TurnEnd> {
-  const closed = round && closeBroken(turn, round)
-  try {
-    await keepTurn(room, turn, status, use)
-  } catch (error) {
-    room.log.error({ err: error, request_id: use.requestId }, 'what there was of a broken turn could not be kept')
-  }
-  await closed
-  return endEvent(turn, status, use)
-}
-
-/** A round that its provider did not end: the turn and the metrics are told the same tokens. */
-async function closeBroken(turn: Turn, round: ModelStep): Promise<void> {
-  const { answer } = round
-  if (answer.any) turn.made.push(answer.message(turn.who.provider))
-  await round.settle()
-  spend(turn, answer)
-  round.close()
 }
 
 /** A turn that shows nothing has but one step. */

@@ -1,6 +1,6 @@
 import { type Use, within } from '@svc/core'
 import type { MessagePart, ModelMessage, ModelRequest, StoredMessage, ToolSpec } from '@svc/core/contracts'
-import type { Candidate } from './candidate.ts'
+import type { Candidate } from './turn.ts'
 import { estimated } from './count.ts'
 import { contextTooLong } from './errors.ts'
 import { forProvider, paired, shaped } from './messages.ts'

@@ -1,9 +1,7 @@
 import { codeOf, type Fault, type JsonSchema, messageOf } from '@svc/core'
-import type { Json, StoredMessage } from '@svc/core/contracts'
+import type { Json } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { answerInvalid, invalid } from './errors.ts'
-import { userMessage } from './messages.ts'
-import type { Turn } from './turn.ts'
+import { invalid } from './errors.ts'
 
 /** What a reply has to be. */
 export type Form = Pick<ToolSchema, 'check'>
@@ -29,29 +27,10 @@ async function made(json: JsonSchema): Promise<Form> {
   }
 }
 
-/** Whether the last answer is data of the form; one that is not is put aside, and the model is told why. Throws ANSWER_INVALID at the second. */
-export function isFit(turn: Turn, form: Form): boolean {
-  const answer = turn.made.at(-1)!
-  const read = readAs(form, textIn(answer))
-  if ('reason' in read) {
-    if (turn.aside) throw answerInvalid(turn.who, read.reason)
-    turn.made.pop()
-    turn.aside = { at: turn.made.length, messages: [answer, userMessage(correction(read.reason))] }
-    return false
-  }
-  turn.said = textIn(answer)
-  turn.data = read.data
-  return true
-}
-
-const correction = (reason: string) =>
-  `That answer cannot be used: ${reason}. Answer with JSON of the schema that was asked for, and nothing else.`
-
-const textIn = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
-
 const TOLD = 10
 
-function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
+/** The data of an answer, or why it is not of the form. */
+export function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
   const data = jsonIn(text)
   if (data === undefined) return { reason: 'it is no JSON' }
   try {

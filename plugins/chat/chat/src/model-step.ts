@@ -1,7 +1,7 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { adaptToModel, type Candidate, candidateOf, tooManySwitches, sameModel } from './candidate.ts'
+import { adaptToModel, candidateOf, tooManySwitches, sameModel } from './candidate.ts'
 import { countTokens } from './count.ts'
 import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { fitTokenBudget } from './token-budget.ts'
@@ -9,7 +9,7 @@ import { fitContextWindow, tokensOf } from './context-window.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
 import { pause } from './pause.ts'
-import { requestOf, spend, type Turn } from './turn.ts'
+import { type Candidate, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>

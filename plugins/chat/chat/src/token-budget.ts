@@ -1,9 +1,8 @@
 import type { Use } from '@svc/core'
 import type { ModelRequest } from '@svc/core/contracts'
-import type { Candidate } from './candidate.ts'
+import type { Candidate, Turn } from './turn.ts'
 import { budgetExhausted } from './errors.ts'
 import { tokensOf } from './context-window.ts'
-import type { Turn } from './turn.ts'
 
 /** The request with no more output than what is left of the turn's tokens. Throws BUDGET_EXHAUSTED where nothing would be left for an answer. */
 export async function fitTokenBudget(

@@ -1,10 +1,13 @@
 import { timestamp, type Use } from '@svc/core'
 import type {
   Json,
+  ModelInfo,
   ModelMessage,
   ModelRequest,
   OpenTurn,
   ModelRef,
+  Provider,
+  ProviderFeatures,
   Selected,
   StoredMessage,
   ToolUse,
@@ -15,9 +18,8 @@ import type {
 } from '@svc/core/contracts'
 import type { Answer } from './answer.ts'
 import { CallKeys } from './call-keys.ts'
-import type { Candidate } from './candidate.ts'
-import { invalid } from './errors.ts'
-import { type Form, formOf } from './form.ts'
+import { answerInvalid, invalid } from './errors.ts'
+import { type Form, formOf, readAs } from './form.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
 import type { ToolList } from './tool-list.ts'
@@ -26,6 +28,13 @@ import type { ToolList } from './tool-list.ts'
 export interface TurnHow {
   readonly isShown: boolean
   readonly key: string | undefined
+}
+
+/** A model that can be asked, and what its request depends on. */
+export interface Candidate extends ModelRef {
+  readonly source: Provider
+  readonly info: ModelInfo | undefined
+  readonly features: ProviderFeatures
 }
 
 /** One turn while it runs: what it began with, what it has made so far. */
@@ -141,6 +150,26 @@ function checkCount(field: string, value: number | undefined) {
   if (value !== undefined && !(Number.isInteger(value) && value >= 0))
     throw invalid(field, 'must be an integer from 0', { value })
 }
+
+/** Whether the last answer is data of the form; one that is not is put aside, and the model is told why. Throws ANSWER_INVALID at the second. */
+export function isFit(turn: Turn, form: Form): boolean {
+  const answer = turn.made.at(-1)!
+  const read = readAs(form, textOf(answer))
+  if ('reason' in read) {
+    if (turn.aside) throw answerInvalid(turn.who, read.reason)
+    turn.made.pop()
+    turn.aside = { at: turn.made.length, messages: [answer, userMessage(correctionOf(read.reason))] }
+    return false
+  }
+  turn.said = textOf(answer)
+  turn.data = read.data
+  return true
+}
+
+const correctionOf = (reason: string) =>
+  `That answer cannot be used: ${reason}. Answer with JSON of the schema that was asked for, and nothing else.`
+
+const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
 /** What the model is asked in this round; the past is fitted in by the caller. */
 export function requestOf(room: ChatRoom, turn: Turn, withTools: boolean): ModelRequest {

@@ -1,6 +1,11 @@
 import type { MetricFamily, Sample } from '@svc/core/contracts'
 import { createModelNames } from '@svc/plugin-kit'
-import type { CallOf } from './ledger.ts'
+
+/** Which tool of which server is called; `tool` is its name in this service. */
+export interface CallOf {
+  readonly server: string
+  readonly tool: string
+}
 
 /** Calls of the tools of connected servers, by server, tool and outcome. */
 export interface CallFigures {

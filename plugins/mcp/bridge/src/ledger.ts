@@ -9,13 +9,7 @@ import {
   type ToolStep,
 } from '@svc/core/contracts'
 import { type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
-import type { CallFigures } from './call-figures.ts'
-
-/** Which tool of which server is called; `tool` is its name in this service. */
-export interface CallOf {
-  readonly server: string
-  readonly tool: string
-}
+import type { CallFigures, CallOf } from './call-figures.ts'
 
 /** Tells of calls as they happen: on the event bus, in the figures and in the log; of arguments and results nothing. */
 export interface Ledger {

@@ -39,9 +39,17 @@ function refusalOf(text: string): HttpAnswer | undefined {
   if (!isTree(message) || message.jsonrpc !== '2.0') return notRpc()
   const id = isId(message.id) ? message.id : null
   if (deeper(message, DEEPEST)) return tooDeep(DEEPEST, id)
-  if (message.method === undefined && id !== null && ('result' in message || 'error' in message)) return undefined
-  const isSound = typeof message.method === 'string' && (message.params === undefined || isTree(message.params))
-  return isSound && (id !== null || message.id === undefined) ? undefined : notRpc(id)
+  return isAnswer(message, id) || isQuestion(message, id) ? undefined : notRpc(id)
 }
+
+const isAnswer = (message: Tree, id: Id) =>
+  message.method === undefined && id !== null && ('result' in message || 'error' in message)
+
+/** A request, or a notification: that has no id at all. */
+const isQuestion = ({ method, params, ...message }: Tree, id: Id) =>
+  typeof method === 'string' && (params === undefined || isTree(params)) && (id !== null || message.id === undefined)
+
+type Tree = Readonly<Record<string, unknown>>
+type Id = string | number | null
 
 const isId = (id: unknown): id is string | number => typeof id === 'string' || Number.isSafeInteger(id)

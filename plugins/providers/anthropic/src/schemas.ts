@@ -36,15 +36,21 @@ function narrow(schema: Tree): Tree {
   const kept: Record<string, unknown> = {}
   const told: string[] = []
   for (const [word, value] of Object.entries(schema)) {
-    if (MAPS.includes(word) && isTree(value)) kept[word] = mapped(value)
-    else if (LISTS.includes(word) && Array.isArray(value)) kept[word === 'oneOf' ? 'anyOf' : word] = value.map(below)
-    else if (word === 'items' && isTree(value)) kept.items = narrow(value)
+    const inner = narrowedBelow(word, value)
+    if (inner !== undefined) kept[word === 'oneOf' ? 'anyOf' : word] = inner
     else if (isKept(word, value)) kept[word] = value
     else if (word !== 'additionalProperties' && word !== '$schema') told.push(`${word}: ${JSON.stringify(value)}`)
   }
   if (kept.type === 'object' || kept.properties) kept.additionalProperties = false
   if (told.length > 0) kept.description = [kept.description, told.join(', ')].filter(Boolean).join('\n\n')
   return kept
+}
+
+/** The value of a word that holds schemas, each of them narrowed. */
+function narrowedBelow(word: string, value: unknown): unknown {
+  if (MAPS.includes(word) && isTree(value)) return mapped(value)
+  if (LISTS.includes(word) && Array.isArray(value)) return value.map(below)
+  return word === 'items' && isTree(value) ? narrow(value) : undefined
 }
 
 const below = (value: unknown): unknown => (isTree(value) ? narrow(value) : value)

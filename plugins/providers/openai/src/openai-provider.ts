@@ -1,19 +1,11 @@
 import { codeOf } from '@svc/core'
 import type { ModelFailure, Provider } from '@svc/core/contracts'
 import { createUpstream, entryProblems, estimateTokens, modelList } from '@svc/provider-http'
-import type { UpstreamEntry } from '@svc/provider-http/entry'
 import { bodyOf } from './body.ts'
 import { ChunkReader } from './chunk-reader.ts'
 import { failureOf } from './failure.ts'
 import { modelsOf } from './models.ts'
-import type { PresetName } from './presets.ts'
-import { serverOf } from './server.ts'
-
-/** An entry of `providers` of type `openai`. */
-export interface OpenAiConfig extends UpstreamEntry {
-  readonly preset?: PresetName
-  readonly api_version?: string
-}
+import { type OpenAiConfig, serverOf } from './server.ts'
 
 /** What is wrong with an entry beyond its form: its key above all. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))

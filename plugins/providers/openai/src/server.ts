@@ -1,7 +1,13 @@
 import { svcError } from '@svc/core'
 import { readKey } from '@svc/provider-http'
-import type { OpenAiConfig } from './openai-provider.ts'
+import type { UpstreamEntry } from '@svc/provider-http/entry'
 import { type Preset, PRESETS, type PresetName } from './presets.ts'
+
+/** An entry of `providers` of type `openai`. */
+export interface OpenAiConfig extends UpstreamEntry {
+  readonly preset?: PresetName
+  readonly api_version?: string
+}
 
 /** The server of one entry: where it is, what it does otherwise, and how it knows us. */
 export interface Server {

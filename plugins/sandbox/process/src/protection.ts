@@ -113,28 +113,40 @@ type Found = { readonly [Key in keyof Protection]: Set<string> }
 async function keep(
   folder: string,
   { place, owner, isLink }: ProtectedPlace,
-  { lasting, isMountPoint }: ProtectOptions,
+  options: ProtectOptions,
   found: Found,
   refuse: () => void
 ): Promise<void> {
   if (isWithin(folder, place)) throw ofProtected(folder, owner)
   if (!isWithin(place, folder)) return
   if (isLink) throw linkOfProtected(place, owner)
+  await keepBelow(folder, place, options, found, refuse)
+}
+
+/** Looks at each step on the way from a folder down to a place in it. */
+async function keepBelow(
+  folder: string,
+  place: string,
+  { lasting, isMountPoint }: ProtectOptions,
+  found: Found,
+  refuse: () => void
+): Promise<void> {
   const around: string[] = []
   let at = folder
   for (const step of relative(folder, place).split(sep)) {
     if (at !== folder) around.push(at)
     at = join(at, step)
     const stats = isMountPoint(at) ? undefined : await lstat(at).catch(() => undefined)
+    // git takes an empty `.git` for none
+    const mustStay = lasting && step !== '.git'
     if (stats === undefined) {
       if (!(await isWritable(dirname(at)))) return
-      // git takes an empty `.git` for none
-      if (lasting && step !== '.git') return refuse()
+      if (mustStay) return refuse()
       found.absent.add(at)
       break
     }
     // an editor puts another file in its place, which ends the mount
-    if (lasting && at === place && stats.isFile() && step !== '.git') refuse()
+    if (mustStay && at === place && stats.isFile()) refuse()
     // a file on the way, such as the .git of a worktree: nothing can lie below it as long as it stays
     if (at === place || !stats.isDirectory()) found.read.add(at)
     if (!stats.isDirectory()) break

@@ -1,8 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { CHANGES, differenceOf, notesOf, tellChanges } from './changes.ts'
-import { type Ground, inRepository } from './open.ts'
-import type { Repository } from './repository.ts'
+import { type Ground, inRepository, type Repository } from './repository.ts'
 import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */

@@ -1,7 +1,7 @@
 import type { Tool } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { type Commit, COMMITS, FORMAT, parseCommits } from './commits.ts'
-import { type Ground, inRepository } from './open.ts'
+import { type Ground, inRepository } from './repository.ts'
 import { FLAG, parameters, paths, ref, TEXT } from './shapes.ts'
 
 /** What the schema lets through. */

@@ -1,11 +1,20 @@
 import { dirname, isAbsolute, relative } from 'node:path'
 import { codeOf, type Use } from '@svc/core'
+import type { FairSemaphore } from '@svc/worker-pool'
 import { type Folder, openFolder, type Place, realOf, type Roots } from '@svc/safe-fs'
 import { checkGitFolder, checkObjects, within } from './bounds.ts'
 import { environment, type Setting, withoutFilter } from './environment.ts'
 import { gitFailed, noRepository, outsideRepository, refInvalid, refUnknown } from './errors.ts'
-import type { Ground } from './open.ts'
 import { type GitAnswer, runGit } from './run-git.ts'
+import type { GitConfig } from './settings.ts'
+
+/** Where the tools work, and how. */
+export interface Ground {
+  readonly roots: Roots
+  readonly config: GitConfig
+  /** For the processes of git that run at the same time. */
+  readonly seats: FairSemaphore
+}
 
 /** What a command may say besides its arguments. */
 interface Options {
@@ -79,6 +88,18 @@ export async function openRepository(
     await folder.handle.close()
     throw error
   }
+}
+
+/** Does something in the repository that a call names, and closes it again. */
+export async function inRepository<T>(
+  ground: Ground,
+  path: string | undefined,
+  use: Use,
+  work: (repository: Repository) => Promise<T>
+): Promise<T> {
+  use.signal.throwIfAborted()
+  await using repository = await openRepository(ground, path ?? '.', use)
+  return await work(repository)
 }
 
 type Run = Repository['run']

@@ -1,8 +1,7 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
-import { type Ground, inRepository } from './open.ts'
 import { type FileState, parseStatus, type Status } from './parse-status.ts'
-import type { Repository } from './repository.ts'
+import { type Ground, inRepository, type Repository } from './repository.ts'
 import { COUNT, FLAG, listOf, parameters, TEXT } from './shapes.ts'
 
 const WORD = { enum: ['added', 'modified', 'deleted', 'renamed', 'copied', 'type_changed', 'unmerged', 'untracked'] }

@@ -2,8 +2,8 @@ import type { Tool } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { zoneMissing } from './errors.ts'
 import { lineOf, SHOWN_TIME, showTime } from './shown-time.ts'
-import { type Instant, instantOf, readTime, utcOf } from './wall-time.ts'
-import { type Zone, zoneOf } from './zone.ts'
+import { readTime, utcOf } from './wall-time.ts'
+import { type Instant, instantOf, type Zone, zoneOf } from './zone.ts'
 
 const zone = (description: string) => ({ type: 'string', minLength: 1, maxLength: 64, description })
 

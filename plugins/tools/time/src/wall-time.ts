@@ -1,5 +1,4 @@
 import { invalidTime } from './errors.ts'
-import type { Zone } from './zone.ts'
 
 /** What a clock and a calendar on the wall show. */
 export interface WallTime {
@@ -54,26 +53,4 @@ function offsetOf(written: string, text: string): number {
   const [hours, minutes] = [Number(written.slice(1, 3)), Number(written.slice(3).replace(':', '') || 0)]
   if (hours > 14 || minutes > 59) throw invalidTime(text, `there is no offset ${written}`)
   return (written.startsWith('-') ? -1 : 1) * (hours * 3600 + minutes * 60)
-}
-
-/** The instant a wall clock means. `skipped`: the clocks were put forward over it; `twice`: they showed it twice. */
-export interface Instant {
-  readonly at: number
-  readonly oddity?: 'skipped' | 'twice'
-}
-
-const DAY_MS = 86_400_000
-
-/**
- * Finds the instant that the clocks of a zone show as `wall`. Shown twice (clocks put back): the first. Never shown (clocks put forward): as
- * much later as the clocks were put forward, which is what RFC 5545 and Temporal ("compatible") do.
- */
-export function instantOf(wall: WallTime, zone: Zone): Instant {
-  const utc = utcOf(wall)
-  const [before, after] = [zone.offsetAt(utc - DAY_MS), zone.offsetAt(utc + DAY_MS)]
-  const shown = [...new Set([before, after])]
-    .map(offset => utc - offset * 1000)
-    .filter(at => utc - at === zone.offsetAt(at) * 1000)
-  if (shown.length === 0) return { at: utc - before * 1000, oddity: 'skipped' }
-  return shown.length === 1 ? { at: shown[0]! } : { at: Math.min(...shown), oddity: 'twice' }
 }

@@ -62,3 +62,25 @@ function offsetOf(format: Intl.DateTimeFormat, instant: number): number {
   const wall = utcOf(parts as unknown as WallTime)
   return Math.round((wall - Math.floor(instant / 1000) * 1000) / 1000)
 }
+
+/** The instant a wall clock means. `skipped`: the clocks were put forward over it; `twice`: they showed it twice. */
+export interface Instant {
+  readonly at: number
+  readonly oddity?: 'skipped' | 'twice'
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Finds the instant that the clocks of a zone show as `wall`. Shown twice (clocks put back): the first. Never shown (clocks put forward): as
+ * much later as the clocks were put forward, which is what RFC 5545 and Temporal ("compatible") do.
+ */
+export function instantOf(wall: WallTime, zone: Zone): Instant {
+  const utc = utcOf(wall)
+  const [before, after] = [zone.offsetAt(utc - DAY_MS), zone.offsetAt(utc + DAY_MS)]
+  const shown = [...new Set([before, after])]
+    .map(offset => utc - offset * 1000)
+    .filter(at => utc - at === zone.offsetAt(at) * 1000)
+  if (shown.length === 0) return { at: utc - before * 1000, oddity: 'skipped' }
+  return shown.length === 1 ? { at: shown[0]! } : { at: Math.min(...shown), oddity: 'twice' }
+}

@@ -53,9 +53,9 @@ class Tries {
     let attempt = past?.attempts ?? 0
     const open = past?.isStale === true ? undefined : past
     this.#failures = open?.failures ?? 0
-    let pause = open && pauseOf(open)
+    let pause = pauseOf(open)
     if (open?.last.t === 'again') await this.#pauseUntil(open.last.due)
-    let isInterrupted = open !== undefined && (open.last.t === 'begun' || open.last.t === 'called')
+    let isInterrupted = wasRunning(open)
     for (;;) {
       try {
         if (isInterrupted && !this.#mayRepeat(open!)) throw interrupted(this.#node.name)
@@ -117,9 +117,11 @@ class Tries {
   }
 }
 
+const wasRunning = (past: Past | undefined) => past?.last.t === 'begun' || past?.last.t === 'called'
+
 /** A wait or fork that this try has come to. */
-const pauseOf = ({ last, pause, woken }: Past): Pause | undefined =>
-  pause && last.t !== 'again' && last.t !== 'begun' ? { at: pause, woken } : undefined
+const pauseOf = (past: Past | undefined): Pause | undefined =>
+  past?.pause && past.last.t !== 'again' && past.last.t !== 'begun' ? { at: past.pause, woken: past.woken } : undefined
 
 /** Exponential, with the last half of it by chance: so that runs that failed together do not try together. */
 const delayOf = ({ delayMs, factor, maxDelayMs }: Retry, failures: number) =>

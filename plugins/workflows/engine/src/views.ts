@@ -65,52 +65,39 @@ function stepOf({ frames, over }: History, step: string, { begun, last, attempts
 
 type Told = Pick<RunEvent, 'type' | 'data'>
 
+type EntryOf<Kind extends Entry['t']> = Extract<Entry, { readonly t: Kind }>
+
+/** The event of each kind of entry that a reader sees. */
+const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => Told } = {
+  started: () => ({ type: 'run_started', data: {} }),
+  resumed: () => ({ type: 'run_resumed', data: {} }),
+  begun: ({ type, n, input }) => ({ type: 'node_started', data: { node_type: type, attempt: n, input } }),
+  asleep: ({ until, event, ask }) => ({
+    type: 'node_waiting',
+    data: { until: isoOf(until), event, ask: ask as unknown as Json },
+  }),
+  woken: ({ by }) => ({ type: 'node_woken', data: { by } }),
+  forked: ({ children }) => ({ type: 'node_forked', data: { children: children.map(({ key }) => key) } }),
+  again: ({ error, due }) => ({ type: 'node_retrying', data: { error: error as unknown as Json, due: isoOf(due) } }),
+  done: ({ out, branch, spent }) => ({
+    type: 'node_completed',
+    data: { output: out, branch, spent: spent && spentJson(spent) },
+  }),
+  failed: ({ error }) => ({ type: 'node_failed', data: { error: error as unknown as Json } }),
+  dropped: () => ({ type: 'node_cancelled', data: {} }),
+  undoing: ({ error }) => ({ type: 'run_compensating', data: { error: error as unknown as Json } }),
+  over: ({ status, result, error }) => ({
+    type: status === 'completed' ? 'run_completed' : 'run_failed',
+    data: { result, error: error as unknown as Json },
+  }),
+}
+
 /** What an entry of the log is to a reader; undefined for those that only the engine needs. */
 export function eventOf(id: number, entry: Entry): RunEvent | undefined {
-  const told = toldOf(entry)
+  const told = (EVENTS[entry.t] as ((entry: Entry) => Told) | undefined)?.(entry)
   if (!told) return undefined
   const step = 's' in entry ? entry.s : 'f' in entry ? entry.f.slice(0, -1) : undefined
   return { id, at: entry.at, ...told, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }
-}
-
-function toldOf(entry: Entry): Told | undefined {
-  switch (entry.t) {
-    case 'started':
-      return { type: 'run_started', data: {} }
-    case 'resumed':
-      return { type: 'run_resumed', data: {} }
-    case 'begun':
-      return { type: 'node_started', data: { node_type: entry.type, attempt: entry.n, input: entry.input } }
-    case 'asleep':
-      return { type: 'node_waiting', data: { until: isoOf(entry.until), event: entry.event, ask: entry.ask as unknown as Json } }
-    case 'woken':
-      return { type: 'node_woken', data: { by: entry.by } }
-    case 'forked':
-      return { type: 'node_forked', data: { children: entry.children.map(({ key }) => key) } }
-    case 'again':
-      return { type: 'node_retrying', data: { error: entry.error as unknown as Json, due: isoOf(entry.due) } }
-    case 'done':
-      return {
-        type: 'node_completed',
-        data: { output: entry.out, branch: entry.branch, spent: entry.spent && spentJson(entry.spent) },
-      }
-    case 'failed':
-      return { type: 'node_failed', data: { error: entry.error as unknown as Json } }
-    case 'dropped':
-      return { type: 'node_cancelled', data: {} }
-    case 'undoing':
-      return { type: 'run_compensating', data: { error: entry.error as unknown as Json } }
-    case 'over':
-      return {
-        type: entry.status === 'completed' ? 'run_completed' : 'run_failed',
-        data: { result: entry.result, error: entry.error as unknown as Json },
-      }
-    case 'called':
-    case 'ended':
-    case 'broken':
-    case 'event':
-      return undefined
-  }
 }
 
 const spentJson = ({ calls, tokens }: { calls: number; tokens: number }): Json => ({ tool_calls: calls, tokens })

@@ -1,7 +1,12 @@
 import { gfm } from '@joplin/turndown-plugin-gfm'
 import domino from '@mixmark-io/domino'
 import TurndownService from 'turndown'
-import type { PageText } from './page.ts'
+
+/** A page as text. */
+export interface PageText {
+  readonly title?: string
+  readonly text: string
+}
 
 /** What a reader of the page does not see, or could do nothing with. */
 const UNSEEN = [

@@ -1,5 +1,6 @@
 import { stripResult } from '@svc/plugin-kit'
 import { textOf } from './charset.ts'
+import type { PageText } from './markdown.ts'
 
 interface Input {
   readonly url: string
@@ -8,12 +9,6 @@ interface Input {
   readonly bytes: Uint8Array
   /** Whether HTML stays as it is. */
   readonly source: boolean
-}
-
-/** A page as text. */
-export interface PageText {
-  readonly title?: string
-  readonly text: string
 }
 
 export interface Page extends PageText {
