@@ -16,8 +16,7 @@ const GUARD = 'reports in the process of an isolated plugin what that plugin rea
 /** What breaks a rule, and why it does. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'cli/src/oclif.ts': 'the manual of oclif says to set its settings before it runs',
-  'core/runtime/isolation/guard-sockets.ts': GUARD,
-  'core/runtime/isolation/guard-variables.ts': GUARD,
+  'core/runtime/isolation/guard.ts': GUARD,
   'plugins/api/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
   'plugins/sandbox/quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
   'plugins/tools/text/src/work/calculate.ts':

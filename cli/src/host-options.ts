@@ -6,8 +6,7 @@ import * as contracts from '@svc/core/contracts'
 import type { IsolatedName } from '@svc/core/contracts'
 import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
-import { OURS, placed } from './plugin-places.ts'
-import { LOCK_LAYER } from './settings.ts'
+import { LOCK_LAYER, OURS, placed } from './plugin-places.ts'
 import { RESERVED_WORDS } from './summaries.ts'
 
 // written by the build; a checkout has none

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { asSvcError, type Layer, type PluginEntry, type SvcError, svcError } from '@svc/core'
-import { LOCK_LAYER } from './settings.ts'
+import { LOCK_LAYER } from './plugin-places.ts'
 import {
   type Lock,
   type LockedPlugin,

@@ -5,6 +5,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { PluginEntry } from '@svc/core'
 import { foreignReason } from '@svc/core/config'
 
+/** The lock file of installed plugins, and the name of the configuration layer that it makes. */
+export const LOCK_LAYER = 'svc-plugins.lock'
+
 /** Beside this package: what came with svc. */
 export const OURS: string = import.meta.url
 

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, svcHome, get } from '@svc/core/config'
 import type { Lock } from '@svc/plugin-manager/installed'
+import { LOCK_LAYER } from './plugin-places.ts'
 import { DEFAULTS } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
@@ -43,9 +44,6 @@ const isLocal = ({ use }: PluginEntry) => typeof use === 'string' && /^(\.{0,2}\
 /** Where the lock and the installed plugins lie: the svc home; of a curated build, the build (`SVC_PLUGINS`). */
 export const setHome = ({ home, env }: Pick<Place, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
-
-/** The layer of what a person installed, after its file. */
-export const LOCK_LAYER = 'svc-plugins.lock'
 
 /** What a person installed; a start where nothing is pays for one look. */
 async function installedIn(place: Place, { linked }: ServeOptions) {

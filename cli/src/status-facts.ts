@@ -9,22 +9,16 @@ export interface Recent {
 
 /** A status for a program: names as on the wire, milliseconds and counts; what nobody told is null. */
 export function statusFacts(status: ServerStatus, recent?: Recent): object {
-  const { url, info, health, status: told, summary, untold } = status
+  const { url, info, status: told, summary, untold } = status
   return {
     ok: isGood(status),
     url: url || null,
     pid: info?.pid ?? null,
     version: versionOf(status),
     uptime_seconds: Math.floor(uptimeOf(status)),
-    health: health?.status ?? null,
-    checks: health?.checks ?? null,
-    ...(told?.checks ? { trouble: told.checks } : {}),
+    ...healthFacts(status),
     workers: info?.workers.map(({ startedAt, ...worker }) => ({ ...worker, uptime_seconds: secondsSince(startedAt) })) ?? null,
-    requests: {
-      total: told?.requests_total ?? null,
-      active: told?.requests_active ?? null,
-      ...(summary ? answeredFacts(summary.all) : {}),
-    },
+    requests: requestFacts(status),
     routes: summary?.routes.map(({ route, ...one }) => ({ route, requests: one.requests, ...answeredFacts(one) })) ?? null,
     providers: providerFacts(status),
     plugins: pluginFacts(status),
@@ -34,6 +28,18 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     ...(recent ? { recent: recentFacts(recent) } : {}),
   }
 }
+
+const healthFacts = ({ health, status }: ServerStatus) => ({
+  health: health?.status ?? null,
+  checks: health?.checks ?? null,
+  ...(status?.checks ? { trouble: status.checks } : {}),
+})
+
+const requestFacts = ({ status, summary }: ServerStatus) => ({
+  total: status?.requests_total ?? null,
+  active: status?.requests_active ?? null,
+  ...(summary ? answeredFacts(summary.all) : {}),
+})
 
 export const secondsSince = (ms: number): number => Math.max(0, Math.floor((Date.now() - ms) / 1000))
 

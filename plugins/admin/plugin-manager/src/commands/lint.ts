@@ -12,7 +12,8 @@ export class PluginsLint extends BaseCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(PluginsLint)
-    const { findingsText, hasErrors, lintPlugin } = await import('./author/lint.ts')
+    const { findingsText, hasErrors } = await import('./author/finding.ts')
+    const { lintPlugin } = await import('./author/lint.ts')
     const findings = await lintPlugin(args.folder ?? '.')
     this.log(flags.json ? JSON.stringify({ ok: !hasErrors(findings), findings }, null, 2) : findingsText(findings))
     return hasErrors(findings) ? 1 : 0

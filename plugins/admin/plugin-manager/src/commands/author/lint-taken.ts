@@ -1,7 +1,7 @@
 import { findPackageJSON } from 'node:module'
 import { commandsOf, type Manifest, readManifest, slotsOf } from '@svc/core'
 import { DEFAULTS, reservedFor, OURS } from '@svc/cli/program'
-import type { Finding, Linted } from './lint.ts'
+import type { Finding, Linted } from './finding.ts'
 
 /** Names that svc or one of its own plugins has: the server of who installs it would not start. */
 export async function takenFindings({ info }: Linted): Promise<Finding[]> {

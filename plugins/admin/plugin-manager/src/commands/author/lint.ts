@@ -1,39 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { styleText } from 'node:util'
 import { asSvcError, messageOf, type PackageInfo, readManifest, routesOf } from '@svc/core'
+import type { Finding, Linted, PackageJson } from './finding.ts'
 import { folderOfPlugin } from './folder.ts'
 import { packageFindings } from './lint-package.ts'
 import { sourceFindings } from './lint-source.ts'
 import { takenFindings } from './lint-taken.ts'
 import { matchesPattern } from '@svc/runtime/isolation'
-
-/** A problem that breaks the installed plugin (`error`), or that its users should know (`warning`). */
-export interface Finding {
-  readonly level: 'error' | 'warning'
-  readonly code: string
-  readonly message: string
-  readonly hint: string
-  readonly where?: string
-}
-
-/** A package.json as far as it is looked at here; nothing in it has been checked. */
-export interface PackageJson {
-  readonly [key: string]: unknown
-  readonly name?: string
-  readonly scripts?: Readonly<Record<string, string>>
-  readonly dependencies?: Readonly<Record<string, string>>
-  readonly peerDependencies?: Readonly<Record<string, string>>
-  readonly optionalDependencies?: Readonly<Record<string, string>>
-}
-
-/** What is looked at. */
-export interface Linted {
-  readonly folder: string
-  readonly json: PackageJson
-  /** Absent where the manifest has faults. */
-  readonly info?: PackageInfo
-}
 
 /** Looks at the package in a folder; nothing of it runs. Throws PLUGIN_UNKNOWN. */
 export async function lintPlugin(place: string): Promise<Finding[]> {
@@ -62,20 +35,6 @@ function jsonOf(file: string): PackageJson {
     // the manifest's finding says so
     return {}
   }
-}
-
-export const hasErrors = (findings: readonly Finding[]): boolean => findings.some(({ level }) => level === 'error')
-
-/** Findings as a person reads them, the errors first. */
-export function findingsText(findings: readonly Finding[]): string {
-  const errors = findings.filter(({ level }) => level === 'error')
-  const lines = [...errors, ...findings.filter(({ level }) => level !== 'error')].map(lineOf)
-  return [...lines, `${errors.length} errors, ${findings.length - errors.length} warnings`].join('\n')
-}
-
-function lineOf({ level, code, message, hint, where }: Finding): string {
-  const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
-  return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
 }
 
 /** Routes that the manifest declares and a server would not serve. */

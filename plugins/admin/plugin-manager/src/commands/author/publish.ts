@@ -6,7 +6,8 @@ import { messageOf } from '@svc/core'
 import { svcHome } from '@svc/core/config'
 import { fromCaller } from '@svc/cli/program'
 import { notPublished, packFailed } from './errors.ts'
-import { findingsText, hasErrors, lintPlugin } from './lint.ts'
+import { findingsText, hasErrors } from './finding.ts'
+import { lintPlugin } from './lint.ts'
 import { caseText, hasFailed, summaryText, testPlugin } from './test-plugin.ts'
 
 /** What npm would send. */

@@ -1,12 +1,12 @@
 import { reachServer, ensureHome } from '@svc/runtime'
-import { codeOf, type PluginReport, systemUse } from '@svc/core'
+import { codeOf, systemUse } from '@svc/core'
 import { matchesPattern } from '@svc/runtime/isolation'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/candidate-text.ts'
-import { type Idle, idleOf } from './idle.ts'
-import { countOf, isCurated, originOf, treeText } from './tree-text.ts'
+import { idleOf } from './idle.ts'
+import { countOf, type Found, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
 
 interface Asked {
   readonly port?: number | undefined
@@ -19,37 +19,6 @@ export interface ListAsked extends Asked {
   readonly all: boolean
   /** Only plugins with such names: a part of the name, or a pattern with `*`. None: all. */
   readonly names: readonly string[]
-}
-
-/** A plugin that runs nowhere here. */
-export interface Resting {
-  readonly name: string
-  readonly version: string
-  readonly kind: string
-}
-
-interface Found {
-  readonly from: string
-  readonly version: string
-  readonly plugins: readonly PluginReport[]
-  /** Loaded, but not started here. */
-  readonly leftOut: readonly Resting[]
-  /** When those in processes of their own stood so, where that is not now. */
-  readonly asOf?: string
-}
-
-/** Plugins in start order, and what was looked at. */
-export interface PluginTree extends Found {
-  /** At which place each was started. */
-  readonly orders: ReadonlyMap<PluginReport, number>
-  /** What is installed and how each plugin came here, where that was asked for. */
-  readonly installed?: readonly LockedPlugin[]
-  /** Installed, and switched off. */
-  readonly disabled?: readonly LockedPlugin[]
-  /** Installed, switched on, and nowhere here. */
-  readonly idle?: readonly Idle[]
-  /** How many are loaded, where not all of them stand here. */
-  readonly whole?: number
 }
 
 /** `svc plugins`: prints the tree; resolves with the exit code, 1 when a plugin failed. */

@@ -1,10 +1,40 @@
 import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '../../set.ts'
-import type { PluginTree, Resting } from './list.ts'
 import { milliseconds, visible } from '@svc/cli/command'
 import type { Idle } from './idle.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
+
+/** A plugin that runs nowhere here. */
+export interface Resting {
+  readonly name: string
+  readonly version: string
+  readonly kind: string
+}
+
+export interface Found {
+  readonly from: string
+  readonly version: string
+  readonly plugins: readonly PluginReport[]
+  /** Loaded, but not started here. */
+  readonly leftOut: readonly Resting[]
+  /** When those in processes of their own stood so, where that is not now. */
+  readonly asOf?: string
+}
+
+/** Plugins in start order, and what was looked at. */
+export interface PluginTree extends Found {
+  /** At which place each was started. */
+  readonly orders: ReadonlyMap<PluginReport, number>
+  /** What is installed and how each plugin came here, where that was asked for. */
+  readonly installed?: readonly LockedPlugin[]
+  /** Installed, and switched off. */
+  readonly disabled?: readonly LockedPlugin[]
+  /** Installed, switched on, and nowhere here. */
+  readonly idle?: readonly Idle[]
+  /** How many are loaded, where not all of them stand here. */
+  readonly whole?: number
+}
 
 /** The tree as a person reads it. What stands in it may be a stranger's. */
 export function treeText(tree: PluginTree): string {
