@@ -6,7 +6,7 @@ import type { Idle } from './idle.ts'
 import { OLD_FIGURES, refusedText } from './live.ts'
 
 /** A plugin that runs nowhere here. */
-export interface Resting {
+interface Resting {
   readonly name: string
   readonly version: string
   readonly kind: string
