@@ -43,7 +43,7 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 /** Files that have a script of their own: `npm test` leaves them out, `.ci/run` runs them all. */
 const PARTS = {
   conformance: /^test\/conformance\//,
-  plugins: /^(test\/plugins|plugins\/plugin-manager\/test\/set)\//,
+  plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
 }
 
