@@ -32,7 +32,7 @@ describe('code that svc has compiled', () => {
       const file = join(one.parentPath, one.name)
       const bytes = await readFile(file)
       const text = bytes.subarray(20).toString('latin1')
-      if (!text.includes('export async function main(words')) continue
+      if (!text.includes('async function main(words')) continue
       const evil = Buffer.from(`process.stderr.write("POISONED");${text}`, 'latin1')
       bytes.writeUInt32LE(evil.length, 8)
       bytes.writeUInt32LE(crc32(evil), 16)
