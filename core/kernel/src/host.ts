@@ -1,5 +1,8 @@
+import { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+import { type Counts, createCounts } from './counted.ts'
 import {
   asSvcError,
+  closeFailed,
   contractMismatch,
   formatError,
   hostCloseFailed,
@@ -11,14 +14,11 @@ import {
   type SvcError,
   svcError,
 } from './errors.ts'
-import { type Counts, createCounts } from './counted.ts'
 import { createEvents, Events } from './events.ts'
 import { createGiven, type GivenParts, waitedFor } from './given.ts'
 import { createHooks, type Hooks } from './hooks.ts'
-import { leftovers } from './leftovers.ts'
 import { createLog, type Log } from './log.ts'
 import { differenceOf } from './order.ts'
-import { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type Crossing, type OwnedScope } from './scope.ts'
 import { createSlot, type Slot } from './slot.ts'
@@ -250,4 +250,13 @@ class HostImpl implements RunningHost {
     for (const error of problems) this.log.error({ err: error }, error.message)
     if (problems.length > 0) throw hostCloseFailed(problems)
   }
+}
+
+/** What is still in the slots and on the hooks of a host whose plugins have all been undone. */
+function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
+  const items = [...slots].flatMap(([slot, { view }]) =>
+    view.names().map(name => ({ plugin: view.owner(name) ?? 'svc', what: `${slot}/${name} is still there` }))
+  )
+  const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
+  return [...items, ...taps].map(one => closeFailed(one.plugin, 'left over', new Error(one.what)))
 }

@@ -1,14 +1,13 @@
-import { type AnyHook, type AnyService, type AnySlot, type Plugin, type Scope, systemUse, type Use } from '@svc/core'
+import { type AnyHook, type AnyService, type AnySlot, type Plugin, schema, type Scope, systemUse, type Use } from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
-import { contractMismatch, differenceOf, placed } from '@svc/core/internal'
+import { contractMismatch, differenceOf, isSmall, placed } from '@svc/core/internal'
+import { type Description, Shell } from './contract.ts'
+import { declaresInvalid, notIsolable } from './errors.ts'
 import { heldConfig } from './held-config.ts'
-import { notIsolable } from './errors.ts'
-import { Shell } from './contract.ts'
-import { descriptionOf } from './description.ts'
-import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
-import { holdToUses } from './permitted.ts'
 import { startProcess } from './isolated-process.ts'
+import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
 import { Life } from './life.ts'
+import { holdToUses } from './permitted.ts'
 import { plainIsolation } from './plain.ts'
 
 /** The key under which the wrapper is given its policy; the plugin itself never sees it. */
@@ -97,4 +96,44 @@ export async function describeIsolated(
   } finally {
     await running.end()
   }
+}
+
+const LONGEST = 1_048_576
+const word = { type: 'string', maxLength: 200 } as const
+const hook = { type: 'object', properties: { kind: { enum: ['series', 'waterfall', 'bail'] } }, required: ['kind'] } as const
+const token = {
+  type: 'object',
+  properties: {
+    what: { enum: ['service', 'slot'] },
+    name: word,
+    api: { type: 'integer' },
+    methods: { type: 'object', additionalProperties: { enum: ['call', 'stream'] } },
+    hooks: { type: 'object', additionalProperties: hook },
+    changed: hook,
+    local: { type: 'boolean' },
+  },
+  required: ['what', 'name', 'api', 'methods'],
+} as const
+
+// words that the quick check knows: a start loads no other for it
+const form = schema<Description>({
+  type: 'object',
+  properties: {
+    section: word,
+    instances: word,
+    type: word,
+    config: { type: ['object', 'boolean'] },
+    requires: { type: 'object', additionalProperties: token },
+    optional: { type: 'object', additionalProperties: token },
+    provides: token,
+  },
+  required: ['requires', 'optional'],
+})
+
+/** What an isolated plugin says that it declares: a stranger's word, on which the start of the host hangs. Throws PLUGIN_INVALID. */
+function descriptionOf(plugin: string, said: unknown): Description {
+  if (!isSmall(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
+  const [fault] = form.check(said)
+  if (fault) throw declaresInvalid(plugin, `${fault.path} ${fault.message}`.trim())
+  return said as Description
 }

@@ -3,13 +3,12 @@ import type { Isolation, IsolationFigures, IsolationRequest, PreparedProcess, Re
 import { contractMismatch } from '@svc/core/internal'
 import { createBackoff } from '../processes/backoff.ts'
 import { pluginGone } from '../processes/errors.ts'
-import { watchBeats } from './beats.ts'
+import { Shell } from './contract.ts'
 import { filesChanging } from './errors.ts'
-import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts'
 import { exposeContributions, type Method } from './expose-contributions.ts'
 import { type IsolatedProcess, startProcess } from './isolated-process.ts'
+import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts'
 import { createLineBudget } from './line-budget.ts'
-import { oneAtATime } from './one-at-a-time.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
 const NONE: IsolationFigures = { cpuMs: 0, memoryBytes: 0, refusals: {} }
@@ -214,4 +213,55 @@ export class Life {
     await this.#running?.end()
     this.#budget[Symbol.dispose]()
   }
+}
+
+/** Looks without an answer after which it hangs: one alone may be this process's own fault. */
+const LOOKS = 4
+const LONGEST_MS = 2500
+/** Milliseconds that a process may take until it answers at all. */
+const FIRST_MS = 20_000
+
+interface Beats {
+  /** Resolves once the process has answered at all. */
+  readonly alive: Promise<void>
+  end(): void
+}
+
+/** Asks a process again and again whether its loop goes on, and kills it when it has not for so long; `look` is for figures. */
+function watchBeats({ channel, prepared, kill }: IsolatedProcess, look: () => Promise<void>): Beats {
+  const { hangMs } = prepared
+  const shell = channel.reach('shell', Shell)
+  const everyMs = Math.min(LONGEST_MS, hangMs / LOOKS)
+  let limitMs = Math.max(FIRST_MS, hangMs)
+  let missed = 1
+  const ask = async () => {
+    await shell.beat(systemUse(channel.signal))
+    missed = 0
+    limitMs = hangMs
+  }
+  const onTick = () => {
+    if (missed++ * everyMs >= limitMs) return kill(`it hangs: no answer for ${limitMs} ms`)
+    // What fails here is a process that ends, which is told elsewhere.
+    look().catch(() => {})
+    if (missed === 1) ask().catch(() => {})
+  }
+  const alive = ask()
+  const timer = setInterval(onTick, everyMs).unref()
+  return { alive, end: () => clearInterval(timer) }
+}
+
+/** Work of which one runs at a time: whoever asks while it runs gets the next one, which is the same for all of them. */
+export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  const begin = () => {
+    running = work().finally(() => (running = undefined))
+    return running
+  }
+  const after = async (one: Promise<void>) => {
+    await one.catch(() => {}) // whoever asked for it is told
+    next = undefined
+    await begin()
+  }
+  return () => (running ? (next ??= after(running)) : begin())
 }

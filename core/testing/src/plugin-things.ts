@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import type { AnySlot, RunningHost, SlotToken } from '@svc/core'
+import { type AnySlot, codeOf, messageOf, type RunningHost, type SlotToken } from '@svc/core'
 import {
   type AuthScheme,
   AuthSchemes,
+  type Json,
+  type ModelRequest,
   type Provider,
   Providers,
   Routes,
@@ -12,21 +14,22 @@ import {
   type WorkflowNode,
   WorkflowNodes,
 } from '@svc/core/contracts'
-import { authKit } from './auth-kit.ts'
-import { skipped } from './kit-case.ts'
+import { assertHeaders, authKit } from './auth-kit.ts'
+import { abortable, assertPlain, atOnce, becomes, caseMaker, frozen, outcome, skipped } from './kit-case.ts'
 import type { KitCase } from './kit.ts'
-import { authCases } from './made-up-auth.ts'
-import { nodeCases } from './made-up-nodes.ts'
-import { providerCases } from './made-up-providers.ts'
+import { assertCode, fitting, soundEnd } from './made-up-calls.ts'
 import { routeCases } from './made-up-routes.ts'
-import { toolCases } from './made-up-tools.ts'
 import { nodeKit } from './node-kit.ts'
+import { play } from './node-play.ts'
+import { assertDescribed, assertSettings } from './node-settings.ts'
+import { openNow } from './open-now.ts'
 import { openPlugin, type Thing, thingOf } from './plugin-host.ts'
 import type { PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
+import { checkOrder, readAll } from './provider-events.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
-import { toolKit } from './tool-kit.ts'
+import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
 /** The cases of each thing that the plugin adds: its kit where its author gives samples, and what can be asked with made-up data. */
 export function thingCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
@@ -122,4 +125,128 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
     }
   }
   return storeKit(open).map(one => ({ ...one, title: `store: ${one.title}` }))
+}
+
+/** What can be asked of a scheme whose author gives no credentials. */
+function authCases({ options, open }: Thing<AuthScheme>): KitCase[] {
+  const make = caseMaker(open)
+  return [
+    make('names a challenge that a header can carry', async ({ item }) => {
+      assert.match(item.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
+    }),
+    make('declares the headers that it reads', async ({ item }) => assertHeaders(item)),
+    make('takes no made-up credential, and ends each request', async ({ item }) => {
+      for (const value of fitting({ type: 'string' }, options) as string[])
+        for (const header of item.headers) {
+          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
+          const { value: taken, error } = await soundEnd(item.authenticate(request, abortable().use), `a made-up ${header}`)
+          assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
+          if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)
+        }
+    }),
+  ]
+}
+
+const PLAYS = 'answers made-up settings, or fails with a code'
+
+/** What can be asked of a node whose author gives no samples. */
+function nodeCases({ name, options, permissions, open }: Thing<WorkflowNode>): KitCase[] {
+  const make = caseMaker(open)
+  const described = [
+    make('says what it does, in plain data', async ({ item }) => assertDescribed(item)),
+    make('has settings with a word on each, and none that every node has', async ({ item }) => assertSettings(item)),
+  ]
+  const isAlone = Object.keys(permissions).length === 0
+  return [
+    ...(options.nodes?.[name] ? [] : described),
+    isAlone
+      ? make(PLAYS, async ({ item }) => {
+          for (const settings of fitting(item.settings, options) as { readonly [key: string]: Json }[]) {
+            const what = JSON.stringify(settings).slice(0, 200)
+            const { error } = await soundEnd(
+              play(() => item, { settings }, { use: abortable().use }),
+              what
+            )
+            assert.ok(error === undefined || codeOf(error) !== undefined, `${what}: failed without a code: ${String(error)}`)
+          }
+        })
+      : skipped(PLAYS, '`nodes` (its permissions reach outside)'),
+  ]
+}
+
+const ANSWERS = 'ends made-up requests: with events in their order, or with MODEL_FAILED'
+
+/** What can be asked of a provider whose author gives no requests. */
+function providerCases({ options, permissions, open }: Thing<Provider>): KitCase[] {
+  const make = caseMaker(open)
+  const describing = make('tells its features and models in plain data', async ({ item }) => {
+    assertPlain(item.features, 'features')
+    const { value, error } = await soundEnd(item.models(abortable().use), 'models')
+    if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')
+    else assert.ok(value!.open || value!.models.length > 0, 'a closed list names a model at least')
+  })
+  if ((permissions.network?.length ?? 0) > 0) return [describing, skipped(ANSWERS, 'a network')]
+  return [
+    describing,
+    make(ANSWERS, async ({ item }) => {
+      const { models } = await item.models(abortable().use)
+      for (const request of requests(models[0]?.id ?? 'made-up', options)) {
+        const { value, error } = await soundEnd(readAll(item, frozen(request)), JSON.stringify(request).slice(0, 200))
+        if (value) checkOrder(value)
+        else assertCode(error, ['MODEL_FAILED'], 'a made-up request')
+      }
+    }),
+  ]
+}
+
+const requests = (model: string, options: PluginKitOptions): ModelRequest[] =>
+  fitting({ type: 'array', minItems: 1, maxItems: 3, items: { type: 'string' } }, options).map(texts => ({
+    model,
+    messages: (texts as string[]).map((text, at) => ({
+      role: at % 2 === 0 ? ('user' as const) : ('assistant' as const),
+      parts: [{ type: 'text' as const, text }],
+    })),
+  }))
+
+type Arguments = { readonly [name: string]: Json | undefined }
+const CALLS = 'ends made-up calls with a result or in words, changes no argument and leaves nothing open'
+const ABORTED = 'does not begin a made-up call that is aborted already'
+
+/** What can be asked of a tool whose author gives no samples. */
+function toolCases({ name, seen, options }: Thing<Tool>, open: () => Promise<ToolSubject>): KitCase[] {
+  const make = caseMaker(open)
+  const samples = options.tools?.[name]
+  const made = ({ tool }: ToolSubject) => fitting(tool.parameters, options) as Arguments[]
+  const none = { good: [{ args: {} }], bad: [] }
+  const described = samples ? [] : describeTool(make, none).filter(({ title }) => !title.includes('gives as good'))
+  if (!samples?.madeUp && seen.effects.some(effect => effect !== 'read'))
+    return [
+      ...described,
+      ...[CALLS, ABORTED].map(title => skipped(title, `its effects are ${seen.effects.join(', ')}: \`madeUp\` in its samples`)),
+    ]
+  return [
+    ...described,
+    make(CALLS, async subject => callAll(subject, made(subject))),
+    make(ABORTED, async subject => {
+      const [args = {}] = made(subject)
+      const { use, abort } = abortable()
+      abort()
+      const { failed } = await atOnce(outcome(subject.tool.call(frozen(args), use)), 'the end of an aborted call')
+      assert.ok(failed, 'it answered a call that was aborted before: begin with signal.throwIfAborted()')
+    }),
+  ]
+}
+
+async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promise<void> {
+  assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
+  const [first = {}] = all
+  // what it opens once and for all is no leak
+  await soundEnd(tool.call(frozen(first), abortable().use), shown(first))
+  const before = openNow()
+  for (const args of all) {
+    const { value, error } = await soundEnd(tool.call(frozen(args), abortable().use), shown(args))
+    if (value) checkResult(tool, value, shown(args))
+    else assertReadable(messageOf(error))
+  }
+  await becomes('closing what was opened', () => openNow() <= before)
 }

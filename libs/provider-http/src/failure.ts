@@ -1,6 +1,5 @@
 import { type SvcError, svcError } from '@svc/core'
 import type { ModelFailure, ModelFailureKind } from '@svc/core/contracts'
-import { contextSizes } from './context.ts'
 
 /** Which kinds may pass when the same call is made again. */
 const RETRYABLE: Readonly<Record<ModelFailureKind, boolean>> = {
@@ -117,3 +116,29 @@ export const noEvents = (provider: string, type: string): SvcError =>
     `the upstream answered with ${type}, which is not what its protocol says`,
     `check providers.${provider}.base_url: something else may answer there`
   )
+
+/** How upstreams say that a request is longer than the model's context. */
+const WORDS =
+  /context[ _](length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input (is )?too long|(exceeds?|longer than).{0,40}(context|number of tokens|token limit)/i
+const LIMITS = [/maximum context length (?:is|of) (\d+)/i, /> (\d+) maximum/i, /tokens allowed \((\d+)\)/i, /n_ctx["' :=]+(\d+)/i]
+const COUNTS = [
+  /(?:resulted in|requested(?: about)?) (\d+) tokens/i,
+  /(\d+) tokens > \d+/i,
+  /token count \((\d+)\)/i,
+  /n_prompt_tokens["' :=]+(\d+)/i,
+]
+
+/** The tokens allowed and counted, where a message says that the context is too long; `undefined` where it says something else. */
+function contextSizes(message: string): Pick<ModelFailure, 'limit' | 'count'> | undefined {
+  if (!WORDS.test(message)) return undefined
+  const [limit, count] = [first(LIMITS, message), first(COUNTS, message)]
+  return { ...(limit === undefined ? {} : { limit }), ...(count === undefined ? {} : { count }) }
+}
+
+function first(patterns: readonly RegExp[], message: string): number | undefined {
+  for (const pattern of patterns) {
+    const found = pattern.exec(message)?.[1]
+    if (found !== undefined && Number.isSafeInteger(Number(found))) return Number(found)
+  }
+  return undefined
+}

@@ -6,7 +6,6 @@ import { FUNCTIONS, GUARDS, NUMBERS } from './functions.ts'
 import { guarded } from './guarded.ts'
 import { kept } from './kept.ts'
 import { cel } from './late.ts'
-import { withOddKeys } from './odd-keys.ts'
 import { toJson } from './to-json.ts'
 
 /** What expressions can name. */
@@ -112,3 +111,15 @@ const expressionFailed = (text: string, error: unknown) =>
     details: { expression: shortOf(text) },
     hint: isTooLong(error) ? 'loop over less, or do it in a node of type compute' : MISSING,
   })
+
+/** The engine of expressions asks an object for its `constructor` to know what it is, and data may have a key of that name. Those are given to it as maps. */
+function withOddKeys(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Map) return value
+  if (Array.isArray(value)) return sameOr(value, value.map(withOddKeys))
+  const entries = Object.entries(value)
+  const made = entries.map(([key, one]) => [key, withOddKeys(one)] as const)
+  if (Object.hasOwn(value, 'constructor')) return new Map(made)
+  return made.some(([, one], at) => one !== entries[at]![1]) ? Object.fromEntries(made) : value
+}
+
+const sameOr = (list: readonly unknown[], made: readonly unknown[]) => (made.some((one, at) => one !== list[at]) ? made : list)

@@ -1,5 +1,4 @@
-import { type Fault, type JsonSchema, type Schema, schema } from '@svc/core'
-import { patternsOf, withoutPatterns } from './patterns.ts'
+import { type Fault, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** The check of what a tool is called with. Tools come from strangers, and so do their schemas. */
 export interface ToolSchema {
@@ -29,4 +28,51 @@ export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
 function checking(make: (faults: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
   const made = { all: make('all'), first: make('first') }
   return { check: (value, faults = 'all') => made[faults].check(value) }
+}
+
+/** Keywords whose values are data, not schemas. */
+const DATA = new Set(['const', 'enum', 'default', 'examples', 'required'])
+/** Keywords that hold schemas by names of the author's choice. */
+const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
+/** Keywords that refuse what no pattern has named. */
+const CLOSING = new Set(['additionalProperties', 'unevaluatedProperties'])
+/** Keywords that turn round what a missing pattern means. */
+const TURNING = new Set(['not', 'if', 'oneOf'])
+
+/** All regular expressions in a schema. Throws RangeError for one that is nested without end. */
+function patternsOf(json: unknown, found: Set<string> = new Set()): Set<string> {
+  if (Array.isArray(json)) for (const one of json) patternsOf(one, found)
+  if (!isTree(json)) return found
+  if (typeof json.pattern === 'string') found.add(json.pattern)
+  for (const name of namesOf(json.patternProperties)) found.add(name)
+  for (const [word, value] of Object.entries(json))
+    if (!DATA.has(word)) for (const one of schemasIn(word, value)) patternsOf(one, found)
+  return found
+}
+
+const namesOf = (value: unknown) => (isTree(value) ? Object.keys(value) : [])
+const schemasIn = (word: string, value: unknown) => (NAMED.has(word) && isTree(value) ? Object.values(value) : [value])
+
+/** The schema as if these patterns were not there: it takes at least what it took with them. */
+function withoutPatterns(json: JsonSchema, gone: ReadonlySet<string>): JsonSchema {
+  // a schema stays one
+  return without(json, gone) as JsonSchema
+}
+
+function without(json: unknown, gone: ReadonlySet<string>): unknown {
+  if (Array.isArray(json)) return json.map(one => without(one, gone))
+  if (!isTree(json)) return json
+  const isOpen = namesOf(json.patternProperties).some(name => gone.has(name))
+  const kept = Object.entries(json).filter(([word, value]) => {
+    if (word === 'pattern') return typeof value !== 'string' || !gone.has(value)
+    return !(isOpen && CLOSING.has(word)) && !(TURNING.has(word) && !patternsOf(value).isDisjointFrom(gone))
+  })
+  return Object.fromEntries(kept.map(([word, value]) => [word, inner(word, value, gone)]))
+}
+
+function inner(word: string, value: unknown, gone: ReadonlySet<string>): unknown {
+  if (DATA.has(word)) return value
+  if (!NAMED.has(word) || !isTree(value)) return without(value, gone)
+  const named = Object.entries(value).filter(([name]) => word !== 'patternProperties' || !gone.has(name))
+  return Object.fromEntries(named.map(([name, one]) => [name, without(one, gone)]))
 }

@@ -6,7 +6,7 @@ import { coverInherited } from '@svc/runtime'
 import { drained } from './drained.ts'
 import { notStarted, stuck } from './errors.ts'
 import { killContained, MARK, signalGroup, sweep } from './group.ts'
-import { tailOf } from './tail.ts'
+import { lastBytes } from './last-bytes.ts'
 
 export interface ChildOptions {
   readonly file: string
@@ -154,3 +154,10 @@ process.on('exit', () => {
 })
 
 const killAll = ({ pid }: Process, contained: boolean) => (contained ? killContained(pid!) : signalGroup(pid!, 'SIGKILL'))
+
+/** Keeps the last bytes of a stream, which it reads to its end; answers them as text. */
+function tailOf(stream: Readable, most: number): () => string {
+  const kept = lastBytes(most)
+  stream.on('data', (chunk: Buffer) => kept.add(chunk))
+  return () => kept.bytes().toString().trim()
+}

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Log, within } from '@svc/core'
-import type { LocalJWKSet } from 'jose'
-import { issuerUnavailable } from './errors.ts'
-import { fetchKeys, type IssuerPlace } from './issuer.ts'
+import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from 'jose'
+import { answerRefused, issuerUnavailable } from './errors.ts'
 
 /** Milliseconds. */
 export interface KeyTimes {
@@ -95,4 +94,56 @@ export function createKeys({ place, times, log, signal: ending }: KeysParts): Ke
       return share((turn ??= fetchInTurn()), signal)
     },
   }
+}
+
+interface IssuerPlace {
+  readonly issuer: string
+  /** Absent: what the issuer's discovery document says. */
+  readonly jwksUri: string | undefined
+}
+
+/** Fetches the keys that the issuer signs with now. */
+async function fetchKeys(place: IssuerPlace, signal: AbortSignal): Promise<LocalJWKSet> {
+  const url = place.jwksUri === undefined ? await discover(place.issuer, signal) : new URL(place.jwksUri)
+  const { keys } = await fetchJson(url, signal)
+  return createLocalJWKSet({ keys: keys as JSONWebKeySet['keys'] }) // which checks the form
+}
+
+/** OpenID Connect Discovery 1.0, section 4: the document must say the very issuer it was asked for. */
+async function discover(issuer: string, signal: AbortSignal): Promise<URL> {
+  const url = new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+  const { issuer: told, jwks_uri: uri } = await fetchJson(url, signal)
+  if (told !== issuer) throw answerRefused(url, 'names another issuer')
+  if (typeof uri !== 'string' || !URL.canParse(uri)) throw answerRefused(url, 'names no jwks_uri')
+  const keys = new URL(uri)
+  if (keys.protocol !== 'https:' && keys.origin !== url.origin) throw answerRefused(url, 'names a jwks_uri without TLS')
+  return keys
+}
+
+const LONGEST_BYTES = 1_048_576
+const LIMIT_MS = 5_000
+
+/** The object that stands at an address: in time, of a bounded size, and from there alone: no redirect is followed. */
+async function fetchJson(url: URL, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)])
+  const headers = { accept: 'application/json', connection: 'close' }
+  const response = await fetch(url, { signal: limited, redirect: 'error', headers })
+  if (response.status !== 200 || !response.body) {
+    await response.body?.cancel()
+    throw answerRefused(url, `answers ${response.status}`)
+  }
+  const value: unknown = JSON.parse(await textOf(url, response.body))
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw answerRefused(url, 'answers no object')
+  return value as Readonly<Record<string, unknown>>
+}
+
+async function textOf(url: URL, body: ReadableStream<Uint8Array>): Promise<string> {
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of body) {
+    size += part.byteLength
+    if (size > LONGEST_BYTES) throw answerRefused(url, `answers more than ${LONGEST_BYTES} bytes`)
+    parts.push(part)
+  }
+  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts))
 }

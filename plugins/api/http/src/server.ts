@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { HookCallers, Host, Log, SlotView, Use } from '@svc/core'
 import type {
+  Allowance,
   AuthScheme,
   Http,
   HttpHooks,
@@ -11,30 +12,38 @@ import type {
   Route,
   Store,
 } from '@svc/core/contracts'
+import { networkOf } from '@svc/plugin-kit'
 import Koa from 'koa'
-import { createAddresses } from './address.ts'
-import { type AllowanceCheck, createAllowance } from './allowance.ts'
+import type { Next } from 'koa'
+import ratelimit from 'koa-ratelimit'
+import { createAddresses, isLoopback } from './address.ts'
 import { createAnswer } from './answer.ts'
 import { createAuthentication } from './authentication.ts'
 import { createBody } from './body.ts'
-import type { ServerConfig } from './config.ts'
-import type { Life, Middleware, RequestState } from './context.ts'
-import { createCors } from './cors.ts'
-import { createCredentialHeaders } from './credentials.ts'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
-import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
-import { createFlood } from './flood.ts'
+import type { ServerConfig } from './config.ts'
+import type { Context, Life, Middleware, RequestState } from './context.ts'
+import { createCors } from './cors.ts'
+import { createCredentialRevalidation } from './credential-revalidation.ts'
+import { createCredentialHeaders } from './credentials.ts'
+import {
+  errorCodes,
+  explain,
+  explainMalformed,
+  explainThrown,
+  hostForbidden,
+  invalidValue,
+  methodNotAllowed,
+  tooMany,
+} from './errors.ts'
 import { createGuesses, type Guesses } from './guesses.ts'
-import { createHostGuard } from './host-guard.ts'
 import { createJournal, createServerFigures, type Journal, type ServerFigures } from './journal.ts'
 import { createListener, type Listener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
 import { address, begin, leaving, requestId, trace } from './request.ts'
 import { createRouting } from './routing.ts'
-import { securityHeaders } from './security-headers.ts'
 import { createSeenGood } from './seen-good.ts'
 import { createSocket } from './socket.ts'
-import { createCredentialRevalidation } from './credential-revalidation.ts'
 import { validation } from './validation.ts'
 
 /** What the server stands on. */
@@ -194,3 +203,144 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
   )
   server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }
+
+/** The documented limits, counted by whoever provides `Limits`. */
+interface AllowanceCheck {
+  /** Asks once, before the server opens, whether anything is limited. */
+  prepare(use: Use): Promise<void>
+  /** Throws RATE_LIMITED, UNAVAILABLE. */
+  readonly middleware: Middleware
+}
+
+function createAllowance(limits: Limits | undefined): AllowanceCheck {
+  let active: Limits | undefined
+  return {
+    async prepare(use) {
+      active = (await limits?.isActive(use)) ? limits : undefined
+    },
+    middleware(ctx, next) {
+      if (!active || ctx.state.route?.route.uncounted) return next()
+      return take(active, ctx, next)
+    },
+  }
+}
+
+async function take(limits: Limits, ctx: Context, next: Next) {
+  show(ctx, await limits.take(ctx.state.use))
+  return next()
+}
+
+function show(ctx: Context, allowance: Allowance) {
+  const { limit, remaining, reset } = allowance.shown ?? allowance
+  ctx.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining), 'X-RateLimit-Reset': String(reset) })
+  if (!allowance.allowed) throw tooMany(allowance.limit, allowance.window, allowance.retryAfter)
+}
+
+const ADDRESSES = 10_000
+const SECOND = 1_000
+
+/**
+ * The cheap gate before authentication: koa-ratelimit counts requests a second and network, in this process alone. It stops a flood before the flood costs
+ * anything; the documented limits are counted behind authentication, exactly and for all workers. This machine's own addresses pass, and `limit` 0 means no limit.
+ */
+function createFlood(limit: number): Middleware {
+  const isFree = limit === 0 ? () => true : isLoopback
+  const options: ratelimit.MiddlewareOptions & { onLimited(): never } = {
+    driver: 'memory',
+    db: new BoundedMap(ADDRESSES),
+    max: limit,
+    duration: SECOND,
+    disableHeader: true,
+    id(ctx) {
+      const { address } = ctx.state as RequestState
+      return isFree(address) ? false : networkOf(address)
+    },
+    onLimited() {
+      throw tooMany(limit, SECOND / 1_000, SECOND / 1_000) // the rest of a window of one second, rounded up
+    },
+  }
+  return ratelimit(options) as Middleware
+}
+
+/** koa-ratelimit never deletes an entry: where room is short, the oldest window gives way. */
+class BoundedMap<K, V> extends Map<K, V> {
+  readonly #most: number
+
+  constructor(most: number) {
+    super()
+    this.#most = most
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key) // a window that begins anew is the youngest
+    if (this.size >= this.#most) this.delete(this.keys().next().value!)
+    return super.set(key, value)
+  }
+}
+
+/** Names remembered as good: clients use a handful, and nobody may fill our memory with spellings of them. */
+const REMEMBERED = 256
+const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
+
+/** A request line that names the whole URL, as to a proxy, says itself whom it means; the Host beside it is to be ignored (RFC 9112, 3.2.2). */
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
+const authorityOf = (url: string) => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
+
+/** Which names the server answers to. */
+interface HostGuard {
+  /** Each Host is checked; false where the server is open to all names. */
+  readonly isChecked: boolean
+  /** Refuses what another name was used for: a page whose name was bent to this address. Throws INVALID_VALUE, FORBIDDEN. */
+  readonly middleware: Middleware
+}
+
+function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'allowed_hosts'>): HostGuard {
+  const isChecked = isLoopback(host) || allowed_hosts.length > 0
+  const names = new Set([host, ...allowed_hosts].map(name => name.toLowerCase().replace(/^\[(.*)\]$/, '$1')))
+  const good = new Set<string>()
+  const isOurs = (given: string) => {
+    const match = HOST.exec(given)
+    const name = (match?.[1] ?? match?.[2] ?? '').replace(/\.$/, '')
+    return isLoopback(name) || names.has(name) || names.has(given)
+  }
+  const check = ({ req, originalUrl }: Context) => {
+    const sent = req.headers.host
+    // HTTP/1.0 allows a request without one, but then nothing says that this server was meant
+    if (sent === undefined) throw invalidValue('host', 'is missing')
+    const authority = authorityOf(originalUrl)
+    const given = authority ?? sent
+    // for the guard of origins and for mounts too: what Host says counts no more
+    if (authority !== undefined) req.headers.host = authority
+    if (good.has(given)) return
+    if (given.includes(',')) throw invalidValue('host', 'is given more than once')
+    if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
+    if (given === '') throw invalidValue('host', 'is empty')
+    if (good.size < REMEMBERED) good.add(given)
+  }
+  return {
+    isChecked,
+    middleware(ctx, next) {
+      check(ctx)
+      return next()
+    },
+  }
+}
+
+/**
+ * The headers that keep a browser from taking an answer for something else, with the values that helmet documents. An answer is data: a route that sends a page
+ * sets the policy that the page needs. Headers that matter to pages only are left out.
+ */
+const EVERY_ANSWER = {
+  'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+} as const
+
+/** One year. Without `includeSubDomains`: other servers of the same host name may not speak TLS. */
+const OVER_TLS = { 'Strict-Transport-Security': 'max-age=31536000' } as const
+
+/** The security headers of every answer. */
+const securityHeaders = (isTls: boolean): Readonly<Record<string, string>> =>
+  isTls ? { ...EVERY_ANSWER, ...OVER_TLS } : EVERY_ANSWER

@@ -1,9 +1,9 @@
-import type { Use } from '@svc/core'
+import { createHash } from 'node:crypto'
+import type { Principal, Use } from '@svc/core'
 import type { Allowance, CountState, CountWindow, Limits, Store } from '@svc/core/contracts'
-import { clientKey } from './client-key.ts'
+import { networkOf } from '@svc/plugin-kit'
 import type { RateLimitConfig } from './config.ts'
 import { cannotCount } from './errors.ts'
-import { createRefusals, type Refusal, refusalOf } from './refusals.ts'
 
 export interface LimitsOptions {
   readonly config: Readonly<RateLimitConfig>
@@ -68,3 +68,63 @@ const shownOf = ({ ms, limit }: CountWindow, { count, endsAt }: CountState, now:
     : { limit, remaining: limit, reset: seconds(now + ms) }
 
 const seconds = (ms: number) => Math.ceil(ms / 1000)
+
+/** Whom a request is counted for: the name of its count in the store. */
+export function clientKey({ id, address }: Principal, by: 'address' | 'principal'): string {
+  return by === 'principal' && id !== ANONYMOUS
+    ? `rate_limit/principal/${nameOf(id)}`
+    : `rate_limit/address/${networkOf(address)}`
+}
+
+/** The id of whoever has not logged in. */
+const ANONYMOUS = 'anonymous'
+const LONGEST = 512
+
+/** An id as a key of the store can hold it: as it is, or as a digest after a mark that no other has. */
+const nameOf = (id: string) => (isPlain(id) ? id : `~${digest(id)}`)
+const isPlain = (id: string) => id.length <= LONGEST && id.isWellFormed() && !id.includes('\0') && !id.startsWith('~')
+// utf16le keeps apart what is no well-formed text
+const digest = (id: string) => createHash('sha256').update(id, 'utf16le').digest('base64url')
+
+/** A window of a client that is full, and until when. */
+interface Refusal {
+  readonly window: CountWindow
+  readonly endsAt: number
+  /** How the first window, the one that is shown, stood then. */
+  readonly first: CountState
+}
+
+/** The clients known to have nothing left: they need not be counted again before their window ends. */
+interface Refusals {
+  find(key: string, now: number): Refusal | undefined
+  keep(key: string, refusal: Refusal): void
+}
+
+/** Remembers at most so many; who was refused first is forgotten first, which costs no more than asking the store again. */
+function createRefusals(most: number): Refusals {
+  const known = new Map<string, Refusal>()
+  return {
+    find(key, now) {
+      const refusal = known.get(key)
+      if (!refusal || isOpen(refusal, now)) return refusal
+      known.delete(key)
+      return undefined
+    },
+    keep(key, refusal) {
+      known.delete(key)
+      if (known.size >= most) known.delete(known.keys().next().value!)
+      known.set(key, refusal)
+    },
+  }
+}
+
+/** A window further off than its own length is one whose clock was set back since. */
+const isOpen = ({ window, endsAt }: Refusal, now: number) => now < endsAt && endsAt - now <= window.ms
+
+/** The full window of several, if there is one: of two, that which ends last, for until then nothing is left. */
+function refusalOf(windows: readonly CountWindow[], states: readonly CountState[]): Refusal | undefined {
+  return windows
+    .map((window, at) => ({ window, ...states[at]!, first: states[0]! }))
+    .filter(({ window, count }) => count >= window.limit)
+    .reduce<Refusal | undefined>((last, one) => (last && last.endsAt >= one.endsAt ? last : one), undefined)
+}

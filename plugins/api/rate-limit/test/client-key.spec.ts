@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clientKey } from '../src/client-key.ts'
+import { clientKey } from '../src/limits.ts'
 
 describe('the client that a request is counted for', () => {
   it('keeps the id of a principal apart from an address, and what no store can hold as a digest', () => {

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonSchema } from '@svc/core'
-import type { AuthScheme, ErrorCode, Route, RouteResponse } from '@svc/core/contracts'
-import { type Security, securityOf } from './security.ts'
+import type { AuthScheme, ErrorCode, Route, RouteResponse, SecurityScheme } from '@svc/core/contracts'
 
 type Tree = Record<string, unknown>
 
@@ -164,3 +163,31 @@ function publisher(schemas: Record<string, unknown>): Publish {
   }
   return publish
 }
+
+/** The credentials of a server, as OpenAPI has them. */
+interface Security {
+  readonly schemes: Readonly<Record<string, SecurityScheme>>
+  /** What an operation asks for: any one of the schemes, with the scope of its route. */
+  of(route: Pick<Route, 'scope'>): { readonly security?: readonly Readonly<Record<string, readonly string[]>>[] }
+}
+
+const WHEN = 'Asked for where `server.auth.enabled` is true.'
+
+function securityOf(schemes: readonly (readonly [string, AuthScheme])[]): Security {
+  const shown = schemes
+    .flatMap(([name, { shown: one, guards, always }]) => (one ? [{ key: keyOf(name), one, guards, always }] : []))
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+  return {
+    schemes: Object.fromEntries(
+      shown.map(({ key, one, always }) => [key, always ? one : { ...one, description: [one.description, WHEN].join(' ').trim() }])
+    ),
+    of({ scope }) {
+      if (scope === undefined) return { security: [] }
+      const fit = shown.filter(({ guards }) => guards === undefined || guards === scope)
+      return fit.length > 0 ? { security: fit.map(({ key }) => ({ [key]: [scope] })) } : {}
+    },
+  }
+}
+
+/** A key of `components`, whatever a plugin calls its scheme. */
+const keyOf = (name: string) => name.replaceAll(/[^\w.-]/g, '_')

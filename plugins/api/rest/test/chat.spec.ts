@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { schema, svcError } from '@svc/core'
 import type { Chat, TurnEvent, TurnRequest } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
-import { CHAT_EVENT } from '../src/chat-events.ts'
+import { CHAT_EVENT } from '../src/routes/chat.ts'
 import { end, reply, serveRest } from './support/house.ts'
 
 const start = {

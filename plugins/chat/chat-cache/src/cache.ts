@@ -1,8 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { Use } from '@svc/core'
-import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelRequest } from '@svc/core/contracts'
-import { isWhole, joined } from './answer.ts'
+import type { FinishReason, ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelRequest } from '@svc/core/contracts'
 import type { CacheCounts } from './cache-counts.ts'
-import { keyOf } from './key.ts'
 import type { LruCache } from './lru-cache.ts'
 
 export interface CacheParts {
@@ -52,3 +51,65 @@ export function createCache({ shelf, counts, shared }: CacheParts): Cache {
     },
   }
 }
+
+const WHOLE: ReadonlySet<FinishReason> = new Set(['stop', 'tool_calls'])
+
+/** Whether an answer is one that the next who asks could be given: neither cut nor refused. */
+function isWhole(events: readonly ModelEvent[]): boolean {
+  const last = events.at(-1)
+  return last?.type === 'finish' && WHOLE.has(last.reason)
+}
+
+/** The same answer in as few pieces as it has parts: how it was cut when it came is nothing to keep. */
+function joined(events: readonly ModelEvent[]): ModelEvent[] {
+  const parts: ModelEvent[] = []
+  let text = ''
+  const close = () => {
+    if (text !== '') parts.push({ type: 'text', text })
+    text = ''
+  }
+  for (const event of events) {
+    if (event.type === 'text') {
+      text += event.text
+      continue
+    }
+    close()
+    parts.push(event)
+  }
+  close()
+  return parts
+}
+
+/** Who is asked what, and for whom; an absent `principal` is everybody. */
+interface Question {
+  readonly provider: string
+  readonly request: ModelRequest
+  readonly principal?: string
+}
+
+/**
+ * One text for one question: two that differ in anything that could change the answer differ in it. That nobody reads along (`gathered`) changes how the
+ * answer comes, not what it is. A question that is nested too deep to be written has none.
+ */
+export function keyOf({ provider, request: { gathered: _gathered, ...request }, principal }: Question): string | undefined {
+  const text = written({ provider, principal, request })
+  return text === undefined ? undefined : createHash('sha256').update(text).digest('base64url')
+}
+
+function written(value: object): string | undefined {
+  try {
+    return JSON.stringify(value, sorted)
+  } catch {
+    return undefined
+  }
+}
+
+/** Objects with their keys in order, so that it does not matter how they were made. */
+function sorted(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  const entries = Object.entries(value)
+  const keys = entries.map(([key]) => key)
+  return inOrder(keys) ? value : Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+const inOrder = (keys: readonly string[]) => keys.every((key, at) => at === 0 || keys[at - 1]! < key)

@@ -1,6 +1,6 @@
 import type { Json, ModelRequest } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { keyOf } from '../src/key.ts'
+import { keyOf } from '../src/cache.ts'
 
 const request: ModelRequest = { model: 'm', messages: [{ role: 'user', parts: [{ type: 'text', text: 'hi' }] }] }
 const key = (more: Partial<ModelRequest> = {}, who: { provider?: string; principal?: string } = {}) =>

@@ -7,7 +7,6 @@ import { callOf, type Outcomes } from './outcomes.ts'
 import type { PolicyCounts } from './policy-counts.ts'
 import { refusal } from './refusal.ts'
 import type { PolicyConfig } from './settings.ts'
-import { waitAfter } from './waits.ts'
 
 export interface PolicyParts {
   readonly config: Readonly<PolicyConfig>
@@ -60,4 +59,16 @@ export function createPolicy({ config, breakers, candidates, outcomes, counts, r
       return waitMs === undefined ? next : { waitMs }
     },
   }
+}
+
+type WaitConfig = Pick<PolicyConfig, 'backoff_ms' | 'backoff_limit_ms' | 'wait_limit_ms'>
+
+/**
+ * Milliseconds to wait after try number `attempt`: exponential with full jitter, `random` from 0 to 1. Where the model says when to come again (`afterMs`) that is
+ * added, so that those who were sent away together do not come back together; `undefined` where it is too long to wait.
+ */
+function waitAfter(config: Readonly<WaitConfig>, attempt: number, afterMs: number, random: number): number | undefined {
+  if (afterMs > config.wait_limit_ms) return undefined
+  const most = Math.min(config.backoff_limit_ms, config.backoff_ms * 2 ** (attempt - 1))
+  return Math.round(afterMs + most * random)
 }

@@ -1,14 +1,12 @@
 import { codeOf, messageOf, type Use } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
-import { adaptToModel, candidateOf, tooManySwitches, sameModel } from './candidate.ts'
-import { countTokens } from './count.ts'
-import { answerTooLong, failureOf, modelBroke, modelFailed } from './errors.ts'
-import { fitTokenBudget } from './token-budget.ts'
+import { adaptToModel, candidateOf, sameModel, tooManySwitches } from './candidate.ts'
 import { fitContextWindow, tokensOf } from './context-window.ts'
+import { countTokens } from './count.ts'
+import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
 import { ModelReading, readReady } from './model-call.ts'
 import type { ChatRoom } from './parts.ts'
-import { pause } from './pause.ts'
 import { type Candidate, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
@@ -244,4 +242,31 @@ export class ModelStep {
     }
     void this.#room.hooks.modelDone(done, this.#use)
   }
+}
+
+/** Waits. Throws what `signal` aborted with. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const onAbort = () => reject(signal.reason)
+  const timer = setTimeout(resolve, ms)
+  signal.addEventListener('abort', onAbort, { once: true })
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  })
+}
+
+/** The request with no more output than what is left of the turn's tokens. Throws BUDGET_EXHAUSTED where nothing would be left for an answer. */
+async function fitTokenBudget(
+  request: ModelRequest,
+  budget: number,
+  { usage }: Turn,
+  at: Candidate,
+  use: Use
+): Promise<ModelRequest> {
+  const spent = usage.input + usage.output
+  const needed = await tokensOf(request, at, use)
+  const left = budget - spent - needed
+  if (left < 1) throw budgetExhausted(budget, spent, needed)
+  return { ...request, maxTokens: Math.min(left, request.maxTokens ?? at.info?.output ?? left) }
 }

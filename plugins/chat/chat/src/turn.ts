@@ -1,25 +1,26 @@
-import { timestamp, type Use } from '@svc/core'
+import { createHash } from 'node:crypto'
+import { codeOf, type Fault, type JsonSchema, messageOf, timestamp, type Use } from '@svc/core'
 import type {
   Json,
   ModelInfo,
   ModelMessage,
+  ModelRef,
   ModelRequest,
   OpenTurn,
-  ModelRef,
   Provider,
   ProviderFeatures,
   Selected,
   StoredMessage,
+  ToolCallPart,
   ToolUse,
   TurnEnd,
   TurnEvent,
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
+import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { Answer } from './answer.ts'
-import { CallKeys } from './call-keys.ts'
 import { answerInvalid, invalid } from './errors.ts'
-import { type Form, formOf, readAs } from './form.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ChatRoom } from './parts.ts'
 import type { ToolList } from './tool-list.ts'
@@ -241,3 +242,73 @@ function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'com
 
 // A call without its result would make every later request of the conversation invalid.
 const withoutCalls = (parts: StoredMessage['parts']) => parts.filter(part => part.type !== 'tool_call')
+
+/** Idempotency keys of the tool calls of a turn: the n-th call of a tool with the same arguments has the same key each time the turn is run. */
+class CallKeys {
+  readonly #turn: string
+  readonly #counts = new Map<string, number>()
+
+  constructor(turn: string) {
+    this.#turn = turn
+  }
+
+  of({ tool, arguments: args }: ToolCallPart): string {
+    const what = `${tool}:${createHash('sha256').update(JSON.stringify(args)).digest('base64url')}`
+    const count = (this.#counts.get(what) ?? 0) + 1
+    this.#counts.set(what, count)
+    return `${this.#turn}:${what}:${count}`
+  }
+}
+
+/** What a reply has to be. */
+type Form = Pick<ToolSchema, 'check'>
+
+const forms = new WeakMap<object, Promise<Form>>()
+
+/** The form that a schema describes. Throws INVALID_VALUE for what is none. */
+async function formOf(json: JsonSchema): Promise<Form> {
+  if (typeof json !== 'object') return made(json)
+  const form = forms.get(json) ?? made(json)
+  forms.set(json, form)
+  return form
+}
+
+async function made(json: JsonSchema): Promise<Form> {
+  try {
+    const form = await toolSchema(json)
+    // only a first check reads the whole schema
+    form.check(null, 'first')
+    return form
+  } catch (error) {
+    throw invalid('response_schema', `is no JSON Schema: ${messageOf(error).slice(0, 200)}`)
+  }
+}
+
+const TOLD = 10
+
+/** The data of an answer, or why it is not of the form. */
+function readAs(form: Form, text: string): { readonly data: Json } | { readonly reason: string } {
+  const data = jsonIn(text)
+  if (data === undefined) return { reason: 'it is no JSON' }
+  try {
+    const faults = form.check(data)
+    return faults.length === 0 ? { data } : { reason: faults.slice(0, TOLD).map(words).join('; ') }
+  } catch (error) {
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG' || error instanceof RangeError)
+      return { reason: 'it is too long, or nested too deeply' }
+    throw error
+  }
+}
+
+const words = (fault: Fault) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+
+/** Models that know no schema like to put JSON between fences. */
+const FENCED = /^\s*```(?:json)?\s*\n(.*)\n\s*```\s*$/s
+
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(FENCED.exec(text)?.[1] ?? text) as Json
+  } catch {
+    return undefined
+  }
+}

@@ -1,7 +1,7 @@
 import type { Provider } from '@svc/core/contracts'
 import { testUse } from '@svc/testing'
 import { expect } from 'chai'
-import { tellModels } from '../src/models.ts'
+import { tellModels } from '../src/choose.ts'
 
 const silent = (heard: AbortSignal[]): Provider => ({
   features: { tool_calling: true, streaming: true, vision: false },

@@ -1,4 +1,4 @@
-import { codeOf, type Events, type Fault, type Log, messageOf, type Use, within } from '@svc/core'
+import { codeOf, type Events, type Fault, isTree, type Log, messageOf, type Use, within } from '@svc/core'
 import {
   type Json,
   type McpErrorClass,
@@ -13,11 +13,10 @@ import {
 } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { CallLimit, type RunningLimits } from './call-limit.ts'
 import type { PublishedTool } from './catalogue.ts'
-import { consented, consentTo } from './consent.ts'
 import { argumentsInvalid, callLate, toolBroken } from './errors.ts'
 import { encodeResult, failure } from './result.ts'
-import { CallLimit, type RunningLimits } from './call-limit.ts'
 import { wordsOf } from './words.ts'
 
 export type Arguments = { readonly [name: string]: Json | undefined }
@@ -253,3 +252,50 @@ function failureOfThrown(thrown: unknown): Failure {
   if (code === 'INVALID_VALUE') return failedAs('the arguments break its schema')
   return failedAs(code === 'RATE_LIMITED' ? 'too many calls wait already' : 'the tool failed')
 }
+
+type Input = Extract<ToolStep, { readonly type: 'input' }>
+
+/** Whether a person has allowed a call: then how the tool may go on asking; else what the caller is told instead. */
+type Consent = { readonly dialog: ToolDialog } | { readonly instead: ToolResult | Input }
+
+const KEY = 'svc_consent'
+/** Before the tool's own state, once the person has said yes. A caller that forges it could have forged the answer: the person is the caller's. */
+const GIVEN = 'svc_consent;'
+
+/** Asks for a tool that wants a person asked, through the caller. */
+function consentTo({ name, tool }: PublishedTool, dialog: ToolDialog): Consent {
+  const { can, answers, state } = dialog
+  if (!tool.asks) return { dialog }
+  if (!can.includes('elicitation/create'))
+    return { instead: failure('Not allowed: a person has to be asked first, and this caller can ask nobody.') }
+  if (state?.startsWith(GIVEN)) return { dialog: { can, ...(answers && { answers }), ...stateOf(state.slice(GIVEN.length)) } }
+  const answer = answers?.[KEY]
+  if (answer === undefined) return { instead: question(name) }
+  return isYes(answer) ? { dialog: { can } } : { instead: failure('Not allowed: the person who was asked said no.') }
+}
+
+/** What the tool asks for, so that the consent comes back with the answer. */
+const consented = (asked: Input): Input => ({ ...asked, state: GIVEN + (asked.state ?? '') })
+
+const stateOf = (state: string) => (state === '' ? {} : { state })
+
+const isYes = (answer: unknown) =>
+  isTree(answer) && answer.action === 'accept' && isTree(answer.content) && answer.content.allow === true
+
+const question = (name: string): Input => ({
+  type: 'input',
+  requests: {
+    [KEY]: {
+      method: 'elicitation/create',
+      params: {
+        mode: 'form',
+        message: `May the tool "${name}" run?`,
+        requestedSchema: {
+          type: 'object',
+          properties: { allow: { type: 'boolean', title: 'Let it run', default: false } },
+          required: ['allow'],
+        },
+      },
+    },
+  },
+})

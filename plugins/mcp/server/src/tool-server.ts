@@ -1,11 +1,24 @@
-import type { Events, Host, Log, SlotToken, SlotView, Use } from '@svc/core'
-import { AuthSchemes, HealthFacts, Mounts, PeerAnswers, Pipes, Routes } from '@svc/core/contracts'
-import type { HealthFact, McpClients, Peers, Prompt, Resource, Route, Tool } from '@svc/core/contracts'
+import type { Events, Host, HostReport, JsonSchema, Log, SlotToken, SlotView, Use } from '@svc/core'
+import {
+  AuthSchemes,
+  type HealthFact,
+  HealthFacts,
+  type McpClients,
+  Mounts,
+  PeerAnswers,
+  type Peers,
+  type Pipe,
+  Pipes,
+  type Prompt,
+  type Resource,
+  type Route,
+  Routes,
+  type Tool,
+} from '@svc/core/contracts'
 import { PROTOCOL_VERSIONS } from '@svc/mcp-protocol'
 import { CALL_LIMITS, createCalls } from './call.ts'
 import { createMcp, type Mcp } from './mcp.ts'
-import { createPipe } from './pipe.ts'
-import { createHealthRoute, needsHealth } from './routes-health.ts'
+import type { Published } from './published.ts'
 import { createToolRoutes } from './routes-tools.ts'
 import { createServerKey } from './server-key.ts'
 import type { McpServerConfig } from './settings.ts'
@@ -71,4 +84,60 @@ export function createToolServer({ config, env, version, ...parts }: ToolServerP
       if (needsHealth(routes)) add(Routes, 'mcp_health', createHealthRoute(host, fact))
     },
   }
+}
+
+/** One client at the other end of two streams. */
+const createPipe = (published: Published): Pipe => ({
+  async serve(input, output, use) {
+    use.signal.throwIfAborted()
+    const { serveStdio } = await import('./stdio.ts')
+    const line = await serveStdio(published, { input, output }, use)
+    const close = () => void line.close()
+    use.signal.addEventListener('abort', close, { once: true })
+    await line.ended
+    use.signal.removeEventListener('abort', close)
+  },
+})
+
+const STRING: JsonSchema = { type: 'string' }
+const health: JsonSchema = {
+  type: 'object',
+  properties: {
+    status: { type: 'string', enum: ['healthy', 'degraded', 'unhealthy'] },
+    version: STRING,
+    uptime_seconds: { type: 'integer' },
+    tools: { type: 'integer' },
+    protocol_versions: { type: 'array', items: STRING },
+  },
+  required: ['status', 'version', 'uptime_seconds', 'tools', 'protocol_versions'],
+}
+
+const PATH = '/health'
+
+/** Whether nobody answers there yet: a server that has more than tools has a record of its own, with these facts in it. */
+const needsHealth = (routes: SlotView<Route>): boolean => !routes.entries().some(([, { path }]) => path === PATH)
+
+/** How a server is that serves nothing but tools. */
+const createHealthRoute = (host: Host, fact: HealthFact): Route => ({
+  method: 'GET',
+  path: PATH,
+  summary: 'How the tool server is; 503 when it does not serve',
+  uncounted: true,
+  responses: {
+    '200': { description: 'It serves.', schema: health },
+    '503': { description: 'It is starting or closing.', schema: health },
+  },
+  async handle(_request, use: Use) {
+    const [report, more] = await Promise.all([host.report(use), fact.facts(use)])
+    const status = statusOf(report)
+    const { version, startedAt } = report
+    const uptime = Math.floor((Date.now() - startedAt) / 1000)
+    return { status: status === 'unhealthy' ? 503 : 200, body: { status, version, uptime_seconds: uptime, ...more } }
+  },
+})
+
+/** While its successor takes the new connections, the server is as well as before: only this worker ends. */
+function statusOf({ state, successor, plugins }: HostReport) {
+  if (state !== 'running' && !successor) return 'unhealthy'
+  return plugins.some(plugin => plugin.state === 'failed') ? 'degraded' : 'healthy'
 }

@@ -1,9 +1,7 @@
-import type { FinishReason, ModelEvent } from '@svc/core/contracts'
+import type { FinishReason, ModelEvent, ReasoningPart, Usage } from '@svc/core/contracts'
 import { Calls } from './calls.ts'
 import { mergeMetadata, plainMetadata, writeTextData } from './provider-data.ts'
-import { Reasoning } from './reasoning.ts'
-import type { Metadata, SdkFinish, StreamPart, Warning } from './sdk.ts'
-import { toUsage } from './usage.ts'
+import type { Metadata, SdkFinish, SdkUsage, StreamPart, Warning } from './sdk.ts'
 
 /** What the events of one answer need around them. */
 export interface EventsParts {
@@ -116,4 +114,80 @@ class Texts {
   data() {
     return writeTextData(this.#told)
   }
+}
+
+type Emit = (piece: ReasoningPart) => void
+
+interface Block {
+  text: string
+  data: Metadata | undefined
+  ended: boolean
+}
+
+/**
+ * The reasoning of an answer, block after block: the text of a block as it comes, then a piece without text that has the data, if there is any. Blocks may
+ * lie in each other; a later one waits until the one before it has ended.
+ */
+class Reasoning {
+  readonly #blocks = new Map<string, Block>()
+
+  /** Something about a block: that it begins, more of its text, that it ends; each may bring data. */
+  take(
+    id: string,
+    part: { readonly delta?: string; readonly providerMetadata?: Metadata | undefined },
+    ended: boolean,
+    emit: Emit
+  ): void {
+    const block = this.#blocks.get(id) ?? { text: '', data: undefined, ended: false }
+    this.#blocks.set(id, block)
+    block.text += part.delta ?? ''
+    block.data = mergeMetadata(block.data, plainMetadata(part.providerMetadata))
+    block.ended = ended
+    this.#tell(emit)
+  }
+
+  end(emit: Emit): void {
+    for (const block of this.#blocks.values()) block.ended = true
+    this.#tell(emit)
+  }
+
+  #tell(emit: Emit): void {
+    for (const [id, block] of this.#blocks) {
+      if (block.text !== '') emit({ type: 'reasoning', text: block.text })
+      block.text = ''
+      if (!block.ended) return
+      if (block.data !== undefined) emit({ type: 'reasoning', text: '', providerData: block.data })
+      this.#blocks.delete(id)
+    }
+  }
+}
+
+/** The tokens of a call, from the form of any version; `undefined` where the upstream counted none. */
+function toUsage(usage: SdkUsage | undefined): Usage | undefined {
+  const { input, output, cached, reasoning } = flat(usage ?? { inputTokens: undefined, outputTokens: undefined })
+  if (count(input) === undefined && count(output) === undefined) return undefined
+  const [whole, said] = [count(input) ?? 0, count(output) ?? 0]
+  return { input: whole, output: said, ...part('cached', cached, whole), ...part('reasoning', reasoning, said) }
+}
+
+function flat(usage: SdkUsage) {
+  const { inputTokens, outputTokens } = usage
+  const input = typeof inputTokens === 'object' ? inputTokens : undefined
+  const output = typeof outputTokens === 'object' ? outputTokens : undefined
+  const old = 'cachedInputTokens' in usage || 'reasoningTokens' in usage ? usage : undefined
+  return {
+    input: input ? input.total : inputTokens,
+    output: output ? output.total : outputTokens,
+    cached: input ? input.cacheRead : old?.cachedInputTokens,
+    reasoning: output ? output.reasoning : old?.reasoningTokens,
+  }
+}
+
+const count = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined
+
+/** A part is never more than the whole, whatever an upstream counts. */
+function part<N extends 'cached' | 'reasoning'>(name: N, value: unknown, whole: number): { readonly [K in N]?: number } {
+  const tokens = count(value)
+  return tokens === undefined ? {} : ({ [name]: Math.min(tokens, whole) } as { readonly [K in N]?: number })
 }

@@ -1,13 +1,35 @@
-import type { Log } from '@svc/core'
-import type { Provider } from '@svc/core/contracts'
-import { createHide, readKey, secretsOf } from '@svc/provider-http'
-import { createAiSdkProvider } from './ai-sdk-provider.ts'
+import { type Log, SECRET, type Use } from '@svc/core'
+import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
+import {
+  type ConfiguredModel,
+  createHide,
+  cutShort,
+  estimateTokens,
+  EventStream,
+  modelList,
+  readKey,
+  secretsOf,
+} from '@svc/provider-http'
+import { Answer } from './answer.ts'
 import type { AiSdkConfig } from './config.ts'
-import { createFailures } from './failure.ts'
-import { createGuardedFetch } from './fetch.ts'
+import { createEvents } from './events.ts'
+import { createFailures, type Failures } from './failure.ts'
+import { createGuardedFetch, type GuardedFetch } from './fetch.ts'
 import { openPackage, type Packages } from './package.ts'
-import { environmentSecrets } from './secrets.ts'
-import { createWarn } from './warnings.ts'
+import { toPrompt } from './prompt.ts'
+import type {
+  CallOptions,
+  FunctionTool,
+  Generated,
+  GeneratedPart,
+  LanguageModel,
+  Metadata,
+  Streamed,
+  StreamPart,
+  ToolChoice,
+  Version,
+  Warning,
+} from './sdk.ts'
 
 /** What an entry is opened with. */
 export interface OpenParts {
@@ -46,3 +68,129 @@ export async function openProvider(parts: OpenParts): Promise<Opened> {
   const provider = createAiSdkProvider({ name, models, providerOptions, upstream, signal, makeModel, failures, warn })
   return { provider, close: () => upstream.close() }
 }
+
+/** What a provider is made of. */
+interface AiSdkParts {
+  /** Name of the entry. */
+  readonly name: string
+  /** Those of the configuration; without them any id is passed on. */
+  readonly models: readonly ConfiguredModel[] | undefined
+  readonly providerOptions: Metadata | undefined
+  readonly upstream: GuardedFetch
+  /** The plugin's. */
+  readonly signal: AbortSignal
+  readonly makeModel: (id: string) => LanguageModel
+  readonly failures: Failures
+  readonly warn: (warnings: readonly Warning[]) => void
+}
+
+/** The models of an AI SDK package as a provider of ours. */
+function createAiSdkProvider(parts: AiSdkParts): Provider {
+  const { name, models, providerOptions, upstream, signal, makeModel, failures, warn } = parts
+  return {
+    features: { tool_calling: true, streaming: true, vision: true },
+    models: modelList({ configured: models, load: async () => [], open: true, signal }),
+    async countTokens(request, use) {
+      use.signal.throwIfAborted()
+      return estimateTokens(request)
+    },
+    chat(request: ModelRequest, use) {
+      const events = new EventStream(use.signal)
+      const taken = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
+      const ask = async (ending: AbortSignal) => {
+        const model = makeModel(request.model)
+        const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
+        const options = toCallOptions(request, call, use)
+        return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
+      }
+      return events.from(new Answer({ events, taken, ask, failureOf: failures.thrown }))
+    },
+    probe: use => upstream.probe(use.signal),
+  }
+}
+
+/** What a call needs besides the request. */
+interface CallParts {
+  readonly version: Version
+  /** Name of the entry: which messages are its own. */
+  readonly provider: string
+  /** Options for each call, by the provider's name in the SDK. */
+  readonly providerOptions?: Metadata | undefined
+  readonly signal: AbortSignal
+}
+
+/** A request as the options of `doStream`. */
+function toCallOptions(
+  request: ModelRequest,
+  parts: CallParts,
+  use: Pick<Use, 'requestId' | 'trace' | 'traceState'>
+): CallOptions {
+  const { temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
+  return {
+    prompt: toPrompt(request.messages, parts.version, parts.provider),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toChoice(toolChoice) }),
+    ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
+    ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
+    headers: {
+      'x-request-id': use.requestId,
+      ...(use.trace === undefined ? {} : { traceparent: use.trace }),
+      ...(use.traceState === undefined ? {} : { tracestate: use.traceState }),
+    },
+    abortSignal: parts.signal,
+  }
+}
+
+const toTool = ({ name, description, parameters }: ToolSpec): FunctionTool => ({
+  type: 'function',
+  name,
+  description,
+  inputSchema: parameters,
+})
+
+const toChoice = (choice: ModelRequest['toolChoice'] = 'auto'): ToolChoice =>
+  typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.tool }
+
+/** A whole answer as the stream it could have been. */
+const toStream = (generated: Generated): Streamed => ({ stream: ReadableStream.from(partsOf(generated)) })
+
+const partsOf = ({ content, finishReason, usage, warnings }: Generated): StreamPart[] => [
+  { type: 'stream-start', warnings },
+  ...content.flatMap((part, at) => pieces(part, String(at))),
+  { type: 'finish', finishReason, usage },
+]
+
+/** Parts of unknown types (sources, files) are passed over, as in a stream. */
+function pieces(part: GeneratedPart, id: string): StreamPart[] {
+  if (part.type === 'tool-call') return [part]
+  if (part.type !== 'text' && part.type !== 'reasoning') return []
+  const { type, text, ...told } = part
+  return [
+    { type: `${type}-start`, id },
+    { type: `${type}-delta`, id, delta: text },
+    { type: `${type}-end`, id, providerMetadata: told.providerMetadata },
+  ]
+}
+
+/** Values of environment variables that are called like secrets: a package may read its key from one by itself, and its upstream may repeat it. */
+const environmentSecrets = (): string[] =>
+  Object.entries(process.env).flatMap(([name, value]) => (value !== undefined && SECRET.test(name) ? [value] : []))
+
+const MOST = 100
+
+/** Tells the log what a package could not do as asked: each thing once, and no more than a hundred things. */
+function createWarn(provider: string, log: Log, hide: (text: string) => string): (warnings: readonly Warning[]) => void {
+  const told = new Set<string>()
+  return warnings => {
+    for (const warning of warnings ?? []) {
+      const what = hide(wordsOf(warning))
+      if (told.has(what) || told.size >= MOST) continue
+      told.add(what)
+      log.warn({ provider, warning: what }, 'the package does not do all that it was asked')
+    }
+  }
+}
+
+const wordsOf = ({ type, feature, setting, details, message }: Warning): string =>
+  [type, feature, setting, details, message].filter(one => typeof one === 'string').join(': ')

@@ -1,19 +1,34 @@
-import { codeOf, messageOf } from '@svc/core'
-import type { ModelFailure, ModelInfo, ModelList, ModelRequest, Provider } from '@svc/core/contracts'
+import { codeOf, messageOf, type Use } from '@svc/core'
+import type {
+  ModelEvent,
+  ModelFailure,
+  ModelFailureKind,
+  ModelInfo,
+  ModelList,
+  ModelMessage,
+  ModelRequest,
+  Provider,
+  ToolSpec,
+} from '@svc/core/contracts'
 import {
+  countIn,
   createUpstream,
   entryProblems,
   estimateTokens,
+  isTree,
   modelInfo,
   modelList,
+  perTools,
   readKey,
+  textIn,
+  type Tree,
+  treeIn,
+  type Upstream,
   type UpstreamEntry,
 } from '@svc/provider-http'
-import { failureOf } from './failure.ts'
 import { MessageReader } from './message-reader.ts'
-import { readModels } from './models.ts'
-import { bodyOf } from './request.ts'
-import { SecondTry } from './second-try.ts'
+import { messagesOf, systemOf } from './messages.ts'
+import { replySchema, wireTool } from './schemas.ts'
 
 export interface OpenProvider {
   readonly provider: Provider
@@ -88,4 +103,175 @@ function refusesTemperature(error: unknown): boolean {
 function withoutTemperature(list: ModelList, cool: ReadonlySet<string>): ModelList {
   if (cool.size === 0) return list
   return { ...list, models: list.models.map(model => (cool.has(model.id) ? { ...model, temperature: false } : model)) }
+}
+
+type Told = Partial<ModelFailure> & { readonly message?: string }
+
+const KINDS = new Map<string, ModelFailureKind>(
+  Object.entries({
+    rate_limit_error: 'rate_limited',
+    overloaded_error: 'overloaded',
+    api_error: 'overloaded',
+    timeout_error: 'timeout',
+    authentication_error: 'authentication',
+    permission_error: 'authentication',
+    billing_error: 'authentication',
+    not_found_error: 'bad_request',
+    request_too_large: 'context_too_long',
+  })
+)
+
+/** `prompt is too long: 208310 tokens > 200000 maximum`, ``input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000`` */
+const TOO_LONG = /prompt is too long|exceed context limit|context window/i
+const COUNTED = /(\d+)(?: tokens| \+ \d+) > (\d+)/
+const REFUSED = /content filter|usage policy/i
+
+/** What an error says, whether it is the body of an answer or an event inside a stream. */
+export function failureOf(_status: number, body: unknown): Told {
+  const error = treeIn(body, 'error')
+  const message = textIn(error, 'message')
+  const said = message === undefined ? {} : { message }
+  const kind = KINDS.get(textIn(error, 'type') ?? '')
+  if (kind !== undefined) return { ...said, kind }
+  if (message === undefined) return {}
+  if (TOO_LONG.test(message)) return { ...said, kind: 'context_too_long', ...countsOf(message) }
+  return REFUSED.test(message) ? { ...said, kind: 'content_refused' } : said
+}
+
+function countsOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
+  const [, count, limit] = COUNTED.exec(message) ?? []
+  return limit === undefined ? {} : { limit: Number(limit), count: Number(count) }
+}
+
+/** A list may be no longer than this many pages, however it goes on. */
+const MOST_PAGES = 10
+
+/** Reads the list of models, page by page. */
+async function readModels(upstream: Pick<Upstream, 'json'>, use: Use): Promise<ModelInfo[]> {
+  const models: ModelInfo[] = []
+  let after = ''
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const body = await upstream.json('GET', `/v1/models?limit=1000${after}`, undefined, use)
+    if (isTree(body) && Array.isArray(body.data)) models.push(...body.data.flatMap(infoOf))
+    const last = textIn(body, 'last_id')
+    if (!isTree(body) || body.has_more !== true || !last) break
+    after = `&after_id=${encodeURIComponent(last)}`
+  }
+  return models
+}
+
+function infoOf(model: unknown): ModelInfo[] {
+  const id = textIn(model, 'id')
+  if (!id) return []
+  const [context, output] = [countIn(model, 'max_input_tokens', 1), countIn(model, 'max_tokens', 1)]
+  const can = treeIn(model, 'capabilities')
+  return [
+    {
+      id,
+      ...(context === undefined ? {} : { context }),
+      ...(output === undefined ? {} : { output }),
+      ...(supports(can, 'image_input') === false ? { features: { vision: false } } : {}),
+      ...(takesNoTemperature(treeIn(can, 'thinking')) ? { temperature: false } : {}),
+    },
+  ]
+}
+
+const supports = (from: Tree, capability: string): boolean | undefined => {
+  const { supported } = treeIn(from, capability)
+  return typeof supported === 'boolean' ? supported : undefined
+}
+
+/** Models that think as they see fit and no other way are those that refuse a temperature. */
+function takesNoTemperature(thinking: Tree): boolean {
+  const types = treeIn(thinking, 'types')
+  return supports(types, 'adaptive') === true && supports(types, 'enabled') === false
+}
+
+/** The wire wants a limit of output; this is it where neither the request nor the model has one. */
+const DEFAULT_OUTPUT = 8192
+
+/** The request as `POST /v1/messages` takes it; `output`: what the model can say at most, where that is known. */
+export function bodyOf(request: ModelRequest, output?: number): Tree {
+  const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
+  const system = systemOf(messages)
+  return {
+    model,
+    max_tokens: maxTokens ?? output ?? DEFAULT_OUTPUT,
+    stream: gathered !== true,
+    ...(system === undefined ? {} : { system }),
+    messages: messagesOf(messages),
+    ...toolsOf(request),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(responseSchema === undefined
+      ? {}
+      : { output_config: { format: { type: 'json_schema', schema: replySchema(responseSchema) } } }),
+  }
+}
+
+function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest): Tree {
+  // Calls of the past need their tools to be there, though no more calls are wanted.
+  if (tools.length === 0) {
+    const called = calledTools(messages)
+    return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
+  }
+  return { tools: wireTools(tools), tool_choice: choiceOf(toolChoice) }
+}
+
+const wireTools = perTools(tools => tools.map(wireTool))
+
+const CHOICES = { auto: { type: 'auto' }, none: { type: 'none' }, required: { type: 'any' } } as const
+
+const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>) =>
+  typeof choice === 'string' ? CHOICES[choice] : { type: 'tool', name: choice.tool }
+
+function calledTools(messages: readonly ModelMessage[]): ToolSpec[] {
+  const calls = messages.flatMap(message => message.parts.filter(part => part.type === 'tool_call'))
+  const names = new Set(calls.map(call => call.tool))
+  return [...names].map(name => ({ name, description: 'No longer on offer.', parameters: { type: 'object' } }))
+}
+
+type Events = AsyncIterableIterator<ModelEvent, undefined>
+type Result = IteratorResult<ModelEvent, undefined>
+
+/** The events of an answer; when it fails before its first one, `fix` may give another in its stead. */
+class SecondTry implements AsyncIterableIterator<ModelEvent, undefined> {
+  #events: Events
+  readonly #fix: (error: unknown) => Events | undefined
+  #first: Promise<Result> | undefined
+  #begun = false
+  #left = false
+
+  constructor(events: Events, fix: (error: unknown) => Events | undefined) {
+    this.#events = events
+    this.#fix = fix
+  }
+
+  next(): Promise<Result> {
+    if (this.#begun) return this.#events.next()
+    if (this.#first) return this.#first.then(() => this.#events.next())
+    this.#first = this.#begin()
+    return this.#first
+  }
+
+  return(): Promise<Result> {
+    this.#left = true
+    return this.#events.return?.() ?? Promise.resolve({ done: true, value: undefined })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async #begin(): Promise<Result> {
+    try {
+      return await this.#events.next()
+    } catch (error) {
+      const again = this.#left ? undefined : this.#fix(error)
+      if (!again) throw error
+      this.#events = again
+      return await again.next()
+    } finally {
+      this.#begun = true
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { failureOf } from '../src/failure.ts'
+import { failureOf } from '../src/anthropic-provider.ts'
 
 const said = (type: string, message = 'words') => ({ type: 'error', error: { type, message }, request_id: 'req_1' })
 

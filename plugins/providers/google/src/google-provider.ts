@@ -1,16 +1,21 @@
-import type { ModelInfo, Provider } from '@svc/core/contracts'
+import type { Use } from '@svc/core'
+import type { ModelFailure, ModelFailureKind, ModelInfo, Provider } from '@svc/core/contracts'
 import {
+  countIn,
   createUpstream,
   entryProblems,
   estimateTokens,
+  isTree,
   modelInfo,
   modelList,
   readKey,
+  textIn,
+  type Tree,
+  treeIn,
+  type Upstream,
   type UpstreamEntry,
 } from '@svc/provider-http'
 import { AnswerReader } from './answer-reader.ts'
-import { failureOf } from './failure.ts'
-import { readModels } from './models.ts'
 import { bodyOf, modelPath } from './request.ts'
 
 export interface OpenProvider {
@@ -73,3 +78,92 @@ function headersOf({ headers = {} }: UpstreamEntry, key: string | undefined): Re
   const own = Object.fromEntries(Object.entries(headers).map(([header, value]) => [header.toLowerCase(), value]))
   return { ...(key === undefined ? {} : { 'x-goog-api-key': key }), ...own }
 }
+
+type Told = Partial<ModelFailure> & { readonly message?: string }
+
+const KINDS = new Map<string, ModelFailureKind>(
+  Object.entries({
+    RESOURCE_EXHAUSTED: 'rate_limited',
+    UNAVAILABLE: 'overloaded',
+    INTERNAL: 'overloaded',
+    UNKNOWN: 'overloaded',
+    ABORTED: 'overloaded',
+    DEADLINE_EXCEEDED: 'timeout',
+    UNAUTHENTICATED: 'authentication',
+    PERMISSION_DENIED: 'authentication',
+    NOT_FOUND: 'bad_request',
+  })
+)
+
+const BAD_KEY = /API_KEY_|API key (not valid|expired|not found)/i
+const TOO_LONG = /token count.*exceeds|payload size exceeds/i
+const COUNTS = /token count \((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)/i
+
+/** What an error says, whether it is the body of an answer (an object, or a list of one) or a frame of a stream. */
+export function failureOf(_status: number, body: unknown): Told {
+  const error = treeIn(Array.isArray(body) ? body[0] : body, 'error')
+  const message = textIn(error, 'message')
+  const details = Array.isArray(error.details) ? error.details.filter(isTree) : []
+  const retryAfterMs = delayOf(details)
+  const kind = kindOf(error, message ?? '', details)
+  return {
+    ...(message === undefined ? {} : { message }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(kind === 'context_too_long' ? sizesOf(message ?? '') : {}),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  }
+}
+
+function kindOf(error: Tree, message: string, details: readonly Tree[]): ModelFailureKind | undefined {
+  if (BAD_KEY.test(message) || details.some(one => BAD_KEY.test(textIn(one, 'reason') ?? ''))) return 'authentication'
+  return TOO_LONG.test(message) ? 'context_too_long' : KINDS.get(textIn(error, 'status') ?? '')
+}
+
+function sizesOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
+  const [, count, limit] = COUNTS.exec(message) ?? []
+  return limit === undefined ? {} : { limit: Number(limit), count: Number(count) }
+}
+
+const LONGEST_MS = 24 * 3600 * 1000
+
+/** `{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"}` */
+function delayOf(details: readonly Tree[]): number | undefined {
+  const info = details.find(one => textIn(one, '@type')?.endsWith('google.rpc.RetryInfo'))
+  const seconds = /^(\d{1,12}(?:\.\d+)?)s$/.exec(textIn(info, 'retryDelay') ?? '')?.[1]
+  return seconds === undefined ? undefined : Math.min(Math.ceil(Number(seconds) * 1000), LONGEST_MS)
+}
+
+/** A list may be no longer than this many pages, however it goes on. */
+const MOST_PAGES = 10
+
+/** A model of the list; `thinking`: it thinks and can tell what. */
+interface ListedModel {
+  readonly info: ModelInfo
+  readonly thinking: boolean
+}
+
+/** Reads the list of models, page by page: those that generate content. */
+async function readModels(upstream: Pick<Upstream, 'json'>, path: string, use: Use): Promise<ListedModel[]> {
+  const models: ListedModel[] = []
+  let next = ''
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const body = await upstream.json('GET', `${path}?pageSize=1000${next}`, undefined, use)
+    if (isTree(body) && Array.isArray(body.models)) models.push(...body.models.flatMap(modelOf))
+    const token = textIn(body, 'nextPageToken')
+    if (!token) break
+    next = `&pageToken=${encodeURIComponent(token)}`
+  }
+  return models
+}
+
+function modelOf(model: unknown): ListedModel[] {
+  const id = textIn(model, 'name')?.replace(/^models\//, '')
+  if (!id || !isTree(model) || !generates(model.supportedGenerationMethods)) return []
+  const [context, output] = [countIn(model, 'inputTokenLimit', 1), countIn(model, 'outputTokenLimit', 1)]
+  const info = { id, ...(context === undefined ? {} : { context }), ...(output === undefined ? {} : { output }) }
+  return [{ info, thinking: model.thinking === true }]
+}
+
+/** A server that does not say what its models do is believed that they do this. */
+const generates = (methods: unknown): boolean =>
+  !Array.isArray(methods) || methods.includes('generateContent') || methods.includes('streamGenerateContent')

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { failureOf } from '../src/failure.ts'
+import { failureOf } from '../src/google-provider.ts'
 
 const said = (status: string, message = 'words', details: readonly unknown[] = []) => ({
   error: { code: 400, message, status, details },

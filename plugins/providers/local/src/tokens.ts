@@ -1,8 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import type { TextPart } from '@svc/core/contracts'
 import type * as cl100k from 'gpt-tokenizer/encoding/cl100k_base'
-import { createYielder } from './yielder.ts'
-import { createLruCache } from './lru-cache.ts'
-import { slices } from './slices.ts'
 
 /** A text as the pieces a model would say it in; piece i is worth `tokens[i]`. */
 interface Pieces {
@@ -118,4 +116,91 @@ function textsOf(encoding: Encoding, ids: readonly number[]): { text: string; to
     open = 0
   }
   return texts
+}
+
+/** Remembers what was worked out for texts of late, bounded by the characters of the texts it holds. */
+interface LruCache<T> {
+  get(text: string): T | undefined
+  set(text: string, value: T): void
+}
+
+/**
+ * Two generations instead of a list of last uses: a hit costs one look-up and changes nothing. When the young one is full it becomes the old one,
+ * and what nobody asked for since is gone.
+ */
+function createLruCache<T>(maxCharacters: number): LruCache<T> {
+  let young = new Map<string, T>()
+  let old = new Map<string, T>()
+  let room = maxCharacters / 2
+  const set = (text: string, value: T) => {
+    // The empty text has weight too, and each entry costs some characters' worth.
+    room -= text.length + 32
+    if (room < 0) {
+      old = young
+      young = new Map()
+      room = maxCharacters / 2 - text.length - 32
+    }
+    young.set(text, value)
+  }
+  return {
+    get(text) {
+      const value = young.get(text)
+      if (value !== undefined) return value
+      const older = old.get(text)
+      if (older !== undefined) set(text, older)
+      return older
+    },
+    set,
+  }
+}
+
+/** The tokenizer is quadratic in a run without blanks: no slice is longer than this. */
+const LONGEST = 256
+/** Where a blank is looked for, so that words stay whole. */
+const SHORTEST = 128
+
+/** Cuts a text into slices the tokenizer can take: before a blank where there is one, never inside a surrogate pair. */
+function* slices(text: string): Generator<string, void> {
+  let from = 0
+  while (text.length - from > LONGEST) {
+    const to = cutBefore(text, from)
+    yield text.slice(from, to)
+    from = to
+  }
+  yield text.slice(from)
+}
+
+function cutBefore(text: string, from: number): number {
+  const end = from + LONGEST
+  for (let at = end; at > from + SHORTEST; at--) if (text.charCodeAt(at) === 32) return at
+  return isLow(text.charCodeAt(end)) && isHigh(text.charCodeAt(end - 1)) ? end - 1 : end
+}
+
+const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
+const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
+
+/** Others get their turn after so many milliseconds of work, or so many steps, whichever is first. */
+const SPELL_MS = 4
+const SPELL_STEPS = 32
+
+/** Long work in short spells: after each, everything else that waits for the loop runs. */
+interface Yielder {
+  /** Asked after each step: whether the spell is over. `if (breath.due()) await breath.take()` */
+  due(): boolean
+  /** Lets the others run. Throws what `signal` aborted with. */
+  take(): Promise<void>
+}
+
+function createYielder(signal: AbortSignal): Yielder {
+  let since = performance.now()
+  let steps = 0
+  return {
+    due: () => ++steps >= SPELL_STEPS || performance.now() - since > SPELL_MS,
+    async take() {
+      await setImmediate()
+      signal.throwIfAborted()
+      since = performance.now()
+      steps = 0
+    },
+  }
 }

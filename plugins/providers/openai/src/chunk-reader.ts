@@ -1,8 +1,6 @@
-import type { FinishReason, Json, ModelEvent } from '@svc/core/contracts'
+import type { FinishReason, Json, ModelEvent, Usage } from '@svc/core/contracts'
 import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
-import { ReasoningDetails } from './reasoning-details.ts'
-import { usageOf, type WireUsage } from './usage.ts'
 
 interface WireCall {
   readonly index?: number | null
@@ -152,3 +150,71 @@ function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
     if (thought !== '') emit({ type: 'reasoning', text: thought })
   }
 }
+
+type Detail = { readonly [name: string]: Json | undefined }
+
+const MOST_CHARACTERS = 1024 * 1024
+/** Fields that come in pieces. */
+const GROWING = ['text', 'summary', 'data'] as const
+
+/** Puts blocks of reasoning together that come in pieces, to be given back as they were. */
+class ReasoningDetails {
+  readonly #blocks: Detail[] = []
+  #size = 0
+
+  add(pieces: readonly Json[]): void {
+    for (const piece of pieces) if (isDetail(piece)) this.#take(piece)
+  }
+
+  /** The blocks; `undefined` where there are none, or more than can be kept. */
+  gathered(): Detail[] | undefined {
+    return this.#blocks.length === 0 || this.#size > MOST_CHARACTERS ? undefined : this.#blocks
+  }
+
+  #take(piece: Detail): void {
+    for (const name of GROWING) this.#size += textOf(piece[name]).length
+    if (this.#size > MOST_CHARACTERS) return
+    const last = this.#blocks.at(-1)
+    const goesOn =
+      last !== undefined &&
+      last.type === piece.type &&
+      last.index === piece.index &&
+      (piece.id ?? last.id) === (last.id ?? piece.id)
+    if (goesOn) this.#blocks[this.#blocks.length - 1] = joined(last, piece)
+    else this.#blocks.push(piece)
+  }
+}
+
+function joined(last: Detail, piece: Detail): Detail {
+  const both: Record<string, Json | undefined> = { ...last }
+  for (const [name, value] of Object.entries(piece)) if (value !== null && value !== undefined) both[name] = value
+  for (const name of GROWING)
+    if (typeof last[name] === 'string' && typeof piece[name] === 'string') both[name] = last[name] + piece[name]
+  return both
+}
+
+const textOf = (value: Json | undefined) => (typeof value === 'string' ? value : '')
+const isDetail = (value: Json): value is Detail => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Usage as servers write it: OpenAI's form, and DeepSeek's for what was cached. */
+interface WireUsage {
+  readonly prompt_tokens?: number | null
+  readonly completion_tokens?: number | null
+  readonly prompt_tokens_details?: { readonly cached_tokens?: number | null } | null
+  readonly prompt_cache_hit_tokens?: number | null
+  readonly completion_tokens_details?: { readonly reasoning_tokens?: number | null } | null
+}
+
+function usageOf(wire: WireUsage): Usage {
+  const [input, output] = [count(wire.prompt_tokens) ?? 0, count(wire.completion_tokens) ?? 0]
+  const cached = count(wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens)
+  const reasoning = count(wire.completion_tokens_details?.reasoning_tokens)
+  return {
+    input,
+    output,
+    ...(cached === undefined ? {} : { cached: Math.min(cached, input) }),
+    ...(reasoning === undefined ? {} : { reasoning: Math.min(reasoning, output) }),
+  }
+}
+
+const count = (value: unknown): number | undefined => (typeof value === 'number' && value >= 0 ? Math.trunc(value) : undefined)

@@ -1,15 +1,19 @@
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { codeOf, type Log, messageOf, systemUse, type Use } from '@svc/core'
-import type { Isolation, IsolationRequest, PreparedProcess, ProcessSandbox } from '@svc/core/contracts'
+import { readFile, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { codeOf, get, type Log, messageOf, systemUse, type Use } from '@svc/core'
+import type {
+  Isolation,
+  IsolationFigures,
+  IsolationRequest,
+  PreparedProcess,
+  ProcessSandbox,
+  RefusalKind,
+} from '@svc/core/contracts'
+import { matchesPattern } from '@svc/runtime/isolation'
 import { openEgress } from './egress.ts'
-import { variablesFor } from './environment.ts'
 import { pathMissing, unavailable } from './errors.ts'
-import { figuresOf } from './figures.ts'
 import { foldersOf } from './folders.ts'
-import { type Allowed, allowedOf } from './permissions.ts'
 import type { Quarantine } from './quarantine.ts'
-import { createRefusals, type Refusals } from './refusals.ts'
 import { type IsolationConfig, limitsFor } from './settings.ts'
 import { makeTemporary, removeTemporary, sweepTemporary } from './temporary.ts'
 
@@ -200,3 +204,127 @@ async function behindPermissions(
     },
   }
 }
+
+/** What a program needs to know of where it runs. */
+const ALWAYS = ['TZ', 'LANG', 'LANGUAGE', 'LC_ALL']
+/** What would change how Node itself starts, whatever a manifest says; a proxy of the host's network leads nowhere from within. */
+const NEVER = /^(NODE_|LD_|SVC_(ISOLATED|EGRESS)$)|^(HTTPS?|ALL|NO)_PROXY$/i
+
+/** The variables that a plugin gets: those that it declares and that are there. */
+export function variablesFor(declared: readonly string[], all: NodeJS.ProcessEnv): Record<string, string> {
+  const words = [...ALWAYS, ...declared]
+  const given = Object.entries(all).filter(([name]) => !NEVER.test(name) && words.some(word => matchesPattern(word, name)))
+  return Object.fromEntries(given) as Record<string, string>
+}
+
+/** Ticks of a second, and bytes of a page, as Linux tells them on all machines that Node runs on. */
+const TICK_MS = 10
+const PAGE_BYTES = 4096
+const [UTIME, STIME, RESIDENT] = [11, 12, 21]
+
+/** What a process and all that it has started take, as the kernel says. */
+async function figuresOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
+  const all = await treeOf(pid)
+  return {
+    cpuMs: all.reduce((sum, one) => sum + one.cpuMs, 0),
+    memoryBytes: all.reduce((sum, one) => sum + one.memoryBytes, 0),
+  }
+}
+
+async function treeOf(pid: number): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }[]> {
+  const text = (path: string) => readFile(`/proc/${pid}/${path}`, 'utf8').catch(() => '')
+  const [stat, children] = await Promise.all([text('stat'), text(`task/${pid}/children`)])
+  if (stat === '') return []
+  // the name before may hold spaces and brackets
+  const words = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const own = { cpuMs: (words[UTIME]! + words[STIME]!) * TICK_MS, memoryBytes: words[RESIDENT]! * PAGE_BYTES }
+  const below = await Promise.all(
+    children
+      .split(' ')
+      .filter(Boolean)
+      .map(child => treeOf(Number(child)))
+  )
+  return [own, ...below.flat()]
+}
+
+/** What a plugin may have, with values of its configuration in the place of what stands for them. */
+interface Allowed {
+  readonly env: readonly string[]
+  readonly network: readonly string[]
+  readonly read: readonly string[]
+  readonly write: readonly string[]
+}
+
+/** Paths are absolute afterwards: those that are not begin at the folder in which svc was started. */
+function allowedOf({ permissions, config }: IsolationRequest): Allowed {
+  const { env = [], network = [], read = [], write = [] } = permissions
+  const words = (all: readonly string[]) => all.flatMap(one => filled(one, config))
+  const paths = (all: readonly string[]) => words(all).map(path => resolve(path))
+  return { env: words(env), network: words(network).map(hostOf), read: paths(read), write: paths(write) }
+}
+
+/** `<tools.notes.folder>` and `<providers[].api_key_env>`: what the plugin's own part of the configuration says there; of others' parts it gets nothing. */
+function filled(word: string, config: IsolationRequest['config']): readonly string[] {
+  const [, path] = /^<(.+)>$/.exec(word) ?? []
+  if (path === undefined) return [word]
+  const own = path.replace(/^[^[\]]*\[\]\./, '')
+  const isOwn = own !== path || path.startsWith(`${config?.section}.`)
+  const rest = own === path ? path.slice((config?.section.length ?? 0) + 1) : own
+  return isOwn
+    ? ([get(config?.value, rest.split('.'))].flat().filter(value => typeof value === 'string' && value !== '') as string[])
+    : []
+}
+
+/** A configured URL names its host. */
+const hostOf = (word: string) => (/^https?:\/\//.test(word) ? (URL.parse(word)?.host ?? word) : word)
+
+/** Names that are told of one plugin; more are counted. */
+const TOLD = 100
+const LONGEST = 200
+
+/** What one plugin was refused. */
+interface Refusals {
+  count(kind: RefusalKind, what: string, why?: string): void
+  all(): IsolationFigures['refusals']
+}
+
+const VERBS: Readonly<Record<RefusalKind, string>> = {
+  env: 'read the variable',
+  network: 'reach',
+  read: 'read',
+  write: 'write to',
+  process: 'start',
+  hooks: 'join the hook',
+}
+
+function createRefusals(plugin: string, log: Log): Refusals {
+  const counts: { [kind in RefusalKind]?: number } = {}
+  const told = new Set<string>()
+  return {
+    all: () => ({ ...counts }),
+    count(kind, whole, why = whyOf(whole)) {
+      counts[kind] = (counts[kind] ?? 0) + 1
+      const what = whole.slice(0, LONGEST)
+      const key = `${kind} ${what}`
+      if (told.has(key) || told.size > TOLD) return
+      told.add(key)
+      if (told.size > TOLD)
+        log.warn({ of: plugin }, `${plugin} was refused more than ${TOLD} things: what follows is only counted`)
+      else log.warn({ of: plugin, kind, what, hint: hintOf(kind, what) }, `${plugin} tried to ${VERBS[kind]} ${what}, ${why}`)
+    },
+  }
+}
+
+/** How the core tells of a socket that found no network, whatever the manifest declares. */
+const isBare = (what: string) => what.endsWith(' by a bare socket')
+const whyOf = (what: string) => (isBare(what) ? 'which finds no network' : 'which its manifest does not declare')
+
+const hintOf = (kind: RefusalKind, what: string) =>
+  kind === 'process'
+    ? 'a plugin in a process of its own starts no others; run it in-process if you trust it'
+    : isBare(what)
+      ? 'the way out is a proxy: fetch, node:http and what honours the variables of a proxy find it'
+      : `where it should: "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } in its package.json`

@@ -3,7 +3,7 @@ import { Isolation, type IsolationRequest } from '@svc/core/contracts'
 import { isolate } from '@svc/runtime/isolation'
 import { failureOf } from '@svc/testing'
 import { expect } from 'chai'
-import { variablesFor } from '../src/environment.ts'
+import { variablesFor } from '../src/policy.ts'
 
 const NAME = 'svc-plugin-disguised'
 const DISGUISE: AnyService = { what: 'service', name: 'weather.data', api: 1, methods: Isolation.methods, hooks: {} }

@@ -6,8 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 import { expect } from 'chai'
-import { createDestinations } from '../src/destinations.ts'
-import { openEgress } from '../src/egress.ts'
+import { createDestinations, openEgress } from '../src/egress.ts'
 import { openCanary } from './support/hostile.ts'
 
 describe('the way out of an isolated plugin', () => {

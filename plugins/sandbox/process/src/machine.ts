@@ -1,12 +1,10 @@
-import { access, constants } from 'node:fs/promises'
+import { access, constants, readFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { SandboxAbility } from '@svc/core/contracts'
 import { type Attempt, attempt } from './attempt.ts'
 import { type Bubblewrap, lineOf, systemWords, type View } from './bubblewrap.ts'
 import { cgroupHolder } from './cgroups.ts'
-import type { Holder, Kind } from './holding.ts'
-import { hintOf } from './hint.ts'
-import { rlimitHolder } from './rlimit.ts'
+import { FREE, type Holder, type Kind, type Limits } from './holding.ts'
 import { systemdHolder } from './systemd.ts'
 
 /** What this machine can hold, and by what. */
@@ -103,4 +101,58 @@ async function findBubblewrap(): Promise<string | undefined> {
     if (isAbsolute(folder) && isThere) return file
   }
   return undefined
+}
+
+const TABLE = [
+  { file: 'user/max_user_namespaces', says: '0', hint: 'sysctl -w user.max_user_namespaces=10000' },
+  { file: 'kernel/unprivileged_userns_clone', says: '0', hint: 'sysctl -w kernel.unprivileged_userns_clone=1' },
+  {
+    file: 'kernel/apparmor_restrict_unprivileged_userns',
+    says: '1',
+    hint: 'allow bwrap user namespaces in an AppArmor profile, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0',
+  },
+] as const
+
+/** Who forbids the namespaces, as far as the kernel says. */
+async function hintOf(): Promise<string> {
+  for (const { file, says, hint } of TABLE) {
+    const said = await readFile(`/proc/sys/${file}`, 'utf8').catch(() => '')
+    if (said.trim() === says) return hint
+  }
+  return 'in a container, start it with what docs/guides/deploy-in-a-container.md says of bubblewrap (seccomp and /proc)'
+}
+
+const PRLIMIT = '/usr/bin/prlimit'
+/** What Node needs before it runs anything: measured with Node 24 as the least `--data` that it starts with. */
+const NODE_BYTES = 600_000_000
+/** The first process of the sandbox counts as well. */
+const OWN = 1
+
+const MEMORY: Limits = { memory: 16_777_216 }
+/** Needs four times that. */
+const GREEDY = 'head -c 67108864 /dev/zero | tail -c 67108864 > /dev/null'
+const PIDS: Limits = { pids: 2 }
+const FORKING = 'sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait'
+
+const words = ({ memory, pids }: Limits, isNode: boolean): string[] => [
+  PRLIMIT,
+  ...(memory === undefined ? [] : [`--data=${memory + (isNode ? NODE_BYTES : 0)}`]),
+  ...(pids === undefined ? [] : [`--nproc=${pids + OWN}`]),
+  '--',
+]
+
+/**
+ * Limits of each process: weaker than a group, for twice the processes have twice the memory. Of processes the kernel counts those of a user in a user
+ * namespace, and none of root: so it is tried in the sandbox, whose command line is `inside`.
+ */
+async function rlimitHolder(inside: readonly string[]): Promise<Holder | undefined> {
+  const [bwrap, ...args] = inside
+  const works = async (limits: Limits, script: string) =>
+    (await attempt(bwrap!, [...args, ...words(limits, false), '/bin/sh', '-c', script])).worked
+  const holds = async (limits: Limits, greedy: string) => (await works(limits, ':')) && !(await works(limits, greedy))
+  const held: Kind[] = []
+  if (await holds(MEMORY, GREEDY)) held.push('memory')
+  if (await holds(PIDS, FORKING)) held.push('pids')
+  if (held.length === 0) return undefined
+  return { name: 'rlimit', kinds: held, hold: async (limits, { isNode }) => ({ ...FREE, within: words(limits, await isNode()) }) }
 }

@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { join, resolve } from 'node:path'
-import type { ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
+import { type FSWatcher, lstatSync, watch } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Enforced, ProcessLimits, ProcessRequest, ProcessSandbox, WrappedProcess } from '@svc/core/contracts'
 import type { ProtectedView } from '@svc/safe-fs'
 import { lineOf } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
-import { type Hold, type Limits, NOTHING } from './holding.ts'
-import { holdLimits, needed } from './limits.ts'
+import { both, FREE, type Hold, type Kind, type Limits, NOTHING } from './holding.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { openMountPoints } from './mount-points.ts'
 import { realPlace } from './paths.ts'
-import { type Protection, protect } from './protection.ts'
-import { watchReplaced } from './replaced.ts'
+import { protect, type Protection } from './protection.ts'
 import { verifying } from './verified.ts'
 import { showFor, type ShownProcess } from './view.ts'
 
@@ -128,5 +127,75 @@ function onceItWorks(look: () => Promise<Machine>): () => Promise<Machine> {
       }
     )
     return known
+  }
+}
+
+/** Processes and threads where nobody says how many. */
+const PIDS = 256
+
+/** The limits to hold. Throws SANDBOX_UNAVAILABLE for one that was asked for and cannot be held. */
+function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): Limits {
+  if (memoryBytes !== undefined && !machine.memory) throw unavailable('this machine can hold no limit of memory')
+  if (pids !== undefined && !machine.pids) throw unavailable('this machine can hold no limit of processes')
+  const most = pids ?? (machine.pids ? PIDS : undefined)
+  return { ...(memoryBytes === undefined ? {} : { memory: memoryBytes }), ...(most === undefined ? {} : { pids: most }) }
+}
+
+/** Makes what holds them. */
+async function holdLimits(
+  limits: Limits,
+  machine: Machine,
+  isNode: () => Promise<boolean>
+): Promise<{ readonly hold: Hold; readonly enforced: Pick<Enforced, Kind> }> {
+  const { memory, pids } = limits
+  const program = { isNode }
+  const enforced = {
+    memory: memory === undefined ? null : machine.memory!.name,
+    pids: pids === undefined ? null : machine.pids!.name,
+  }
+  if (machine.memory && machine.memory === machine.pids) return { hold: await machine.memory.hold(limits, program), enforced }
+  const first = memory === undefined ? FREE : await machine.memory!.hold({ memory }, program)
+  try {
+    const second = pids === undefined ? FREE : await machine.pids!.hold({ pids }, program)
+    return { hold: both(first, second), enforced }
+  } catch (error) {
+    await first.release()
+    throw error
+  }
+}
+
+/**
+ * Calls `ended` once, when another file or folder takes the place of one of these paths. A mount ends in every sandbox when its mount point is renamed or
+ * removed on this machine, as an editor and `git config` do it: what it protected could then be written.
+ */
+function watchReplaced(paths: readonly string[], ended: (path: string) => void): Disposable {
+  const known = new Map(paths.map(path => [path, identityOf(path)]))
+  const watchers: FSWatcher[] = []
+  const close = () => watchers.splice(0).forEach(one => one.close())
+  const look = (path: string) => {
+    if (watchers.length === 0 || identityOf(path) === known.get(path)) return
+    close()
+    ended(path)
+  }
+  for (const [folder, inside] of Map.groupBy(paths, dirname)) {
+    const names = new Map(inside.map(path => [basename(path), path]))
+    const watcher = watch(folder, { persistent: false }, (_, name) => {
+      const path = names.get(name ?? '')
+      if (path !== undefined) look(path)
+    })
+    // the folder itself is gone: so is what lay in it
+    watchers.push(watcher.on('error', () => inside.forEach(look)))
+  }
+  // what was replaced before the watch began
+  paths.forEach(look)
+  return { [Symbol.dispose]: close }
+}
+
+function identityOf(path: string): string {
+  try {
+    const { dev, ino } = lstatSync(path, { bigint: true })
+    return `${dev} ${ino}`
+  } catch {
+    return ''
   }
 }

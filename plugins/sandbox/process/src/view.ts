@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { delimiter, resolve, sep } from 'node:path'
+import { promisify } from 'node:util'
 import type { ProcessRequest } from '@svc/core/contracts'
 import type { View } from './bubblewrap.ts'
 import { leadsOut } from './errors.ts'
-import { homesOfPeople } from './homes.ts'
-import { asOptions, fence, hasPermissions } from './node-fence.ts'
 import { hiddenIn, isWithin, leastOf, readable, type Shown, visible } from './paths.ts'
 import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from './program.ts'
 
@@ -140,3 +142,51 @@ async function fenceFor({ node, command, env }: ProcessRequest, program: Program
   const more = STARTERS.test(command) ? ['--allow-child-process'] : []
   return { flags: [], options: { NODE_OPTIONS: asOptions([...flags, ...more], env.NODE_OPTIONS) } }
 }
+
+/** What the system's own accounts have in the place of a home. */
+const NONE = /^(\/|\/(usr|bin|sbin|dev|proc|nonexistent)(\/.*)?)$/
+
+/** The homes of this machine's people, as its list of accounts names them. */
+async function homesOfPeople(): Promise<readonly string[]> {
+  const listed = await readFile('/etc/passwd', 'utf8').catch(() => '')
+  const homes = listed.split('\n').flatMap(line => line.split(':')[5] ?? [])
+  return [...new Set([homedir(), ...homes.filter(home => !NONE.test(home))])]
+}
+
+const run = promisify(execFile)
+/** The first with `--permission` that is stable, of each line. */
+const SINCE: Readonly<Record<number, number>> = { 22: 13, 23: 5 }
+const ANSWER_MS = 10_000
+const SYSTEM = ['/usr', '/etc', '/proc', '/dev', '/tmp']
+
+const versions = new Map<string, Promise<boolean>>()
+
+/** Whether this Node has the permission model; asked once for each file. */
+function hasPermissions(node: string): Promise<boolean> {
+  if (node === process.execPath) return Promise.resolve(isNewEnough(process.version))
+  const known = versions.get(node) ?? askVersion(node)
+  versions.set(node, known)
+  return known
+}
+
+const askVersion = async (node: string): Promise<boolean> => {
+  const { stdout } = await run(node, ['--version'], { timeout: ANSWER_MS, env: {} }).catch(() => ({ stdout: '' }))
+  return isNewEnough(stdout)
+}
+
+function isNewEnough(version: string): boolean {
+  const [, major = 0, minor = 0] = (/^v(\d+)\.(\d+)/.exec(version) ?? []).map(Number)
+  return major >= 24 || minor >= (SINCE[major] ?? Number.POSITIVE_INFINITY)
+}
+
+/** The flags of a second fence within the sandbox. It is none alone: no network, and node:sqlite writes anywhere, so that is switched off. */
+const fence = ({ read, write }: Shown): string[] => [
+  '--permission',
+  '--no-experimental-sqlite',
+  ...[...SYSTEM, ...read, ...write].map(path => `--allow-fs-read=${path}`),
+  ...['/tmp', ...write].map(path => `--allow-fs-write=${path}`),
+]
+
+/** The same for `NODE_OPTIONS`, where the program starts Node itself. */
+const asOptions = (flags: readonly string[], own = ''): string =>
+  [...flags.map(flag => (/[\s"\\]/.test(flag) ? `"${flag.replace(/["\\]/g, '\\$&')}"` : flag)), own].join(' ').trim()

@@ -1,3 +1,4 @@
+import type { Counted, CountWindow, Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
 import {
   byBytes,
   type Catalog,
@@ -8,13 +9,14 @@ import {
   checkRead,
   createCatalog,
   cursorOf,
+  endOf,
+  hit,
+  type KeptWindow,
   storeClosed,
   storeNewer,
 } from '@svc/storage-kit'
-import type { Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
 import { createBatches, type Held } from './batch.ts'
 import { createChanges } from './changes.ts'
-import { type Counts, createCounts } from './counts.ts'
 import { createLeases, type Leases } from './leases.ts'
 import { createRoom, type RoomLimits } from './room.ts'
 import { createTable } from './table.ts'
@@ -152,4 +154,51 @@ function read(texts: readonly string[], { from, reverse, limit }: LogQuery): Log
   const start = reverse ? Math.max(0, end - limit) : (from ?? 1) - 1
   const entries = texts.slice(start, end).map((text, at): LogEntry => ({ seq: start + at + 1, value: JSON.parse(text) as Json }))
   return reverse ? entries.reverse() : entries
+}
+
+/** The counted hits of one process. */
+interface Counts {
+  count(key: string, windows: readonly CountWindow[]): Counted
+  /** How many keys are kept. */
+  readonly size: number
+}
+
+/** So many keys are looked at with each key that begins anew: those whose windows are over go. */
+const SWEPT = 2
+
+/** Makes counts of at most so many keys; beyond that those whose windows began first are forgotten. */
+export function createCounts(most: number): Counts {
+  // In the order in which their longest windows began.
+  const keys = new Map<string, readonly KeptWindow[]>()
+  let sweeper = keys.entries()
+
+  const sweep = (now: number) => {
+    for (let looks = 0; looks < SWEPT; looks++) {
+      const next = sweeper.next()
+      if (next.done) sweeper = keys.entries()
+      else if (endOf(next.value[1]) <= now) keys.delete(next.value[0])
+    }
+  }
+  const begin = (key: string, kept: readonly KeptWindow[], now: number) => {
+    keys.delete(key)
+    keys.set(key, kept)
+    sweep(now)
+    for (const oldest of keys.keys()) {
+      if (keys.size <= most) break
+      keys.delete(oldest)
+    }
+  }
+  return {
+    get size() {
+      return keys.size
+    },
+    count(key, windows) {
+      const now = Date.now()
+      const before = keys.get(key)
+      const { counted, kept } = hit(before ?? [], windows, now)
+      if (before && (kept === before || endOf(kept) === endOf(before))) keys.set(key, kept)
+      else if (kept.length > 0) begin(key, kept, now)
+      return counted
+    },
+  }
 }

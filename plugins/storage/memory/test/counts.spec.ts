@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
-import { createCounts } from '../src/counts.ts'
+import { createCounts } from '../src/store.ts'
 
 const hit = (counts: ReturnType<typeof createCounts>, key: string, ms = 3_600_000) =>
   counts.count(key, [{ ms, limit: 1_000_000 }]).windows[0]!

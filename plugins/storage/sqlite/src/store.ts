@@ -1,18 +1,29 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { codeOf, type Use } from '@svc/core'
-import type { Space, Store } from '@svc/core/contracts'
-import { checkCount, createCatalog, storeClosed, storeNewer, storeUnavailable } from '@svc/storage-kit'
+import { asSvcError, codeOf, type SvcError, type Use } from '@svc/core'
+import type { Fence, Lease, Space, Store } from '@svc/core/contracts'
+import {
+  checkCount,
+  checkLease,
+  createCatalog,
+  createLeaseQueue,
+  storeClosed,
+  storeNewer,
+  storeUnavailable,
+} from '@svc/storage-kit'
 import { isDeclared } from './catalog.ts'
 import { createCounter } from './counter.ts'
 import { MOST_COUNTS } from './counts.ts'
 import { createData } from './data.ts'
-import { createCondition } from './condition.ts'
-import { createLeases } from './leases.ts'
+import { type Identity, identityOf, isThere } from './identity.ts'
+import { inspect } from './inspect.ts'
 import { createLink, type Link } from './link.ts'
 import { createReader, type Reader } from './reader.ts'
 import { createTails } from './tails.ts'
 import { writeProbe } from './try-out.ts'
 import { createWatches } from './watch.ts'
+import type { Answer } from './wire.ts'
 
 export interface SqliteOptions {
   /** The database file; it and its folder are made when they are missing. */
@@ -153,3 +164,110 @@ async function declare(space: Space, reader: Reader, link: Link): Promise<number
   await reader.catalog()
   return before!
 }
+
+/** What is wrong with the file for as long as nobody fixes it, although a small write, such as a probe makes, still works. */
+interface Condition {
+  /** Takes note of what a call failed with, where it is such; gives it back. */
+  note<T>(error: T): T
+  /** Throws what was noted, unless it has been fixed since. */
+  check(): Promise<void>
+}
+
+interface Noted {
+  readonly error: SvcError
+  readonly identity: Identity | undefined
+}
+
+/** A damaged file is looked through again at most so often. */
+const LOOK_MS = 30_000
+/** A disk with less room than this is still full. */
+const ROOM = 256 * 1024
+
+/** Makes the memory of what is wrong with a file; nothing is at first. */
+function createCondition(path: string): Condition {
+  let noted: Noted | undefined
+  let looked: { readonly at: number; readonly file: string | undefined } | undefined
+
+  const isWhole = async () => {
+    const file = identityOf(path)?.file
+    // a call that failed late may have noted the file that is in the place of the damaged one by then
+    if (looked && looked.file === file && performance.now() - looked.at < LOOK_MS) return false
+    looked = { at: performance.now(), file }
+    return (await inspect(path)).fault === undefined
+  }
+  const isFixed = async ({ error, identity }: Noted) => {
+    if (identity && !isThere(identity, path)) return true
+    return error.details.lasting === 'full' ? hasRoom(path) : isWhole()
+  }
+  return {
+    note(error) {
+      const told = asSvcError(error, 'STORE_UNAVAILABLE')
+      if (told.details.lasting !== undefined) noted = { error: told, identity: identityOf(path) }
+      return error
+    },
+    async check() {
+      const then = noted
+      if (!then) return
+      if (!(await isFixed(then))) throw then.error
+      if (noted === then) noted = undefined
+    },
+  }
+}
+
+function hasRoom(path: string): boolean {
+  const { bavail, bfree, bsize } = statfsSync(dirname(path))
+  return (process.getuid?.() === 0 ? bfree : bavail) * bsize >= ROOM
+}
+
+/** The lease part of the contract. */
+interface Leases {
+  readonly contract: Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>
+  /** Ends all waiting. */
+  close(): void
+}
+
+/** Between two looks at a lease that another process holds. */
+const LONGEST_LOOK_MS = 50
+
+/** Makes the leases over the writer's thread; `enter` refuses calls that come too late. */
+function createLeases(link: Link, reader: Reader, enter: (use: Use) => void): Leases {
+  const queue = createLeaseQueue({
+    async attempt(lease, { holder, ttlMs }, looks) {
+      // Whoever waits for another process only looks, so as not to take the file's one write lock for nothing.
+      const heldUntil = looks > 0 ? await reader.reading(reads => reads.heldUntil(lease)) : 0
+      if (heldUntil > Date.now()) return { busyUntil: heldUntil }
+      const answer = await link.send(['acquire', lease, holder, ttlMs])
+      return answer[0] === 0 ? { busyUntil: answer[1]! } : leaseOf(lease, answer)
+    },
+    release: lease => release(lease),
+    lookAgain: looks => Math.min(LONGEST_LOOK_MS, 2 ** looks),
+  })
+  const release = async ({ lease, fence }: Fence) => {
+    await link.send(['release', lease, fence])
+    queue.freed(lease)
+  }
+  const contract: Leases['contract'] = {
+    async acquire(lease, request, use) {
+      enter(use)
+      checkLease(lease, request.ttlMs, request.waitMs, request.holder)
+      return queue.acquire(lease, request, use)
+    },
+    async renew({ lease, fence }, ttlMs, use) {
+      enter(use)
+      checkLease(lease, ttlMs)
+      return leaseOf(lease, await link.send(['renew', lease, fence, ttlMs], use.signal))
+    },
+    async release(lease, use) {
+      enter(use)
+      await release(lease)
+    },
+    async releaseHolder(holderPrefix, use) {
+      enter(use)
+      await link.send(['releaseHolder', holderPrefix])
+      queue.freed()
+    },
+  }
+  return { contract, close: () => queue.close() }
+}
+
+const leaseOf = (lease: string, [fence, expiresAt]: Answer): Lease => ({ lease, fence: fence!, expiresAt: expiresAt! })

@@ -1,10 +1,9 @@
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { compileGlob, type Roots } from '@svc/safe-fs'
 import { toolOf } from '@svc/plugin-kit'
+import { compileGlob, type Roots } from '@svc/safe-fs'
 import { compileQuery } from './query.ts'
 import { type FileSearch, noTally, searchPlace, type Tally } from './search-files.ts'
 import type { Match } from './search-lines.ts'
-import { PARAMETERS, RESULT } from './shapes.ts'
 import type { SearchConfig } from './settings.ts'
 
 /** What the schema lets through. */
@@ -106,3 +105,56 @@ const linesOf = (matches: readonly Match[]) =>
     ...after.map((one, at) => `${path}-${line + 1 + at}- ${one}`),
     ...(before.length + after.length > 0 ? ['--'] : []),
   ])
+
+const flag = (description: string) => ({ type: 'boolean', description: `${description}; default false` }) as const
+const lines = { type: 'array', items: { type: 'string' } } as const
+
+/** JSON Schema of the arguments of `search_text`. */
+const PARAMETERS = {
+  type: 'object',
+  properties: {
+    query: { type: 'string', minLength: 1, maxLength: 1000, description: 'what to find in a line, as it is written' },
+    regex: flag('whether query is a regular expression (RE2: no lookaround, no back-references)'),
+    ignore_case: flag('whether upper and lower case are the same'),
+    path: { type: 'string', minLength: 1, maxLength: 4096, description: 'the directory or file to search; default "."' },
+    glob: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 1024,
+      description: 'a pattern for the files, seen from path: *.ts, src/**/*.{js,ts}; default all',
+    },
+    context: { type: 'integer', minimum: 0, maximum: 10, description: 'lines to show before and after each; default 0' },
+    ignored: flag('whether to search what ignore files leave out, too'),
+  },
+  required: ['query'],
+  additionalProperties: false,
+} as const
+
+/** JSON Schema of its answer. */
+const RESULT = {
+  type: 'object',
+  properties: {
+    path: { type: 'string' },
+    matches: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          path: { type: 'string' },
+          line: { type: 'integer' },
+          column: { type: 'integer', description: 'where it begins to fit, from 1' },
+          text: { type: 'string' },
+          before: lines,
+          after: lines,
+        },
+        required: ['path', 'line', 'column', 'text'],
+        additionalProperties: false,
+      },
+    },
+    files_searched: { type: 'integer' },
+    truncated: { type: 'boolean' },
+    note: { type: 'string' },
+  },
+  required: ['path', 'matches', 'files_searched', 'truncated'],
+  additionalProperties: false,
+} as const

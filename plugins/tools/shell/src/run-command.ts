@@ -1,11 +1,10 @@
-import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import type { Use } from '@svc/core'
-import type { Effect, ProcessLimits, ProcessSandbox, Released, Tool } from '@svc/core/contracts'
+import type { Effect, ProcessLimits, ProcessSandbox, Released, Tool, ToolResult } from '@svc/core/contracts'
+import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
 import type { Roots } from '@svc/safe-fs'
-import { objectOf, toolOf } from '@svc/plugin-kit'
+import { runChild, type RunResult } from '@svc/worker-pool/processes'
 import { notAllowed, timedOut, zeroByte } from './errors.ts'
 import { bytesOf, type ShellConfig } from './settings.ts'
-import { toldResult } from './told.ts'
 
 export interface ShellParts {
   readonly sandbox: ProcessSandbox
@@ -118,3 +117,37 @@ function limitsOf({ write, network, read_paths, memory_limit, pids }: ShellConfi
 /** Of our variables those that the operator names. */
 const environment = (names: readonly string[]): Record<string, string> =>
   Object.fromEntries(names.flatMap(name => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+
+type Stopped = 'memory' | 'processes' | 'output'
+
+const WORDS: Readonly<Record<Stopped, string>> = {
+  memory: '[It needed more memory than it may have, and was ended.]',
+  processes: '[It wanted more processes than it may have.]',
+  output: '[It did not stop writing, and was ended.]',
+}
+
+/** A command that ended, as it is told. That it failed is no failure of the tool: the caller reads its words and goes on. */
+function toldResult(ran: RunResult, met: Released): ToolResult {
+  const { code, signal, stdout, stderr, durationMs } = ran
+  const stopped = stoppedBy(ran, met)
+  const lines = [
+    ...(stdout.text === '' ? [] : [stdout.text.trimEnd()]),
+    ...(stderr.text === '' ? [] : ['[standard error]', stderr.text.trimEnd()]),
+    ...(stopped === undefined ? [] : [WORDS[stopped]]),
+    code === null ? `[ended by ${signal}]` : `[exit code ${code}]`,
+  ]
+  return answerOf(lines, {
+    exit_code: code,
+    signal,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    truncated: stdout.truncated || stderr.truncated,
+    duration_ms: durationMs,
+    ...(stopped === undefined ? {} : { stopped }),
+  })
+}
+
+function stoppedBy({ stopped }: RunResult, { outOfMemory, outOfPids }: Released): Stopped | undefined {
+  if (stopped === 'flood') return 'output'
+  return outOfMemory ? 'memory' : outOfPids ? 'processes' : undefined
+}

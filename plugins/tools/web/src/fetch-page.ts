@@ -1,13 +1,10 @@
-import type { BoundedWork } from '@svc/worker-pool'
 import { codeOf, type Use } from '@svc/core'
 import type { Tool } from '@svc/core/contracts'
-import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import { toolOf } from '@svc/plugin-kit'
+import { type GuardedFetch, readBody } from '@svc/safe-fetch'
+import type { BoundedWork } from '@svc/worker-pool'
 import { pageBinary, pageStatus, pageTooHard } from './errors.ts'
-import { formOf, looksBinary } from './form.ts'
-import { PAGE, PARAMETERS, type PageArguments } from './page-schema.ts'
 import type { WebConfig } from './settings.ts'
-import { windowOf } from './window.ts'
 import type { WebWork } from './work.ts'
 
 const ACCEPT = 'text/html,application/xhtml+xml,text/markdown,text/plain,application/json,application/xml;q=0.9,*/*;q=0.5'
@@ -90,3 +87,116 @@ async function converted(work: BoundedWork<WebWork>, { url, charset, html, bytes
 
 const LONGEST_URL = 300
 const shortened = (url: string) => (url.length > LONGEST_URL ? `${url.slice(0, LONGEST_URL)}…` : url)
+
+/** What a page is, by what its server says. */
+interface Form {
+  readonly kind: 'html' | 'text' | 'binary'
+  /** The type without parameters, lower case; empty where the server says none. */
+  readonly type: string
+  readonly charset: string | undefined
+}
+
+const HTML = /^(text\/html|application\/xhtml\+xml)$/
+const TEXT =
+  /^(text\/.+|application\/(json|xml|javascript|ecmascript|yaml|x-yaml|toml|sql|graphql|rtf|x-sh|x-httpd-php|x-ndjson|jsonl)|.+\+(json|xml|yaml)|message\/.+)$/
+/** Types that servers give to everything. */
+const ANY = /^(|application\/octet-stream|binary\/octet-stream|application\/x-unknown)$/
+
+function formOf(contentType: string | undefined): Form {
+  const [first = '', ...parameters] = (contentType ?? '').split(';')
+  const type = first.trim().toLowerCase()
+  const charset = parameters.map(one => /^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/i.exec(one)?.[1]).find(Boolean)
+  const kind = HTML.test(type) ? 'html' : TEXT.test(type) || ANY.test(type) ? 'text' : 'binary'
+  return { kind, type, charset }
+}
+
+const HEAD = 1024
+
+/** Whether bytes are no text, whatever the server says of them: UTF-16 has zero bytes, too, but begins with its mark. */
+function looksBinary(bytes: Uint8Array): boolean {
+  const marked = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+  return !marked && bytes.subarray(0, HEAD).includes(0)
+}
+
+const MOST_CHARACTERS = 200_000
+
+interface PageArguments {
+  readonly url: string
+  readonly start?: number
+  readonly max_characters?: number
+  readonly format?: 'markdown' | 'source'
+}
+
+const PARAMETERS = {
+  type: 'object',
+  properties: {
+    url: { type: 'string', minLength: 1, maxLength: 8192, description: 'the whole URL, http or https' },
+    start: { type: 'integer', minimum: 0, description: 'the character to begin with; default 0' },
+    max_characters: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MOST_CHARACTERS,
+      description: 'how many characters to answer; default 20000',
+    },
+    format: { enum: ['markdown', 'source'], description: 'source answers HTML as it is; default markdown' },
+  },
+  required: ['url'],
+  additionalProperties: false,
+} as const
+
+const PAGE = {
+  type: 'object',
+  properties: {
+    url: { type: 'string', description: 'where the page came from, after redirects' },
+    content_type: { type: 'string' },
+    title: { type: 'string' },
+    content: { type: 'string' },
+    start: { type: 'integer' },
+    characters: { type: 'integer', description: 'how many the page has in all' },
+    next_start: { type: 'integer', description: 'where to read on, when there is more' },
+    note: { type: 'string', description: 'what is cut, or odd' },
+  },
+  required: ['url', 'content_type', 'content', 'start', 'characters'],
+  additionalProperties: false,
+} as const
+
+/** Some characters of a page. */
+interface Window {
+  readonly content: string
+  readonly start: number
+  readonly characters: number
+  readonly next_start?: number
+  readonly note?: string
+}
+
+/** How the text of a page was changed before. */
+interface Done {
+  /** It was cut at so many bytes. */
+  readonly cutAt?: number | undefined
+  /** Hidden characters that were taken out of it. */
+  readonly hidden?: readonly string[]
+}
+
+/** Cuts `most` characters out of a text, from `start` on, never through a surrogate pair. */
+function windowOf(text: string, start: number, most: number, { cutAt, hidden = [] }: Done = {}): Window {
+  const from = whole(text, Math.min(start, text.length))
+  const end = whole(text, from + most) === from ? from + 2 : whole(text, from + most)
+  const more = end < text.length
+  const notes = [
+    ...(text === '' ? ['The page is empty.'] : start >= text.length ? [`The page ends before character ${start}.`] : []),
+    ...(more ? [`Characters ${from} to ${end} of ${text.length}; read on with start ${end}.`] : []),
+    ...(cutAt === undefined ? [] : [`The page is longer than the ${cutAt} bytes that are read; the rest is cut.`]),
+    ...(hidden.length === 0 ? [] : [`Hidden characters were taken out: ${hidden.slice(0, MOST_HIDDEN).join(', ')}.`]),
+  ]
+  const note = notes.length > 0 ? { note: notes.join(' ') } : {}
+  return { content: text.slice(from, end), start: from, characters: text.length, ...(more && { next_start: end }), ...note }
+}
+
+/** Limit on the kinds of hidden characters that the note names. */
+const MOST_HIDDEN = 10
+
+/** The place itself, or the one before it where it lies within a character. */
+const whole = (text: string, at: number) => {
+  const splits = at > 0 && at < text.length && /[\ud800-\udbff]/.test(text[at - 1]!) && /[\udc00-\udfff]/.test(text[at]!)
+  return splits ? at - 1 : at
+}

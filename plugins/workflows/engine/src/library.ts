@@ -1,12 +1,42 @@
 import { createHash } from 'node:crypto'
+import { basename, extname } from 'node:path'
 import type { SlotView } from '@svc/core'
 import type { WorkflowDefinition, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
-import { nodesWithin } from '@svc/workflow-lang'
-import { workflowInvalid, workflowUnknown } from './errors.ts'
+import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
 import type { Checker } from './checker.ts'
-import { FileDefinitions } from './file-definitions.ts'
-import { isNamed, isPath, nameOf } from './names.ts'
+import { workflowInvalid, workflowUnknown } from './errors.ts'
 import type { Found, Roots } from './roots.ts'
+
+/** A file is found by its name, so that is what its workflow is called. */
+const nameOf = (source: string) => basename(source, extname(source))
+
+/** Whether what a file of code exports may be a definition. */
+const isNamed = (value: unknown): value is WorkflowDefinition =>
+  typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'
+
+const isPath = (workflow: string) => /[/\\]|\.(ya?ml|json|m?[jt]s)$/.test(workflow)
+
+/** The definitions that files hold, for those that name them: nothing is said of what is wrong with them. */
+class FileDefinitions {
+  #byName: ReadonlyMap<string, Found> = new Map()
+  readonly #read = new WeakMap<Found, WorkflowDefinition>()
+
+  /** Takes all files as they are now; answers whether one is another than before. */
+  take(files: readonly Found[]): boolean {
+    const former = this.#byName
+    this.#byName = new Map(files.toReversed().map(found => [nameOf(found.source), found]))
+    return former.size !== this.#byName.size || this.#byName.entries().some(([name, found]) => former.get(name) !== found)
+  }
+
+  get(name: string): WorkflowDefinition | undefined {
+    const found = this.#byName.get(name)
+    if (!found) return undefined
+    if (found.code) return 'definition' in found.code && isNamed(found.code.definition) ? found.code.definition : undefined
+    const known = this.#read.get(found) ?? plainDefinition(found.text, found.source)
+    this.#read.set(found, known)
+    return known
+  }
+}
 
 /** A workflow that there is, with what is wrong with it. */
 export interface Known {

@@ -1,17 +1,18 @@
 import { codeOf, type Use } from '@svc/core'
 import type { ErrorTold, Json, StoreOp } from '@svc/core/contracts'
+import { END } from '@svc/workflow-lang'
+import type { CompiledNode } from './compiled.ts'
 import type { DriveParts, Left } from './drive-parts.ts'
-import { REFUSED, runLate, told, tooOld } from './errors.ts'
+import { branchMissing, REFUSED, runLate, told, tooManyVisits, tooOld } from './errors.ts'
 import { Execution } from './execution.ts'
-import { duesIn, figuresOf, waitingIn } from './figures.ts'
-import { errorOf, newFrame, Stopped } from './frame.ts'
+import { duesIn, figuresOf, UNDO, waitingIn } from './figures.ts'
+import { errorOf, type Frame, newFrame, Stopped } from './frame.ts'
 import { workedMs } from './history.ts'
 import { cancelKey, Inbox, type Letter } from './inbox.ts'
 import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
-import { INBOX, LOG, RUNS, type RunRecord } from './space.ts'
-import { undo } from './undo.ts'
-import { walkGraph } from './graph-walker.ts'
+import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
+import { doStep } from './step.ts'
 
 /** Waits shorter than this are waited for here. */
 const SHORT_WAIT_MS = 3_000
@@ -247,3 +248,51 @@ export class RunExecutor {
 
 const notUndone = (error: ErrorTold, steps: readonly string[]): ErrorTold =>
   steps.length === 0 ? error : { ...error, details: { ...error.details, not_undone: steps } }
+
+/** Undoes what a failed run has done, the last first. What cannot be undone is logged, and the next is undone all the same. */
+async function undo(run: Execution, error: ErrorTold, signal: AbortSignal): Promise<readonly string[]> {
+  const failed: string[] = []
+  const orderOf = (step: string) => run.history.steps.get(step)?.order ?? 0
+  for (const { step, graph, frame, output } of run.undoable.toSorted((a, b) => orderOf(b.step) - orderOf(a.step))) {
+    const { nodes, ...vars } = frame.scope
+    const path = `${UNDO}${step}/`
+    const undoing = newFrame({ path, graph, vars: { ...vars, output, error }, nodes, ledger: new Ledger(), signal })
+    try {
+      await walkGraph(run, undoing)
+    } catch (thrown) {
+      if (thrown instanceof Stopped || signal.aborted) throw thrown
+      failed.push(step)
+    }
+  }
+  return failed
+}
+
+/** Walks a graph to its end; what the log has is done already. Throws StepFailed. */
+async function walkGraph(run: Execution, frame: Frame): Promise<Json> {
+  const { graph, scope, path } = frame
+  const visits = new Map<string, number>()
+  let last: Json = null
+  for (let name = graph.start; name !== END; ) {
+    const node = graph.nodes[name]!
+    const visit = (visits.get(name) ?? 0) + 1
+    visits.set(name, visit)
+    const step = visit === 1 ? path + name : `${path}${name}#${visit}`
+    if (visit > node.maxVisits) throw run.failed(tooManyVisits(name, node.maxVisits))
+    const outcome = await doStep(run, frame, node, step)
+    if ('error' in outcome) {
+      scope.error = outcome.error
+      name = node.catch!
+    } else {
+      scope.nodes[name] = last = outcome.output
+      name = follow(run, node, outcome.branch)
+    }
+  }
+  return graph.result && !frame.isPast ? run.evaluate(graph.result, scope) : last
+}
+
+function follow(run: Execution, { name, next, branches }: CompiledNode, branch: string | undefined): string {
+  if (!branches) return next
+  if (branch !== undefined && Object.hasOwn(branches, branch)) return branches[branch]!
+  if (next !== END) return next
+  throw run.failed(branchMissing(name, branch, Object.keys(branches)))
+}

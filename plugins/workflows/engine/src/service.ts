@@ -13,8 +13,6 @@ import {
 } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { RunActions, NEWS } from './run-actions.ts'
-import { createCheck } from './check.ts'
 import { type Checker, createChecker } from './checker.ts'
 import { createCounts } from './counts.ts'
 import { Definitions } from './definitions.ts'
@@ -22,12 +20,12 @@ import { type groundOf, groundWith } from './ground.ts'
 import { infoOf, Library } from './library.ts'
 import { Loader } from './loader.ts'
 import { Maintenance } from './maintenance.ts'
-import { openRuns } from './open-runs.ts'
 import { Readers } from './readers.ts'
 import { Reading } from './reading.ts'
 import type { Roots } from './roots.ts'
+import { NEWS, RunActions } from './run-actions.ts'
 import type { WorkflowsConfig } from './settings.ts'
-import { type RunRecord, SPACE } from './space.ts'
+import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { Starting } from './starting.ts'
 import { Worker } from './worker.ts'
 
@@ -184,3 +182,37 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
   node,
   data: { message, fraction },
 })
+
+/** Whether this worker takes runs; and how many there are. */
+function createCheck(worker: Pick<Worker, 'trouble' | 'size'>, store: Store): Check {
+  const probe: Check['probe'] = async () =>
+    worker.trouble === undefined
+      ? { status: 'healthy' }
+      : { status: 'degraded', reason: `no runs are taken from the queue: ${worker.trouble}` }
+  return {
+    probe,
+    async status(use) {
+      const { open, waiting, andMore } = await openRuns(store, use)
+      const detail = { runs_here: worker.size, runs_open: open, runs_waiting: waiting, ...(andMore ? { and_more: true } : {}) }
+      return { ...(await probe(use)), detail }
+    },
+  }
+}
+
+/** Runs that have not ended, of all workers. */
+interface OpenRuns {
+  readonly open: number
+  /** Those of them that were parked when they were written last: for a person, an event, or a time. */
+  readonly waiting: number
+  /** There are more than were looked at. */
+  readonly andMore: boolean
+}
+
+/** So many are looked at: figures are asked for often. */
+const LOOKED = 1_000
+
+async function openRuns(store: Store, use: Use): Promise<OpenRuns> {
+  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, use)
+  const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
+  return { open: records.length, waiting, andMore: next !== undefined }
+}

@@ -1,9 +1,61 @@
 import { codeOf, type Use } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { Wakeup } from './wakeup.ts'
 import { Leases } from './leases.ts'
-import { IdleGate } from './idle-gate.ts'
 import { type Place, QUEUE } from './space.ts'
+
+/** Wakes those who wait for something to do. */
+class Wakeup {
+  readonly #waiting = new Set<() => void>()
+  #rings = 0
+
+  /** How often it has rung: whoever looks for work notes it before, and so misses no ring while he looks. */
+  get rings(): number {
+    return this.#rings
+  }
+
+  ring(): void {
+    this.#rings += 1
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** Answers when it has rung more often than that, after so long, or with the signal. */
+  async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#rings !== rings || signal.aborted) return
+    const rung = Promise.withResolvers<void>()
+    const wake = () => rung.resolve()
+    const timer = setTimeout(wake, ms)
+    this.#waiting.add(wake)
+    signal.addEventListener('abort', wake, { once: true })
+    try {
+      await rung.promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(wake)
+      signal.removeEventListener('abort', wake)
+    }
+  }
+}
+
+/** So long at the most. */
+const LULL_MS = 5
+
+/** A short wait that ends early when something is done anyway: what waited for it shares its commit. */
+class IdleGate {
+  #waiting: PromiseWithResolvers<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  wait(): Promise<void> {
+    this.#waiting ??= Promise.withResolvers<void>()
+    this.#timer ??= setTimeout(() => this.end(), LULL_MS)
+    return this.#waiting.promise
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+    this.#waiting?.resolve()
+    this.#waiting = this.#timer = undefined
+  }
+}
 
 export interface QueueParts {
   readonly store: Store

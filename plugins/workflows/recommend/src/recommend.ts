@@ -1,16 +1,21 @@
 import type { SlotView, Use } from '@svc/core'
 import type {
+  Mode,
   Recommend,
   Recommendation,
-  RecommendRequest,
   RecommendedAction,
   RecommendedTeam,
+  RecommendRequest,
+  TeamDefinition,
+  TeamMember,
+  Teams,
+  Tool,
   Vertical,
+  WorkflowInfo,
+  Workflows,
 } from '@svc/core/contracts'
-import { actionOf, acts, type Effects } from './actions.ts'
-import { budgetOf, type Catalog, type CatalogParts, catalogOf, rolesOf } from './catalog.ts'
-import { taskInvalid } from './errors.ts'
-import { Finder } from './finder.ts'
+import { taskInvalid, unknownWord } from './errors.ts'
+import { Finder, type Listed } from './finder.ts'
 import { byPatterns, type Candidate } from './patterns.ts'
 import { type Task, taskOf } from './words.ts'
 
@@ -104,3 +109,93 @@ const workflowOf = ({ name, confidence, reason, trigger }: Candidate, { workflow
 
 const sureness = ({ team, workflow }: Recommendation) => Math.max(team?.confidence ?? 0, workflow?.confidence ?? 0)
 const surest = (a: Recommendation, b: Recommendation) => sureness(b) - sureness(a) || (a.vertical < b.vertical ? -1 : 1)
+
+const LEVELS = ['trivial', 'low', 'medium', 'high', 'extreme'] as const
+type Level = (typeof LEVELS)[number]
+const ALIASES: Readonly<Record<string, Level>> = { simple: 'low', moderate: 'medium', complex: 'high', very_high: 'extreme' }
+
+/** By mode, over the levels from trivial to extreme. */
+const ACTIONS: Readonly<Record<string, readonly RecommendedAction[]>> = {
+  build: ['none', 'none', 'suggest', 'auto_spawn', 'auto_spawn'],
+  plan: ['none', 'none', 'suggest', 'suggest', 'suggest'],
+  review: ['none', 'none', 'suggest', 'suggest', 'auto_spawn'],
+  delegate: ['none', 'suggest', 'auto_spawn', 'auto_spawn', 'auto_spawn'],
+  explore: ['none', 'none', 'none', 'suggest', 'suggest'],
+}
+
+/** What is done with a task of this complexity in this mode. Throws INVALID_VALUE. */
+function actionOf(mode: string, complexity: string): RecommendedAction {
+  const level = levelOf(complexity)
+  const row = Object.hasOwn(ACTIONS, mode) ? ACTIONS[mode] : undefined
+  if (!row) throw unknownWord('mode', mode, Object.keys(ACTIONS))
+  return row[LEVELS.indexOf(level)]!
+}
+
+function levelOf(complexity: string): Level {
+  const level = Object.hasOwn(ALIASES, complexity) ? ALIASES[complexity] : LEVELS.find(one => one === complexity)
+  if (!level) throw unknownWord('complexity', complexity, [...LEVELS, ...Object.keys(ALIASES)])
+  return level
+}
+
+/** What tools and modes allow. */
+interface Effects {
+  readonly tools: SlotView<Tool>
+  readonly modes: SlotView<Mode>
+}
+
+/** Whether a member of a team may write or execute; one without a list of tools has what its mode allows. */
+const acts = ({ members }: TeamDefinition, effects: Effects): boolean =>
+  Object.values(members).some(member => effectsOf(member, effects).some(one => one === 'write' || one === 'execute'))
+
+/** The mode of a member that names none. */
+const USUAL = 'build'
+
+function effectsOf({ tools, mode = USUAL }: TeamMember, effects: Effects): readonly string[] {
+  const allowed = effects.modes.get(mode)?.effects ?? ['write']
+  return tools === undefined
+    ? allowed
+    : tools.flatMap(name => effects.tools.get(name)?.effects ?? []).filter(one => allowed.includes(one))
+}
+
+interface CatalogParts {
+  readonly teams: Teams | undefined
+  readonly workflows: Workflows | undefined
+}
+
+/** The teams and workflows that there are and can run. */
+interface Catalog {
+  readonly teams: ReadonlySet<string>
+  readonly workflows: ReadonlyMap<string, WorkflowInfo>
+  readonly listed: readonly Listed[]
+}
+
+async function catalogOf({ teams, workflows }: CatalogParts, use: Use): Promise<Catalog> {
+  const [someTeams = [], someWorkflows = []] = await Promise.all([teams?.list(use), workflows?.list(use)])
+  const [good, running] = [someTeams.filter(isSound), someWorkflows.filter(isSound)]
+  const listed = [...good.map(one => listedOf('team', one)), ...running.map(one => listedOf('workflow', one))]
+  return { teams: new Set(good.map(({ name }) => name)), workflows: new Map(running.map(one => [one.name, one])), listed }
+}
+
+const isSound = ({ problems }: { readonly problems?: readonly unknown[] }) => problems === undefined
+
+const listedOf = (
+  kind: Listed['kind'],
+  { name, description = '' }: { readonly name: string; readonly description?: string }
+): Listed => ({
+  kind,
+  name,
+  description,
+})
+
+/** Tool calls that a team may make in all; null where one of its members has no limit. */
+function budgetOf({ budget, members }: TeamDefinition): number | null {
+  if (budget?.tool_calls !== undefined) return budget.tool_calls
+  const each = Object.values(members).map(member => member.budget?.tool_calls)
+  return each.every(one => one !== undefined) ? each.reduce((sum, one) => sum + one, 0) : null
+}
+
+/** How many members have each role. */
+function rolesOf({ members }: TeamDefinition): Readonly<Record<string, number>> {
+  const groups = Map.groupBy(Object.values(members), member => member.role)
+  return Object.fromEntries([...groups].map(([role, those]) => [role, those.length]))
+}

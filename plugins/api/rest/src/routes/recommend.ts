@@ -1,6 +1,5 @@
-import type { Recommend, Route } from '@svc/core/contracts'
-import { recommendationWire } from '../recommend-wire.ts'
-import { INTEGER, list, NUMBER, nullable, OBJECT, object, ok, STRING, text, words } from '../schemas.ts'
+import type { Recommend, Recommendation, RecommendedTeam, RecommendedWorkflow, Route } from '@svc/core/contracts'
+import { INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, text, words } from '../schemas.ts'
 
 const query = object(
   {
@@ -58,4 +57,30 @@ export const createRecommendRoutes = (recommend: Recommend): Record<string, Rout
       return { body: { task_type, complexity, mode, vertical: vertical ?? null, count: found.length, recommendations: found } }
     },
   },
+})
+
+/** A recommendation as the wire has it. */
+const recommendationWire = ({ vertical, action, team, workflow }: Recommendation) => ({
+  vertical,
+  action,
+  primary_team: team && teamWire(team),
+  primary_workflow: workflow && workflowWire(workflow),
+})
+
+const teamWire = ({ name, confidence, reason, formation, suggestedBudget, roles, source }: RecommendedTeam) => ({
+  team_name: name,
+  confidence,
+  reason,
+  formation,
+  suggested_budget: suggestedBudget,
+  role_distribution: roles,
+  source,
+})
+
+const workflowWire = ({ name, confidence, reason, trigger, steps }: RecommendedWorkflow) => ({
+  workflow_name: name,
+  confidence,
+  reason,
+  trigger_condition: trigger,
+  estimated_steps: steps,
 })
